@@ -29,8 +29,8 @@ from tabulate import tabulate
 from eval_gate.config.policy import Policy
 from eval_gate.gate.compare import compare
 from eval_gate.gate.evidence.past import ledger_after, past_before
-from eval_gate.gate.judge import Question, judge
-from eval_gate.model.base import made
+from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.model.base import construct
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult, TargetIdentity, ToolIdentity, Yardstick
 from eval_gate.model.totals import summarise
@@ -64,7 +64,7 @@ def case_of(number: int, *, failing: bool) -> CaseResult:
     status = Status.FAILED if failing else Status.PASSED
     error = "responseContains: expected '21' in response but not found" if failing else None
     said = f"It is {number % 40} degrees in place {number}, and it will stay so."
-    return made(
+    return construct(
         CaseResult,
         id=f"weather {number}",
         description=f"asks for the weather in place {number}",
@@ -75,11 +75,15 @@ def case_of(number: int, *, failing: bool) -> CaseResult:
         assertions_run=2,
         error=error,
         attempts=1,
-        details=made(CaseDetails, response=said, response_length=len(said)),
-        evaluator_results=(made(EvaluatorResult, name="responseContains", type="check", score=float(not failing)),),
-        trials=(made(Trial, status=status, score=float(not failing), duration_ms=12.0, error=error, decisive=True),),
+        details=construct(CaseDetails, response=said, response_length=len(said)),
+        evaluator_results=(
+            construct(EvaluatorResult, name="responseContains", type="check", score=float(not failing)),
+        ),
+        trials=(
+            construct(Trial, status=status, score=float(not failing), duration_ms=12.0, error=error, decisive=True),
+        ),
         fingerprint=f"{number:064x}",
-        yardstick=made(Yardstick, question=f"{number:016x}", expectation=f"{number + 1:016x}"),
+        yardstick=construct(Yardstick, question=f"{number:016x}", expectation=f"{number + 1:016x}"),
     )
 
 
@@ -151,7 +155,7 @@ def measure(cases: int) -> dict[str, float]:
         parts = shards_of(now)
         merged = step(f"merge of {SHARDS} shards", lambda: merge(parts, now.run_id))
         assert merged.summary.total_cases == cases
-        judged = step("verdict, comparing included", lambda: judge(now, Question(baseline, Policy())))
+        judged = step("verdict, comparing included", lambda: judge(now, GateQuestion(baseline, Policy())))
         assert judged.verdict is not None
         assert judged.verdict.exit_code == 1
         after = step("ledger carried on", lambda: ledger_after(judged, baseline))

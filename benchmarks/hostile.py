@@ -31,7 +31,7 @@ from eval_gate.cli.terminal.console import print_error
 from eval_gate.config.load import load_config
 from eval_gate.engine.journal import TrialRecord, read_lines
 from eval_gate.errors import GateError
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import discover, load_suites
 from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.importing.promptfoo.convert import import_promptfoo
@@ -229,7 +229,7 @@ def _targets(folder: Path, text: str) -> None:
 def _evals(folder: Path, text: str, name: str) -> None:
     (folder / name).write_text(text)
     for strict in (False, True):
-        load_suites(discover([name], folder), folder, Reading(strict=strict))
+        load_suites(discover([name], folder), folder, ReadOptions(strict=strict))
 
 
 def _registry(folder: Path, text: str, name: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import (
@@ -25,7 +25,7 @@ from eval_gate.model.result import (
     ToolIdentity,
 )
 from eval_gate.model.totals import summarise
-from eval_gate.results.baseline import Baseline, NoBaseline, measured
+from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.results.merge import merge
 from eval_gate.results.pushes import Pushes
@@ -75,7 +75,7 @@ def _trial(what: Execution) -> Trial:
 
 @lru_cache(maxsize=20_000)
 def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tuple[Execution, ...] = ()) -> CaseResult:
-    """As `engine.trials.settle` joins these executions, without what no verdict looks at."""
+    """As `engine.settling.settle` joins these executions, without what no verdict looks at."""
     trials = tuple(map(_trial, done))
     judged = [trial for trial in trials if trial.status.judged]
     passes = sum(trial.status is Status.PASSED for trial in judged)
@@ -119,7 +119,7 @@ class Asking:
 class Simulated:
     """Runs of one suite. `executions` counts all of the last run."""
 
-    question: Question
+    question: GateQuestion
     confirm: int
     again: Again
     control: Again | None = None
@@ -170,7 +170,7 @@ class Simulated:
             while True:
                 while waiting and (turn := reruns.turn(waiting)):
                     for key in turn:
-                        while reruns.again(key, [_trial(one) for one in more[key]]):
+                        while reruns.wants_rerun(key, [_trial(one) for one in more[key]]):
                             more[key].append(self.again(numbers[key]))
                     waiting = [key for key in waiting if key not in set(turn)]
                 for key, mine in more.items():
@@ -214,10 +214,10 @@ class Branch:
 
     def pushed(self, number: int, first: Sequence[Execution], ask: Asking) -> Branch:
         """After one more run of the branch, kept with its ledger; one that could not be measured is no baseline."""
-        simulated = Simulated(Question(self.baseline, ask.rules), ask.confirm, ask.again)
+        simulated = Simulated(GateQuestion(self.baseline, ask.rules), ask.confirm, ask.again)
         when = f"2026-10-{number // 24 + 1:02}T{number % 24:02}:00:00Z"
         run = simulated.run(f"main-{number}", when, list(enumerate(first)), len(first))
-        return Branch(run, ledger_after(run, self.baseline)) if measured(run) else self
+        return Branch(run, ledger_after(run, self.baseline)) if is_measured(run) else self
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def pull_request(
             write_result(results, run)
             return read_run(run.run_id, results)
 
-        question, again = Question(baseline, ask.rules, pushes=pushes), Question(baseline, ask.rules)
+        question, again = GateQuestion(baseline, ask.rules, pushes=pushes), GateQuestion(baseline, ask.rules)
         simulated = Simulated(question, ask.confirm, ask.again, ask.control)
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
         name = f"here-{len(pushes.ledger.runs)}" if pushes else "here"

@@ -88,7 +88,7 @@ def branch_with(rot: Rot, seed: int, number: int) -> Seen:
             continue
         worse, merges = after, merges + 1
         main, runs = main.pushed(runs, drawn(worse, rot.dead), asking(worse, rot.dead)), runs + 1
-        if drift_of(main.ledger).found:
+        if drift_of(main.ledger).anything_worse:
             return Seen(merges, at + 1, runs)
     return Seen(None, merges, runs)
 

@@ -15,10 +15,10 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from eval_gate.config.load import Hand, load_config
+from eval_gate.config.load import GivenBy, load_config
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError, Problem, did_you_mean
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import RunResult
@@ -151,9 +151,9 @@ def _session(
         raise GateError("two-targets", said, "leave out all but one")
     root = Path.cwd()
     return open_session(
-        load_config(flags | _chosen(target), {}, config, hand=Hand(lambda row: row.keyword)),
+        load_config(flags | _chosen(target), {}, config, hand=GivenBy(lambda row: row.keyword)),
         selection,
-        Around(
+        RunContext(
             root,
             os.environ,
             git_facts(os.environ, root),

@@ -24,15 +24,15 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.engine.journal import read_lines
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import discover, load_suites
 from eval_gate.gate.evidence.pushes import earlier_of
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.waivers.command import commands_in
 from eval_gate.gate.waivers.file import parse_waivers
-from eval_gate.github.comments import State
+from eval_gate.github.comments import CommentState
 from eval_gate.github.event import read_event
-from eval_gate.github.failure import Answer, refusal
+from eval_gate.github.failure import RefusingAnswer, refusal
 from eval_gate.github.own_texts import state_in
 from eval_gate.model.result import CaseResult, GitFacts
 from eval_gate.registry.load import load_registry
@@ -40,7 +40,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.reports.words.problems import error_lines
 from eval_gate.result_formats.load import load_results
-from eval_gate.result_formats.scoring import Rules
+from eval_gate.result_formats.scoring import ScoreRules
 from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import LEDGER_NAME, read_ledger
@@ -52,7 +52,7 @@ from eval_gate.targets.codex.output import OutputError, failure_of, read_output
 from eval_gate.targets.command.envelope import read_answer
 from eval_gate.targets.http.connection import retry_after as agent_asks
 from eval_gate.targets.http.presets import PRESETS, STREAMED
-from eval_gate.targets.http.reading import Reader
+from eval_gate.targets.http.reading import AnswerReader
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.stream import Collector
 from eval_gate.targets.listing import read_targets
@@ -61,11 +61,11 @@ from eval_gate.targets.model.providers.messages import arguments
 from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text import escape, inert
-from eval_gate.text.commands.template import Template
+from eval_gate.text.commands.template import CommandTemplate
 from eval_gate.text.dotted_path import PathError, value_at
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
-from eval_gate.text.inert import Form
+from eval_gate.text.inert import TextForm
 from eval_gate.text.judge_template import names_in, template_problem, unknown_variables
 from eval_gate.text.redact import Redactor
 from eval_gate.text.shell import shell_line
@@ -132,7 +132,9 @@ def _evals(name: str) -> Callable[[bytes], None]:
         _file(name, data)
         for strict in (False, True):
             with _sentences():
-                for suite in load_suites(discover([name], _PLACES["root"]), _PLACES["root"], Reading(strict=strict)):
+                for suite in load_suites(
+                    discover([name], _PLACES["root"]), _PLACES["root"], ReadOptions(strict=strict)
+                ):
                     suite.model_dump_json()
                     assert len(suite.warnings) <= 1_000
 
@@ -153,7 +155,7 @@ def _stored(data: bytes) -> None:
     with _sentences():
         run = read_run("run.json", _PLACES["root"])
         claimed = unjudged(run, GitFacts(sha="a" * 40, repository="o/r"))
-        for one in (run, judge(claimed, Question(Baseline(run, "main"), Policy()))):
+        for one in (run, judge(claimed, GateQuestion(Baseline(run, "main"), Policy()))):
             one.model_dump_json()
             for form in ("md", "html", "junit", "console"):
                 render(form, one, ReportContext()).encode()
@@ -183,7 +185,7 @@ def _headers(data: bytes) -> None:
         list(Unpacker([headers.get("content-encoding", "")]).pieces(b"x"))
     for asked in (agent_asks(headers.get("retry-after", "")), model_asks(None, headers)):
         assert 0 <= RetryPolicy().delay_s(1, asked) <= 60
-    error = refusal(Answer(status, headers, headers.get("message", "")), "reading a run")
+    error = refusal(RefusingAnswer(status, headers, headers.get("message", "")), "reading a run")
     assert error.wait_s is None or math.isfinite(error.wait_s)
     assert len(str(error)) <= MOST_CHARACTERS
 
@@ -221,7 +223,7 @@ def _brought(data: bytes) -> None:
     """As another tool's results are read. What is made of them without a look is what a look would have made."""
     _file("results", data)
     with _sentences():
-        found = load_results(["results"], ResultsFormat.AUTO, Rules((), 0.7))
+        found = load_results(["results"], ResultsFormat.AUTO, ScoreRules((), 0.7))
         for rows in list(found.cases.values())[:50]:
             case = case_of(rows, (), None, (), confirm=6)
             assert CaseResult.model_validate_json(case.model_dump_json()) == case
@@ -234,8 +236,8 @@ def _event(data: bytes) -> None:
 
 
 _WIRES = [
-    *(Reader(HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name})) for name in PRESETS),
-    Reader(
+    *(AnswerReader(HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name})) for name in PRESETS),
+    AnswerReader(
         HttpSettings.model_validate({"name": "a", "url": "http://a", "responsePath": "a.0.b", "toolCallsPath": "c"})
     ),
 ]
@@ -253,7 +255,7 @@ def _wire(data: bytes) -> None:
             wire.read(data, 1.0).model_dump_json()
     for settings in _STREAMS:
         with _sentences():
-            collector = Collector(settings, Reader(settings), lambda event: event)
+            collector = Collector(settings, AnswerReader(settings), lambda event: event)
             _ = collector.feed(data[: len(data) // 2]) or collector.feed(data[len(data) // 2 :])
             collector.response(1.0).model_dump_json()
 
@@ -308,12 +310,12 @@ def _tokens(data: bytes) -> None:
     template_problem(text)
     unknown_variables(text)
     with contextlib.suppress(ValueError):
-        Template.of_command(text)
+        CommandTemplate.of_command(text)
     with contextlib.suppress(PathError):
         value_at({"a": [1, {"b": None}]}, text)
     for command in commands_in(text):
         assert len(repr(command)) < 100_000
-    state_in(State, text)
+    state_in(CommentState, text)
 
 
 def _escapes(data: bytes) -> None:
@@ -333,7 +335,7 @@ def _escapes(data: bytes) -> None:
     inert.visible(text)
     masked = Redactor([SECRET])(text)
     assert SECRET not in masked
-    assert Form.TEXT
+    assert TextForm.TEXT
 
 
 SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(

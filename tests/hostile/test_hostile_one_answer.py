@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine import trials
 from eval_gate.errors import GateError
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -112,7 +112,7 @@ def run_one(error: Exception):
             raise error
 
     patterns = PatternMatcher()
-    runner = trials.TrialRunner(Breaking(), Limits(), trials.Shared(TokenData(), patterns))
+    runner = trials.TrialRunner(Breaking(), RunLimits(), trials.TrialServices(TokenData(), patterns))
     return asyncio.run(runner.run("a.json", make_case(), 0))
 
 

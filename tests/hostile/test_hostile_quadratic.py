@@ -78,12 +78,12 @@ def _called(function, arguments) -> None:
 
 
 def test_finding_3__command_template__lines_take_linear_time() -> None:
-    from eval_gate.text.commands.template import Template
+    from eval_gate.text.commands.template import CommandTemplate
 
     with within_cpu(2):
-        Template.of_command("echo {PROMPT}\n" + "#\n" * 100_000)
+        CommandTemplate.of_command("echo {PROMPT}\n" + "#\n" * 100_000)
     with pytest.raises(ValueError, match="here-document"):
-        Template.of_command("cat <<EOF\n{PROMPT}\nEOF\n")
+        CommandTemplate.of_command("cat <<EOF\n{PROMPT}\nEOF\n")
 
 
 def test_tokens__an_index_of_thousands_of_digits__leads_nowhere() -> None:
@@ -96,13 +96,13 @@ def test_tokens__an_index_of_thousands_of_digits__leads_nowhere() -> None:
 
 def test_finding_3__marks_on_one_letter__are_not_put_in_order() -> None:
     """Unicode's normal form sorts them, one by one: 40,000 take over a second, a million a quarter of an hour."""
-    from eval_gate.gate.waivers.names import Names
+    from eval_gate.gate.waivers.names import CaseNames
     from eval_gate.model.waiver import CaseStanding
     from eval_gate.sandbox.paths import SandboxError, names_of
 
     marks = "a" + "\u0301\u0327" * 200_000
     with within_cpu(2):
-        found = Names([CaseStanding(case_id=marks, suite="s.json", standing="fails")]).find("a*", None)
+        found = CaseNames([CaseStanding(case_id=marks, suite="s.json", standing="fails")]).find("a*", None)
         with pytest.raises(SandboxError, match="longer than"):
             names_of(marks)
     assert len(found) == 1

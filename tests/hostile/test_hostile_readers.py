@@ -88,11 +88,11 @@ def test_finding_9__a_suite_with_many_odd_keys__says_how_many_more(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     files = hostile.discover(["a.golden.json"], Path())
     with within_cpu(6):
-        (suite,) = hostile.load_suites(files, Path(), hostile.Reading())
+        (suite,) = hostile.load_suites(files, Path(), hostile.ReadOptions())
     assert len(suite.warnings) <= FINDINGS + 2
     assert any("19,500 more warnings" in warning for warning in suite.warnings)
     with pytest.raises(GateError) as caught:
-        hostile.load_suites(files, Path(), hostile.Reading(strict=True))
+        hostile.load_suites(files, Path(), hostile.ReadOptions(strict=True))
     assert any("19,500 more warnings" in str(problem) for problem in caught.value.problems)
 
 
@@ -143,5 +143,5 @@ def test_finding_9__a_hundred_thousand_definitions_that_name_one_file__seek_it_o
     tests = ["nowhere.yaml"] * (CASES - 1)
     (tmp_path / "promptfooconfig.json").write_text(json.dumps({"prompts": ["{{q}}"], "tests": tests}))
     made = import_promptfoo(tmp_path / "promptfooconfig.json", "promptfooconfig.json", "evals")
-    assert len(made.left) == CASES - 1
+    assert len(made.left_out) == CASES - 1
     assert sought.count("nowhere.yaml") == 1

@@ -1,7 +1,7 @@
 """Values of wrong types in what we once wrote: whoever reads it again refuses it, because nothing behind checks them.
 
-Records of our own making are put together without a check (`model.base.made`, `model_copy`), for speed. So a foreign
-value may only get there through a reader that checks it. Here each value of real files is another type in turn.
+Records of our own making are put together without a check (`model.base.construct`, `model_copy`), for speed. So a
+foreign value may only get there through a reader that checks it. Here each value of real files is another type in turn.
 """
 
 from __future__ import annotations

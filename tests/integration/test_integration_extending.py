@@ -61,7 +61,7 @@ def load_lines(file, shown, root):
 }
 ROWS = {
     "formats/names.py": ('DIALECTS: Final = ("agentv", ', '"riddles", '),
-    "config/outputs.py": ("FORMATS: Final[Mapping[str, Written]] = {\n", '    "tap": Written("report.tap"),\n'),
+    "config/outputs.py": ("FORMATS: Final[Mapping[str, OutputForm]] = {\n", '    "tap": OutputForm("report.tap"),\n'),
     "registry/load.py": (
         "FILES: tuple[FileKind, ...] = (\n",
         '    FileKind((".txt",), "a .txt file of names", "lines:load_lines"),\n',

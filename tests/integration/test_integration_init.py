@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.starter import folder, texts
-from eval_gate.cli.starter.evaluated_agent import Asked, Kind
+from eval_gate.cli.starter.evaluated_agent import AgentPlace, EvaluatedAgent
 from eval_gate.cli.starter.writing import write_new
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
@@ -601,12 +601,15 @@ def test_evals_anywhere__large_files__are_looked_at_in_evals_only(tmp_path, monk
     write_suite(tmp_path / "evals", 1)
     assert folder.evals_anywhere(tmp_path).places == ("evals",)
     (tmp_path / "evals").rename(tmp_path / "checks")
-    assert folder.evals_anywhere(tmp_path) == folder.Evals()
+    assert folder.evals_anywhere(tmp_path) == folder.FoundEvals()
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=3))
 def test_config__any_places__are_read_back_as_they_are(places) -> None:
-    for kind in (Asked(Kind.DESCRIBED), Asked(Kind.MODEL, provider=places[0], model=places[-1])):
+    for kind in (
+        EvaluatedAgent(AgentPlace.DESCRIBED),
+        EvaluatedAgent(AgentPlace.MODEL, provider=places[0], model=places[-1]),
+    ):
         read = yaml.safe_load(texts.config(kind, places))
         assert read["evals"] == places
         assert (read.get("provider"), read.get("model")) == (kind.provider, kind.model)

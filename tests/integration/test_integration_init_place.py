@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eval_gate.cli.starter.programs import Call, missing
+from eval_gate.cli.starter.programs import ProgramUse, missing_in_image
 from tests.integration.test_integration_init import ROOT, WORKFLOW, init
 from tests.unit.examples.test_examples_workflows import LINTERS, lint
 
@@ -147,10 +147,10 @@ def test_missing__by_command__names_programs_and_packages_that_the_image_lacks(t
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    assert list(missing([Call(command, "f", (tmp_path,))], tmp_path)) == lacks
+    assert list(missing_in_image([ProgramUse(command, "f", (tmp_path,))], tmp_path)) == lacks
 
 
 def test_missing__names_that_would_break_a_line__are_escaped_and_cut(tmp_path) -> None:
-    [said] = missing([Call(("x\n" + "y" * 500,), "f", (tmp_path,))], tmp_path)
+    [said] = missing_in_image([ProgramUse(("x\n" + "y" * 500,), "f", (tmp_path,))], tmp_path)
     assert "\n" not in said
     assert len(said) <= 160

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import EvalFile, load_suites
 from eval_gate.model.case import EvalCase, EvalSuite
 
@@ -35,7 +35,9 @@ class Repository:
         """The suite in this file, which is written first where a text is given. Raises GateError."""
         if text is not None:
             self.write(name, text)
-        [suite] = load_suites([EvalFile(self.root / name, named=True)], root or self.root, Reading(strict=strict))
+        [suite] = load_suites(
+            [EvalFile(self.root / name, explicit=True)], root or self.root, ReadOptions(strict=strict)
+        )
         return suite
 
     def case(self, text: str, name: str = "evals/suite.yaml", *, strict: bool = False) -> EvalCase:

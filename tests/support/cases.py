@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.case import EvalCase, EvalSuite, Location, Tier
 from eval_gate.model.conversation import Message, Response
@@ -92,7 +92,7 @@ def make_plan(*suites: EvalSuite, target: Target | None = None, **fields) -> Run
     values = {
         "run_id": "11111111-2222-4333-8444-555555555555",
         "timestamp": "2026-11-21T10:00:00Z",
-        "limits": Limits(),
+        "limits": RunLimits(),
         "tokens": TokenData(seed=None, snapshot=None),
     }
     return RunPlan(suites=suites or (make_suite(),), target=target or ScriptedTarget(), **(values | fields))

@@ -9,20 +9,20 @@ from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.model.asker import Asker
-from eval_gate.targets.model.chat import Turn
+from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import RetryPolicy
 
 TOY = ModelSettings.model_validate({"name": "toy", "provider": "openai", "model": "toy"})
-Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], Turn]
+Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], ModelTurn]
 
 
-def says(text: str = "", *calls: str, **params) -> Turn:
+def says(text: str = "", *calls: str, **params) -> ModelTurn:
     """A turn with this text and calls of these tools."""
     made = tuple(ToolCall(name=name, params=params, id=f"call-{number}") for number, name in enumerate(calls))
-    return Turn(text=text, tool_calls=made, usage=Usage(input_tokens=10, output_tokens=5), model="toy-1")
+    return ModelTurn(text=text, tool_calls=made, usage=Usage(input_tokens=10, output_tokens=5), model="toy-1")
 
 
 def limited(retry_after_s: float | None = None) -> TargetError:
@@ -37,13 +37,15 @@ class ScriptedChat:
     address = "http://toy.test"
     notice = None
 
-    def __init__(self, *turns: Turn | TargetError, temperature: float = 0.0) -> None:
+    def __init__(self, *turns: ModelTurn | TargetError, temperature: float = 0.0) -> None:
         self._turns = list(turns)
         self.settings: dict[str, object] = {"temperature": temperature}
         self.asked: list[tuple[tuple[Message, ...], tuple[ToolSpec, ...]]] = []
         self.closed = False
 
-    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None) -> Turn:
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None
+    ) -> ModelTurn:
         self.asked.append((tuple(messages), tuple(tools)))
         turn = self._turns.pop(0) if len(self._turns) > 1 else self._turns[0]
         if isinstance(turn, TargetError):

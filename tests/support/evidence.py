@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Message, ToolCall
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
-from eval_gate.model.result import Asked, CaseResult, RunResult
+from eval_gate.model.result import AskedWords, CaseResult, RunResult
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
 from eval_gate.results.baseline import Baseline
@@ -103,7 +103,7 @@ TALK = (
 LOOKED = make_call("lookup_order", 212, order="A-1043", result={"items": 3, "returned": 2, "paid": "card"})
 REFUNDED = make_call("issue_refund", 640, order="A-1043", amount=39.8, currency="EUR", result={"ok": True})
 ESCALATED = make_call("escalate", 95, order="A-1043", reason="partial return", ok=False, result="queue is full")
-ASKED = Asked(
+ASKED = AskedWords(
     question="I sent back two of three shirts of order A-1043. When do I get my money?",
     expectation=("calls issue_refund", 'answer contains "39.80"', "policy: the refund is explained"),
 )
@@ -179,7 +179,7 @@ def sixty() -> RunResult:
             "failed",
             file=FAQ,
             details=make_details("We are open from Monday to Saturday, 9 to 18.", ()),
-            asked=Asked(question="Are you open on Sunday?", expectation=('answer contains "Sunday"',)),
+            asked=AskedWords(question="Are you open on Sunday?", expectation=('answer contains "Sunday"',)),
             error="responseContains: expected 'Sunday' in response but not found",
             evaluator_results=(),
         ),

@@ -15,11 +15,11 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.settling import known_anew, settle, trial_of
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import CaseResult, GitFacts, RerunEnd, RunResult
-from eval_gate.results.baseline import Baseline, NoBaseline, measured
+from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.ledger import EMPTY, Ledger
 from tests.support.cases import make_case
 from tests.support.results import make_run, make_suite_result
@@ -86,7 +86,7 @@ class Engine:
     executions: int = 0
     fresh: frozenset[CaseKey] = frozenset()
 
-    def run(self, question: Question) -> RunResult:
+    def run(self, question: GateQuestion) -> RunResult:
         """The run, not judged yet."""
         self.fresh = frozenset()
         records = {one.key: [one.record(at) for at in range(self.trials)] for one in self.cases}
@@ -99,7 +99,7 @@ class Engine:
             waiting = doubtful
             while waiting and (turn := reruns.turn(waiting)):
                 for key in turn:
-                    while reruns.again(key, [trial_of(one) for one in more[key]]):
+                    while reruns.wants_rerun(key, [trial_of(one) for one in more[key]]):
                         more[key].append(tapes[key].record(self.trials + len(more[key])))
                 waiting = [key for key in waiting if key not in set(turn)]
             for key, mine in more.items():
@@ -135,9 +135,9 @@ class Branch:
         """The branch after one more run of it, which is compared with the one before; an outage is no baseline."""
         named = {"run_id": f"main-{number}", "timestamp": f"2026-10-{number + 1:02}T10:00:00Z"}
         named["git"] = GitFacts(sha=f"{number:040x}")
-        question = Question(self.baseline, policy)
+        question = GateQuestion(self.baseline, policy)
         judged = judge(Engine(cases, fields=named, **options).run(question), question)
-        return Branch(judged, ledger_after(judged, self.baseline)) if measured(judged) else self
+        return Branch(judged, ledger_after(judged, self.baseline)) if is_measured(judged) else self
 
 
 def permuted_ledger(ledger: Ledger) -> Ledger:

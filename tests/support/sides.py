@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_gate.model.execution import Before, CaseDetails, KeptCall, Status
-from eval_gate.model.result import Asked, RunResult
+from eval_gate.model.execution import BaselineSide, CaseDetails, KeptCall, Status
+from eval_gate.model.result import AskedWords, RunResult
 
 Call = tuple[str, dict[str, object]]
 Side = tuple[str | None, list[Call]]
@@ -24,9 +24,9 @@ def make_details(answer: str | None, calls: list[Call] | None = None, **fields) 
     return CaseDetails(**(values | fields))
 
 
-def make_asked(question: str, *expectation: str) -> Asked:
+def make_asked(question: str, *expectation: str) -> AskedWords:
     """Question and expectation."""
-    return Asked(question=question, expectation=expectation)
+    return AskedWords(question=question, expectation=expectation)
 
 
 def with_before(run: RunResult, before: Mapping[str, Side | None]) -> RunResult:
@@ -39,5 +39,5 @@ def with_before(run: RunResult, before: Mapping[str, Side | None]) -> RunResult:
     return run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
 
 
-def _before(side: Side | None) -> Before | None:
-    return Before(status=Status.PASSED, score=1.0, details=make_details(*side)) if side else None
+def _before(side: Side | None) -> BaselineSide | None:
+    return BaselineSide(status=Status.PASSED, score=1.0, details=make_details(*side)) if side else None

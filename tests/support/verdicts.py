@@ -14,13 +14,13 @@ from eval_gate.config.load import load_config
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.compare import compare
 from eval_gate.gate.evidence.past import Past
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -103,10 +103,10 @@ def make_judged(
     cases = here if not isinstance(here, Mapping) else [make_executed(*one) for one in here.items()]
     run = make_run(make_suite_result(list(cases)), confirm=confirm, **fields)
     if records is None:
-        return judge(run, Question(NOT_ASKED_FOR, policy, waivers=waivers))
+        return judge(run, GateQuestion(NOT_ASKED_FOR, policy, waivers=waivers))
     runs = make_history(records)
     baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, ledger=ledger_of(runs))
-    return judge(run, Question(baseline, policy, waivers=waivers))
+    return judge(run, GateQuestion(baseline, policy, waivers=waivers))
 
 
 def rules_of(*words: str) -> frozenset[FailOn]:
@@ -123,7 +123,7 @@ def judge_against(
     waivers: KnownWaivers | None = None,
 ) -> RunResult:
     """The run as the one judge has it."""
-    return judge(run, Question(baseline, policy, everything_selected, waivers))
+    return judge(run, GateQuestion(baseline, policy, everything_selected, waivers))
 
 
 def compare_with(baseline: Baseline, run: RunResult, **options) -> Comparison:
@@ -141,7 +141,7 @@ def make_waiver(case: str, kind: str = "accepted", *, days: int = 14, line: int 
     )
     by = (by or "ada") if url else by
     values = {"reason": "the new tool answers later, #481", "until": TODAY + timedelta(days=days), "by": by}
-    return Waiver(kind=Kind(kind), case=case, origin=origin, **(values | fields))
+    return Waiver(kind=WaiverKind(kind), case=case, origin=origin, **(values | fields))
 
 
 def make_waivers(*waivers: Waiver, **fields) -> KnownWaivers:

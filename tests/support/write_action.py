@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval_gate.action.inputs import INPUTS, OUTPUTS, Input
+from eval_gate.action.inputs import INPUTS, OUTPUTS, ActionInput
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
@@ -52,7 +52,7 @@ def host_action_yml() -> str:
     return _action(HOST_HEAD, INPUTS, HOST_RUNS)
 
 
-def _action(head: str, inputs: Sequence[Input], runs: str) -> str:
+def _action(head: str, inputs: Sequence[ActionInput], runs: str) -> str:
     lines = [head, "inputs:\n"]
     for one in inputs:
         lines.append(f"  {one.name}:\n    description: {_quoted(one.description)}\n    required: false\n")
@@ -81,7 +81,7 @@ def page(text: str) -> str:
     return text
 
 
-def _described(one: Input) -> str:
+def _described(one: ActionInput) -> str:
     return f"Only [without Docker](#without-docker): {one.description}" if one.host_only else one.description
 
 

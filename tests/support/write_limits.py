@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eval_gate.model.limits import TABLE, Row
+from eval_gate.model.limits import TABLE, LimitRow
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 BEGIN = """# Limits
@@ -26,7 +26,7 @@ def page() -> str:
     return BEGIN + "".join(f"| {row.what} | {_number(row)} {row.unit} |\n" for row in TABLE)
 
 
-def _number(row: Row) -> str:
+def _number(row: LimitRow) -> str:
     return f"{row.limit:,.0f}" if row.limit == int(row.limit) else f"{row.limit:,}"
 
 

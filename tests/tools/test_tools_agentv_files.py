@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import EvalFile, load_suites
 from tests.support.program import CLEAN
 from tests.support.tools import TOOLS, Tool
@@ -54,7 +54,7 @@ def test_files__of_agentv_itself__load_or_are_refused_by_name(source: Path) -> N
     loaded, unnamed = 0, []
     for file in valid:
         try:
-            [suite] = load_suites([EvalFile(file, named=True)], source, Reading())
+            [suite] = load_suites([EvalFile(file, explicit=True)], source, ReadOptions())
         except GateError as error:
             unnamed += [str(problem) for problem in error.problems if not NAMED.search(problem.message)]
         else:

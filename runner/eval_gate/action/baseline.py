@@ -10,8 +10,8 @@ from eval_gate.action.log import Log
 from eval_gate.action.plan import BaselineChoice, BaselineKind
 from eval_gate.action.step import Step
 from eval_gate.config.settings import CacheMode, RunConfig
-from eval_gate.github.artifacts.baseline import ArtifactStore, Beside, Found
-from eval_gate.github.artifacts.listed import Wanted
+from eval_gate.github.artifacts.baseline import ArtifactStore, Companion, FoundBaseline
+from eval_gate.github.artifacts.listed import BaselineSearch
 from eval_gate.github.failure import GitHubError
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
@@ -58,7 +58,7 @@ def _from_artifacts(
     own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
     own_named = own_named or len(step.artifact_names) == 1
     own_workflow = choice.workflow or environment.workflow_path
-    wanted = Wanted(
+    wanted = BaselineSearch(
         names=step.artifact_names,
         # whoever names workflow or artifact says which gate is meant
         gate=None if own_named else step.key,
@@ -70,7 +70,9 @@ def _from_artifacts(
         shard=settings.selection.shard,
     )
     recorded = Path(config.output_dir) / RECORDING_NAME
-    beside = None if config.cache is CacheMode.OFF or recorded.exists() else Beside(RECORDING_NAME, recorded, MAX_BYTES)
+    beside = (
+        None if config.cache is CacheMode.OFF or recorded.exists() else Companion(RECORDING_NAME, recorded, MAX_BYTES)
+    )
     store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside, due=due)
     found = store.of_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.nearest(now)
     for note in store.notes:
@@ -87,7 +89,7 @@ def _from_artifacts(
     return Origin(found.baseline, run_url, found.sha, recorded=beside is not None)
 
 
-def _sentence(found: Found, branch: str) -> str:
+def _sentence(found: FoundBaseline, branch: str) -> str:
     where = f" on {branch}" if branch else ""
     skipped = f" ({found.trail})" if found.trail else ""
     return f"baseline: {found.baseline.source}, commit {found.sha[:7]}{where}{skipped}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.action.inputs import Settings
-from eval_gate.config.load import Hand, find_config, from_text, load_config
+from eval_gate.config.load import GivenBy, find_config, from_text, load_config
 from eval_gate.config.settings import SETTINGS, RunConfig
 
 DEFAULTS: Final = {row.key: row.in_action for row in SETTINGS.values() if row.in_action is not None}
@@ -34,5 +34,5 @@ def config_of(
         file,
         shown_as=shown_as,
         defaults=DEFAULTS,
-        hand=Hand(lambda row: row.input_name, anywhere=False),
+        hand=GivenBy(lambda row: row.input_name, anywhere=False),
     )

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from eval_gate.action.configuration import read_config
 from eval_gate.action.context import context_of
-from eval_gate.action.inputs import Control, read_inputs
+from eval_gate.action.inputs import ControlTiming, read_inputs
 from eval_gate.action.judged_run import get_result, load_engine, makes_whole, session_of
 from eval_gate.action.log import Log
-from eval_gate.action.lookups import Asked
+from eval_gate.action.lookups import Lookups
 from eval_gate.action.plan import Mode
 from eval_gate.action.publishers import TakenError
 from eval_gate.action.publishing.drift import drift_in
-from eval_gate.action.publishing.publish import Finished, RunFiles, publish, publish_nothing_yet
+from eval_gate.action.publishing.publish import FinishedRun, RunFiles, publish, publish_nothing_yet
 from eval_gate.action.relay import find_pull_request
 from eval_gate.action.step import Step, open_step, tidied
 from eval_gate.action.trouble import publish_interruption, publish_refusal, publish_trouble, put_out_nothing
@@ -34,7 +34,7 @@ from eval_gate.github.files import hand_back
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
-from eval_gate.session.keep import Kept, exit_code_of, keep, report
+from eval_gate.session.keep import KeptRun, exit_code_of, keep, report
 from eval_gate.session.session import Session
 from eval_gate.struct import replace
 
@@ -117,7 +117,7 @@ def _act(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) 
 
 def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> ExitCode:
     """Raises TakenError where another leg of this run has published under the same name."""
-    asked = Asked(step, config, variables, log)
+    asked = Lookups(step, config, variables, log)
     load_engine(step)
     asked.second.result()
     try:
@@ -134,11 +134,11 @@ def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log:
 
 
 def _gate(
-    step: Step, asked: Asked, config: RunConfig, variables: Mapping[str, str], log: Log
-) -> tuple[Finished, ReportContext]:
+    step: Step, asked: Lookups, config: RunConfig, variables: Mapping[str, str], log: Log
+) -> tuple[FinishedRun, ReportContext]:
     """Everything between the plan and its publication. A baseline that was named comes before the cases."""
     ruled = asked.ruled.result()
-    later = step.settings.control is Control.LATER and step.plan.mode is Mode.GATE and makes_whole(step)
+    later = step.settings.control is ControlTiming.LATER and step.plan.mode is Mode.GATE and makes_whole(step)
     if later:
         ruled = replace(ruled, config=replace(ruled.config, control=ControlChoice()))
     session = session_of(step, ruled.config, asked, variables, log)
@@ -146,7 +146,7 @@ def _gate(
     # of an interrupted run they are there in a moment, or are not waited for
     origin, pushes = asked.origin(), asked.pushes()
     question = replace(session.question, baseline=origin.baseline, pushes=pushes)
-    session = replace(session, question=question, later=None)
+    session = replace(session, question=question, later_question=None)
     judged = judge(made.result, session.question)
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=ruled.config.evals)
     # a relay keeps nothing of what it was given
@@ -159,10 +159,10 @@ def _gate(
     # who accepted what is asked of GitHub once: for the verdict
     heard = replace(session.question, more_waivers=None)
     left = left_to_control(made.result, heard) if later and code is ExitCode.FAILED else ()
-    return Finished(judged, code, files, made.interrupted is not None, left, drift), context
+    return FinishedRun(judged, code, files, made.interrupted is not None, left, drift), context
 
 
-def _kept(session: Session, kept: Kept, context: ReportContext) -> RunFiles:
+def _kept(session: Session, kept: KeptRun, context: ReportContext) -> RunFiles:
     """The reports that were asked for, and the page whether it was asked for or not."""
     asked = next((one for one in session.reports if one.format == PAGE), ReportRequest(PAGE, None))
     wanted = tuple(dict.fromkeys((*session.reports, asked)))

@@ -33,7 +33,7 @@ _OF_THE_MOMENT: Final = frozenset(
 """Inputs that a job may make anew in each attempt: they do not tell which leg of a matrix it is."""
 
 
-class Input(FrozenStruct):
+class ActionInput(FrozenStruct):
     """One input. With a `key` it is a setting of the run, and empty means what file and defaults say."""
 
     name: str
@@ -44,7 +44,7 @@ class Input(FrozenStruct):
     """Whether the container has no use for it: its action.yml has no such input, and refuses it."""
 
 
-class Output(FrozenStruct):
+class ActionOutput(FrozenStruct):
     """One output of the step."""
 
     name: str
@@ -55,125 +55,127 @@ _HOST_ONLY: Final = frozenset({"rerunCommand"})
 """Settings of commands that need the tools of whoever wrote the workflow."""
 
 
-def _of_settings() -> Iterator[Input]:
+def _of_settings() -> Iterator[ActionInput]:
     """An input for each setting that has one, with the words of its row."""
     for row in SETTINGS.values():
         if row.input:
             default = row.default_in_action
             otherwise = f" Empty: what the configuration file says, else {default}." if default else ""
-            yield Input(row.input_name, row.description + otherwise, key=row.key, host_only=row.key in _HOST_ONLY)
+            yield ActionInput(row.input_name, row.description + otherwise, key=row.key, host_only=row.key in _HOST_ONLY)
 
 
 INPUTS: Final = (
-    Input("config", "Configuration file; the first eval-gate.yaml, .yml or .json from the workspace upward."),
+    ActionInput("config", "Configuration file; the first eval-gate.yaml, .yml or .json from the workspace upward."),
     *_of_settings(),
-    Input(
+    ActionInput(
         "policy-from",
         "Whose configuration file says what fails a pull request: head, its own; or base, that of the branch it is"
         " merged into, as always for forks. Inputs win over both.",
         "head",
     ),
-    Input(
+    ActionInput(
         "secrets-for",
         "Which targets of a pull request are given variables such as keys: base, those that the branch it is merged"
         " into describes alike; or head, all that it describes itself.",
         "base",
     ),
-    Input(
+    ActionInput(
         "control",
         "When the base branch's agent is asked: now, or later. Later, this step publishes nothing of a red result that"
         " may turn by it, and fails; a second step with `results: latest` asks it (docs/action.md).",
         "now",
     ),
-    Input("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
-    Input("case", "Only cases whose ids match these globs, separated by commas."),
-    Input("tag", "Only cases with one of these tags, separated by commas."),
-    Input("tier", "Only suites of these tiers, separated by commas."),
-    Input("shard", "Only the I-th of N equal parts of the cases, as I/N; `eval-gate merge` joins the results."),
-    Input("github-token", "Token for reading the baseline and for publishing.", "${{ github.token }}"),
-    Input(
+    ActionInput("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
+    ActionInput("case", "Only cases whose ids match these globs, separated by commas."),
+    ActionInput("tag", "Only cases with one of these tags, separated by commas."),
+    ActionInput("tier", "Only suites of these tiers, separated by commas."),
+    ActionInput("shard", "Only the I-th of N equal parts of the cases, as I/N; `eval-gate merge` joins the results."),
+    ActionInput("github-token", "Token for reading the baseline and for publishing.", "${{ github.token }}"),
+    ActionInput(
         "results",
         "A finished result to compare and publish instead of running anything: a run's file or folder, or what another"
         " tool wrote (docs/results-of-other-tools.md); of these several, one a line.",
     ),
-    Input(
+    ActionInput(
         "baseline",
         "auto: the nearest trusted artifact of the baseline branch; or a path, a workflow run's number, a run id; or"
         " none.",
         AUTO,
     ),
-    Input("baseline-branch", "Branch whose runs make baselines; the default branch."),
-    Input("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
-    Input(
+    ActionInput("baseline-branch", "Branch whose runs make baselines; the default branch."),
+    ActionInput("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
+    ActionInput(
         "remember-pushes",
         "Whether what earlier pushes of a pull request saw of a case counts too; never of a fork's.",
         "true",
     ),
-    Input("artifact-name", "Name of the artifact with the result.", DEFAULT_ARTIFACT),
-    Input(
+    ActionInput("artifact-name", "Name of the artifact with the result.", DEFAULT_ARTIFACT),
+    ActionInput(
         "upload",
         "Whether to store the result as an artifact of this run, the next baseline, and its page as another.",
         "true",
     ),
-    Input(
+    ActionInput(
         "comment",
         "When to write the comment: always, changes, failures or never. One that is there is updated.",
         "always",
     ),
-    Input(
+    ActionInput(
         "comment-key",
         "What tells several gates apart: comment, artifact, check run; else workflow, job, config and artifact name.",
     ),
-    Input("check-run", "Name of the check run; empty for none.", DEFAULT_CHECK),
-    Input(
+    ActionInput("check-run", "Name of the check run; empty for none.", DEFAULT_CHECK),
+    ActionInput(
         "drift-issue",
         "Whether an issue is opened, kept up to date and closed when the default branch gets worse over its runs; needs"
         " issues: write. The job summary says it in any case.",
         "false",
     ),
-    Input("annotations", "Whether to annotate failing cases on their line of the eval file.", "true"),
-    Input("max-baseline-age-days", "Days after which a baseline is called stale.", "14"),
-    Input("max-baseline-commits", "Commits of the branch after which a baseline is called stale.", "50"),
+    ActionInput("annotations", "Whether to annotate failing cases on their line of the eval file.", "true"),
+    ActionInput("max-baseline-age-days", "Days after which a baseline is called stale.", "14"),
+    ActionInput("max-baseline-commits", "Commits of the branch after which a baseline is called stale.", "50"),
 )
 OUTPUTS: Final = (
-    Output("verdict", "pass, fail, or error where nothing could be decided."),
-    Output("exit-code", "0 passed, 1 failed, 2 usage, 3 could not decide, 130 and 143 interrupted."),
-    Output("total", "Cases of the run."),
-    Output("passed", "Cases that passed."),
-    Output("failed", "Cases that were answered, and wrong."),
-    Output("errored", "Cases that could not be judged; crashes are among them, also those that are regressions."),
-    Output(
+    ActionOutput("verdict", "pass, fail, or error where nothing could be decided."),
+    ActionOutput("exit-code", "0 passed, 1 failed, 2 usage, 3 could not decide, 130 and 143 interrupted."),
+    ActionOutput("total", "Cases of the run."),
+    ActionOutput("passed", "Cases that passed."),
+    ActionOutput("failed", "Cases that were answered, and wrong."),
+    ActionOutput("errored", "Cases that could not be judged; crashes are among them, also those that are regressions."),
+    ActionOutput(
         "regressions", "Cases that usually pass and fail or crash here, accepted ones apart; empty without baseline."
     ),
-    Output("new-passes", "Cases that failed before and pass here; empty without a baseline."),
-    Output("stale", "Suites whose evals are older than what they speak about."),
-    Output("flaky", "Cases with passes and failures for the same code."),
-    Output("pass-rate", "passed / (passed + failed) without quarantine, 0 to 1; empty when nothing was judged."),
-    Output("cost-usd", "Cost as far as known; empty when unknown."),
-    Output("result-path", "The run record, relative to the workspace."),
-    Output("report-path", "The HTML report, relative to the workspace."),
-    Output("run-id", "Id of the run."),
-    Output("baseline-run-id", "Id of the run it was compared with; empty without one."),
-    Output("baseline-sha", "Commit of the baseline; empty when unknown."),
-    Output("needs-control", "true where `control: later` left a red result to a second step, else false."),
-    Output("suspects", "Of such a result the ids of the regressions, at most 100, as a JSON list; else empty."),
-    Output("comment-url", "The comment; empty when none was written."),
-    Output("check-run-url", "The check run; empty when none was written."),
-    Output("drift", "On the default branch: what got worse over its runs, separated by commas; empty for nothing."),
-    Output("drift-issue-url", "The issue about that; empty when there is none."),
-    Output("artifact-id", "The stored artifact; empty when none was stored."),
-    Output("report-url", "Where the HTML report opens in a browser; empty when it was not stored by itself."),
+    ActionOutput("new-passes", "Cases that failed before and pass here; empty without a baseline."),
+    ActionOutput("stale", "Suites whose evals are older than what they speak about."),
+    ActionOutput("flaky", "Cases with passes and failures for the same code."),
+    ActionOutput("pass-rate", "passed / (passed + failed) without quarantine, 0 to 1; empty when nothing was judged."),
+    ActionOutput("cost-usd", "Cost as far as known; empty when unknown."),
+    ActionOutput("result-path", "The run record, relative to the workspace."),
+    ActionOutput("report-path", "The HTML report, relative to the workspace."),
+    ActionOutput("run-id", "Id of the run."),
+    ActionOutput("baseline-run-id", "Id of the run it was compared with; empty without one."),
+    ActionOutput("baseline-sha", "Commit of the baseline; empty when unknown."),
+    ActionOutput("needs-control", "true where `control: later` left a red result to a second step, else false."),
+    ActionOutput("suspects", "Of such a result the ids of the regressions, at most 100, as a JSON list; else empty."),
+    ActionOutput("comment-url", "The comment; empty when none was written."),
+    ActionOutput("check-run-url", "The check run; empty when none was written."),
+    ActionOutput(
+        "drift", "On the default branch: what got worse over its runs, separated by commas; empty for nothing."
+    ),
+    ActionOutput("drift-issue-url", "The issue about that; empty when there is none."),
+    ActionOutput("artifact-id", "The stored artifact; empty when none was stored."),
+    ActionOutput("report-url", "Where the HTML report opens in a browser; empty when it was not stored by itself."),
 )
 
 
-class Side(StrEnum):
+class ReportedSide(StrEnum):
     """Of a pull request: its own branch, or the one it is merged into."""
 
     HEAD = "head"
     BASE = "base"
 
 
-class Control(StrEnum):
+class ControlTiming(StrEnum):
     """When the base branch's agent is asked."""
 
     NOW = "now"
@@ -215,9 +217,9 @@ class Settings(FrozenStruct):
     leg: str = ""
     """All inputs that are the same in every attempt of one leg, in one text."""
     remember_pushes: bool = True
-    policy_from: Side = Side.HEAD
-    secrets_for: Side = Side.BASE
-    control: Control = Control.NOW
+    policy_from: ReportedSide = ReportedSide.HEAD
+    secrets_for: ReportedSide = ReportedSide.BASE
+    control: ControlTiming = ControlTiming.NOW
     on_host: bool = False
     """Whether this is the machine of the job, and not our container."""
 
@@ -242,9 +244,9 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
         check_run=reader.text("check-run", keep_empty=True) or None,
         drift_issue=reader.flag("drift-issue"),
         annotations=reader.flag("annotations"),
-        policy_from=reader.one_of("policy-from", Side),
-        secrets_for=reader.one_of("secrets-for", Side),
-        control=reader.one_of("control", Control),
+        policy_from=reader.one_of("policy-from", ReportedSide),
+        secrets_for=reader.one_of("secrets-for", ReportedSide),
+        control=reader.one_of("control", ControlTiming),
         accept_label=reader.text("accept-label") or LABEL,
         max_baseline_age_days=reader.number("max-baseline-age-days"),
         max_baseline_commits=int(reader.number("max-baseline-commits")),

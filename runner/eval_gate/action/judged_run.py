@@ -9,7 +9,7 @@ from importlib import import_module
 from eval_gate.action.baseline import Origin
 from eval_gate.action.inputs import PREFIX
 from eval_gate.action.log import Log
-from eval_gate.action.lookups import ON_ITS_WAY, Asked, Coming
+from eval_gate.action.lookups import ON_ITS_WAY, LaterBaseline, Lookups
 from eval_gate.action.plan import Mode
 from eval_gate.action.relay import relayed_result
 from eval_gate.action.step import Step
@@ -18,9 +18,9 @@ from eval_gate.action.trust.judges import comparisons_of
 from eval_gate.action.trust.variables import doorkeeper_for
 from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.judge import Question
+from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
@@ -30,7 +30,7 @@ from eval_gate.results.parts import read_whole, whole_of
 from eval_gate.results.read import is_run
 from eval_gate.results.write import run_folder
 from eval_gate.session.foreign_results import brought_run, read_brought
-from eval_gate.session.run import Made, ask_base_later, make_run
+from eval_gate.session.run import MadeRun, ask_base_later, make_run
 from eval_gate.session.session import Session
 from eval_gate.struct import replace
 
@@ -49,27 +49,27 @@ _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
 
 
-def session_of(step: Step, config: RunConfig, asked: Asked, variables: Mapping[str, str], log: Log) -> Session:
+def session_of(step: Step, config: RunConfig, lookups: Lookups, variables: Mapping[str, str], log: Log) -> Session:
     """The session, with what people have accepted: in the file, and, where it could matter, in comments.
 
     Raises GateError, as for variables that would be given to a target that must not have them.
     """
     selection = step.settings.selection
-    beside = asked.beside_cases
-    origin = Origin(ON_ITS_WAY) if beside else asked.origin()
-    pushes = None if beside else asked.pushes()
-    question = Question(
+    beside = lookups.beside_cases
+    origin = Origin(ON_ITS_WAY) if beside else lookups.origin()
+    pushes = None if beside else lookups.pushes()
+    question = GateQuestion(
         origin.baseline,
         config.policy,
         everything_selected=selection.everything,
-        waivers=asked.waivers.result(),
-        more_waivers=asked.with_comments,
+        waivers=lookups.waivers.result(),
+        more_waivers=lookups.with_comments,
         keeping=config.keeping,
         pushes=pushes,
         comparisons=comparisons_of(step),
     )
     environment = step.environment
-    around = Around(
+    around = RunContext(
         environment.workspace,
         {name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
         GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
@@ -79,22 +79,22 @@ def session_of(step: Step, config: RunConfig, asked: Asked, variables: Mapping[s
         else None,
         recorded_by_baseline=origin.recorded,
     )
-    later = Coming(asked, question) if beside else None
+    later = LaterBaseline(lookups, question) if beside else None
     return Session(config, selection, around, question, config.files, later)
 
 
-def get_result(step: Step, session: Session, log: Log) -> Made:
+def get_result(step: Step, session: Session, log: Log) -> MadeRun:
     """The run, not judged yet. Raises GateError."""
     run_id = _asks_later(step, session)
     if run_id is not None:
         log.did(f"went on with run {run_id}, to ask the base branch's agent")
-        session = replace(session, around=replace(session.around, resume=run_id))
+        session = replace(session, context=replace(session.context, resume=run_id))
     if _runs(step) or run_id is not None:
         with log.commands.group("Evals"):
             made = asyncio.run(make_run(session, CalmProgress(log.commands.say)))
     else:
         result = with_believed_control(_stored(step, session, log), session.config.control)
-        made = Made(result if step.plan.mode is Mode.RELAY else _asked_later(session, result, log))
+        made = MadeRun(result if step.plan.mode is Mode.RELAY else _asked_later(session, result, log))
     return replace(made, result=made.result.model_copy(update={"made_by": step.made_by}))
 
 
@@ -197,7 +197,7 @@ def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> Ru
         log.commands.warning(f"{FROM_FILE}; {RERUN_HINT[step.settings.on_host]}")
         results = replace(choice, rerun_command=None)
         session = replace(session, config=replace(session.config, results=results))
-    brought = asyncio.run(brought_run(session, read_brought(session.config, paths, session.around)))
+    brought = asyncio.run(brought_run(session, read_brought(session.config, paths, session.context)))
     for words in brought.words:
         log.did(words)
     return brought.run

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Final, Generic, TypeVar
 
 from eval_gate.github.commands import Commands, LaterCommands
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.side_by_side import begin
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Log:
 
     def lost(self, what: str, error: GitHubError) -> None:
         """Something that could not be published: the verdict is the same, and the log says what is missing."""
-        if error.kind is Kind.FORBIDDEN and self.read_only:
+        if error.kind is FailureKind.FORBIDDEN and self.read_only:
             sentence = f"{what}: {self.read_only}; see docs/forks.md"
             self.did(sentence)
         else:
@@ -52,12 +52,12 @@ class Log:
             self.commands.warning(sentence)
         self.losses.append(sentence)
 
-    def begin(self, work: Callable[[Log], T], name: str) -> Beside[T]:
+    def begin(self, work: Callable[[Log], T], name: str) -> SideWork[T]:
         """Do it beside what follows. What it says, to a log of its own, is said where its result is asked for."""
-        return Beside(self, work, name)
+        return SideWork(self, work, name)
 
 
-class Beside(Generic[T]):
+class SideWork(Generic[T]):
     """Work of a step under way beside other work of it.
 
     Whatever is done first: what they say, and which of their errors ends the step, goes by the order in which their

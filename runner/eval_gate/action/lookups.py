@@ -19,7 +19,7 @@ from eval_gate.action.trust.policy import ruled_by
 from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.files.certificates import certificates
-from eval_gate.gate.judge import Question
+from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.pushes import Pushes
@@ -29,7 +29,7 @@ ON_ITS_WAY = NoBaseline("baseline-unavailable", "the baseline is still on its wa
 TOO_LATE = NoBaseline("baseline-unavailable", "the run was ended before the baseline was there", unavailable=True)
 
 
-class Asked:
+class Lookups:
     """The questions, all under way. Each result says what is wrong with it: ask for `second` first, then for `ruled`.
 
     Baseline and earlier pushes may come while cases are asked, where no case needs them (`beside_cases`). They are
@@ -98,20 +98,20 @@ class Asked:
             self._ended.set_result(time.monotonic())
 
 
-class Coming(FrozenStruct):
-    """A run's question whose baseline comes while the run is made; the session's `Later`."""
+class LaterBaseline(FrozenStruct):
+    """A run's question whose baseline comes while the run is made; the session's `LaterBaseline`."""
 
-    asked: Asked
-    without: Question
+    lookups: Lookups
+    without: GateQuestion
 
-    def question(self) -> Question:
+    def question(self) -> GateQuestion:
         """With baseline and earlier pushes: waits for them."""
-        origin, pushes = self.asked.peek()
+        origin, pushes = self.lookups.peek()
         return replace(self.without, baseline=origin.baseline, pushes=pushes)
 
     def end(self) -> None:
         """Nobody waits for them any more."""
-        self.asked.end()
+        self.lookups.end()
 
 
 def _may_come_later(step: Step, config: RunConfig) -> bool:

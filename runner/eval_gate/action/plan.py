@@ -85,7 +85,7 @@ class Plan(FrozenStruct):
     """The run whose result a relay publishes."""
 
 
-class Known(FrozenStruct):
+class PlanFacts(FrozenStruct):
     """What the plan needs to know and neither the environment nor the event tells."""
 
     default_branch: str
@@ -95,9 +95,9 @@ class Known(FrozenStruct):
     """The commit in the workspace."""
 
 
-def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings, known: Known) -> Plan:
+def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings, facts: PlanFacts) -> Plan:
     """The plan for this event. Raises GateError for events that must not run a pull request's code."""
-    branch = settings.baseline_branch or known.default_branch
+    branch = settings.baseline_branch or facts.default_branch
     chosen = _choice(settings, branch)
     match event.name:
         case "pull_request_target":
@@ -113,11 +113,11 @@ def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings
         case "merge_group":
             plan = _merge_group(environment, event, branch)
         case "workflow_dispatch" if pull_number(event) is not None:
-            plan = _dispatched_for(environment, event, branch, known)
+            plan = _dispatched_for(environment, event, branch, facts)
         case _ if event.pull_request is not None:  # what is said of one, such as a review
             plan = _pull_request(environment, event, branch)
         case _:
-            _refuse_other_code(environment, event, known)
+            _refuse_other_code(environment, event, facts)
             plan = _on_a_branch(environment, event, branch)
     return replace(plan, baseline=chosen) if chosen else plan
 
@@ -181,7 +181,7 @@ def _merge_group(environment: WorkflowEnvironment, event: Event, branch: str) ->
     return Plan(Mode.GATE, group.head_sha or environment.sha, baseline, reasons)
 
 
-def _dispatched_for(environment: WorkflowEnvironment, event: Event, branch: str, known: Known) -> Plan:
+def _dispatched_for(environment: WorkflowEnvironment, event: Event, branch: str, known: PlanFacts) -> Plan:
     """A manual start that names a pull request: only believed when the workspace holds that pull request."""
     number, pull, checkout = pull_number(event), known.pull, known.checkout
     if pull is None:
@@ -207,7 +207,7 @@ def _dispatched_for(environment: WorkflowEnvironment, event: Event, branch: str,
     )
 
 
-def _refuse_other_code(environment: WorkflowEnvironment, event: Event, known: Known) -> None:
+def _refuse_other_code(environment: WorkflowEnvironment, event: Event, known: PlanFacts) -> None:
     """Raise GateError where a comment made somebody check out other code than the event's: it may be any fork's."""
     if event.name in OF_ANYBODY and known.checkout not in {None, environment.sha}:
         raise GateError(

@@ -13,7 +13,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.result import MadeBy
 
 
-class Whose(StrEnum):
+class Publisher(StrEnum):
     """Whose something is that was published before."""
 
     OURS = "ours"
@@ -27,25 +27,25 @@ class TakenError(GateError):
     """Another leg, call or step of this run has published under a name of this one."""
 
 
-def taken(what: str, remedy: str) -> TakenError:
+def name_taken(what: str, remedy: str) -> TakenError:
     """The error; `what` is the name in the way, and `remedy` the input that gives another."""
     message = f"{what} is there already, from another job or step of this run; it was left as it is"
     hint = f"give each of them its own `{remedy}`, in a matrix for example `{remedy}: ${{{{ matrix.NAME }}}}`"
     return TakenError("same-name-twice", message, hint)
 
 
-def whose(ours: MadeBy, theirs: MadeBy) -> Whose:
+def publisher_of(ours: MadeBy, theirs: MadeBy) -> Publisher:
     """Whose work `theirs` signs.
 
     Within one attempt job, step and inputs have to be the same. In another attempt the job has another name: there step
     and inputs decide. Between runs all of it may have been edited, and the key decides.
     """
     if theirs.gate != ours.gate:
-        return Whose.ANOTHER_GATE
+        return Publisher.ANOTHER_GATE
     if theirs.run_id != ours.run_id or theirs.leg is None or ours.leg is None:
-        return Whose.OURS
+        return Publisher.OURS
     same = theirs.leg == ours.leg if theirs.attempt == ours.attempt else same_leg(ours, theirs.leg)
-    return Whose.OURS if same else Whose.ANOTHER_LEG
+    return Publisher.OURS if same else Publisher.ANOTHER_LEG
 
 
 def same_leg(ours: MadeBy, leg: str | None) -> bool:

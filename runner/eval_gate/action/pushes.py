@@ -6,7 +6,7 @@ from eval_gate.action.log import Log
 from eval_gate.action.plan import BaselineKind, Mode, Plan
 from eval_gate.action.step import Step
 from eval_gate.config.settings import RunConfig
-from eval_gate.github.artifacts.pushes import Change, remembered
+from eval_gate.github.artifacts.pushes import WatchedChange, remembered
 from eval_gate.github.failure import GitHubError
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.pushes import Pushes
@@ -21,7 +21,7 @@ def earlier_pushes(step: Step, config: RunConfig, log: Log) -> Pushes | None:
     if not (step.settings.remember_pushes and config.policy.confirm and _remembers(plan)):
         return None
     assert plan.pull_number is not None
-    change = Change(
+    change = WatchedChange(
         plan.pull_number,
         plan.head_branch or "",
         environment.event_name,

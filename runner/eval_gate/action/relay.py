@@ -16,7 +16,7 @@ from eval_gate.github.artifacts.baseline import fetch_result
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
 from eval_gate.github.commits import RunFacts, pull_request_of, workflow_run
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, RunResult, SuiteResult
 from eval_gate.model.totals import summarise
@@ -115,5 +115,5 @@ def _several(run_id: int) -> GateError:
 
 
 def _unavailable(error: GitHubError) -> GateError:
-    hint = "re-run the failed job" if error.kind is not Kind.FORBIDDEN else None
+    hint = "re-run the failed job" if error.kind is not FailureKind.FORBIDDEN else None
     return GateError("github-unavailable", str(error), hint, exit_code=ExitCode.INCOMPLETE)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from eval_gate.action.inputs import DEFAULT_ARTIFACT, DEFAULT_CHECK, Settings
-from eval_gate.action.plan import Known, Plan, make_plan, pull_number
+from eval_gate.action.plan import Plan, PlanFacts, make_plan, pull_number
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.upload import job_of
@@ -106,7 +106,7 @@ def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
     event = read_event(environment.event_name, environment.event_path)
     client = Client(environment.api_url, settings.token, environment.repository)
     try:
-        known = Known(
+        known = PlanFacts(
             default_branch=_default_branch(client, event),
             pull=_dispatched_pull(client, event),
             checkout=checked_out(environment.workspace),

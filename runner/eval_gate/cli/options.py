@@ -84,7 +84,7 @@ _LOUDNESS = tuple(
 )
 
 
-def given(settings: Mapping[str, object]) -> dict[str, JsonValue]:
+def given_settings(settings: Mapping[str, object]) -> dict[str, JsonValue]:
     """Those of a command's `**settings` that were given."""
     return {key: cast("JsonValue", value) for key, value in settings.items() if value not in (None, [], ())}
 

@@ -71,7 +71,7 @@ for _command in (
 ):
     app.command()(_command)
 app.command("import")(options.with_options(import_evals.import_evals))
-app.command(cls=agent_evals.AsWritten)(options.with_options(agent_evals.agent_evals))
+app.command(cls=agent_evals.OriginalCommand)(options.with_options(agent_evals.agent_evals))
 app.command()(action.action)
 app.command()(action.publish)
 _ALL: Final = {
@@ -97,13 +97,13 @@ def run_program(on_interrupt: Callable[[int, FrameType | None], object] | None =
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # of which the library makes code 1: "the gate failed"
             return _broke(ended.__context__)
-        return _interrupted() if _by_interrupt(ended) else _code_of(ended)
+        return _interrupted() if _signal_in(ended) else _code_of(ended)
     except KeyboardInterrupt:
         return _interrupted()
     except GateError as error:
         return _refused(error)
     except Exception as error:  # noqa: BLE001 (a defect of ours: said as such, never a pass)
-        return _interrupted() if _by_interrupt(error) else _broke(error)
+        return _interrupted() if _signal_in(error) else _broke(error)
     return ExitCode.PASSED
 
 
@@ -142,7 +142,7 @@ def _interrupted() -> int:
     return ExitCode.INTERRUPTED
 
 
-def _by_interrupt(error: BaseException) -> bool:
+def _signal_in(error: BaseException) -> bool:
     """Whether it is what some library made of a SIGINT in its middle."""
     found: BaseException | None = error
     for _ in range(_MOST_CAUSES):

@@ -48,7 +48,7 @@ class _Given(FrozenStruct):
         return Problem(message, file=self.file, line=line, field=self.name + "".join(f"[{step}]" for step in below))
 
 
-class Hand(FrozenStruct):
+class GivenBy(FrozenStruct):
     """Who gives flags and variables: what a flag is called there, and whether they may lead `anywhere`.
 
     That is: name places outside of the working directory for writing. A configuration file never may.
@@ -58,7 +58,7 @@ class Hand(FrozenStruct):
     anywhere: bool = True
 
 
-AT_A_TERMINAL: Final = Hand()
+AT_A_TERMINAL: Final = GivenBy()
 
 
 def find_config(start: Path) -> Path | None:
@@ -77,7 +77,7 @@ def load_config(
     *,
     shown_as: str | None = None,
     defaults: Mapping[str, JsonValue] | None = None,
-    hand: Hand = AT_A_TERMINAL,
+    hand: GivenBy = AT_A_TERMINAL,
 ) -> RunConfig:
     """Join the layers. `flags` maps keys to values that were given; absent ones are not in it.
 

@@ -9,25 +9,25 @@ from typing import Final, NamedTuple
 
 from eval_gate.errors import did_you_mean
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.inert import Form
+from eval_gate.text.inert import TextForm
 
 
-class Written(NamedTuple):
+class OutputForm(NamedTuple):
     """One form of a result."""
 
     file: str | None
     """Its usual name in the run's folder; None for what is for other programs, which always say where."""
-    form: Form = Form.TEXT
+    form: TextForm = TextForm.TEXT
 
 
-FORMATS: Final[Mapping[str, Written]] = {
-    "md": Written("report.md"),
-    "html": Written("report.html", Form.MARKUP),
-    "junit": Written("junit.xml", Form.MARKUP),
-    "console": Written("report.txt"),
-    "json": Written("report.json", Form.JSON),
-    "agentv": Written(None, Form.JSON),
-    "jsonl": Written(None, Form.JSON),
+FORMATS: Final[Mapping[str, OutputForm]] = {
+    "md": OutputForm("report.md"),
+    "html": OutputForm("report.html", TextForm.MARKUP),
+    "junit": OutputForm("junit.xml", TextForm.MARKUP),
+    "console": OutputForm("report.txt"),
+    "json": OutputForm("report.json", TextForm.JSON),
+    "agentv": OutputForm(None, TextForm.JSON),
+    "jsonl": OutputForm(None, TextForm.JSON),
 }
 """What a result can be rendered as, by name."""
 REPORTS: Final = tuple(name for name, one in FORMATS.items() if one.file)

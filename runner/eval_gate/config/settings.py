@@ -119,9 +119,9 @@ class TargetChoice:
 
 def parse_rerun_command(text: str) -> str:
     """A command whose places for names are where a shell takes them as words. Raises ValueError with what is wrong."""
-    from eval_gate.text.commands.template import Template
+    from eval_gate.text.commands.template import CommandTemplate
 
-    Template.of_rerun(text)
+    CommandTemplate.of_rerun(text)
     return text
 
 
@@ -174,7 +174,7 @@ class ControlChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """How often, how long, and at what cost. A case or its target may set its own `timeout_ms`."""
 
     timeout_ms: int = setting(60_000, "Time limit of one case, retries included, in milliseconds.", limits={"gt": 0})
@@ -339,7 +339,7 @@ class RunConfig:
         False,
         "Unknown keys, empty `expect` and cases that check nothing are errors.",
     )
-    limits: Limits = field(default_factory=Limits)
+    limits: RunLimits = field(default_factory=RunLimits)
     redact: tuple[Text, ...] = setting(
         (),
         "Regular expressions: what they find is *** in all that is stored of questions, answers, calls and judgements.",

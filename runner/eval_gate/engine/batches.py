@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine.journal import TrialKey
 from eval_gate.engine.trials import request_of
 from eval_gate.model.case import CaseKey, EvalCase
@@ -29,19 +29,19 @@ class Job(NamedTuple):
         return CaseKey(self.eval_file, self.case.id), self.trial
 
 
-class Batched(Struct):
+class BatchAnswers(Struct):
     """What the calls brought. A job without an answer here is asked by itself; `notices` say why."""
 
     answers: dict[TrialKey, Response] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
 
 
-async def ask_batches(target: BatchTarget, jobs: Sequence[Job], limits: Limits, stop: asyncio.Event) -> Batched:
+async def ask_batches(target: BatchTarget, jobs: Sequence[Job], limits: RunLimits, stop: asyncio.Event) -> BatchAnswers:
     """One call for each eval file and trial. A call that breaks is a notice, since asking again costs as much again."""
     groups: dict[tuple[str, int], list[Job]] = defaultdict(list)
     for job in jobs:
         groups[job.eval_file, job.trial].append(job)
-    found = Batched()
+    found = BatchAnswers()
     for (eval_file, trial), group in groups.items():
         if stop.is_set():
             break
@@ -57,7 +57,7 @@ async def ask_batches(target: BatchTarget, jobs: Sequence[Job], limits: Limits, 
 
 
 async def _until_stopped(
-    target: BatchTarget, group: Sequence[Job], limits: Limits, stop: asyncio.Event
+    target: BatchTarget, group: Sequence[Job], limits: RunLimits, stop: asyncio.Event
 ) -> Mapping[str, Response]:
     """The answers; none when the run is stopped before they are there. Raises TargetError."""
     asking = asyncio.ensure_future(_ask(target, group, limits))
@@ -71,7 +71,7 @@ async def _until_stopped(
         await asyncio.gather(asking, stopping, return_exceptions=True)
 
 
-async def _ask(target: BatchTarget, group: Sequence[Job], limits: Limits) -> Mapping[str, Response]:
+async def _ask(target: BatchTarget, group: Sequence[Job], limits: RunLimits) -> Mapping[str, Response]:
     limit_s = None if target.timeout_ms is not None else limits.timeout_ms * len(group) / 1000
     requests = [request_of(*job) for job in group]
     try:

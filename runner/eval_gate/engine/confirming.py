@@ -10,7 +10,7 @@ from eval_gate.model.execution import Trial
 from eval_gate.model.result import RerunEnd, RunResult
 
 
-class Wanted(Protocol):
+class ControlRequest(Protocol):
     """What the base branch's agent is asked next."""
 
     @property
@@ -54,7 +54,7 @@ class Confirming(Protocol):
         """
         ...
 
-    def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+    def wants_rerun(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether to run this case once more after these re-runs. Asked after every one, so it must answer at once."""
         ...
 
@@ -62,7 +62,7 @@ class Confirming(Protocol):
         """Why a case in doubt is not run again any more, after all of its re-runs."""
         ...
 
-    def of_control(self, result: RunResult, askable: Set[CaseKey]) -> Wanted:
+    def of_control(self, result: RunResult, askable: Set[CaseKey]) -> ControlRequest:
         """What to ask the base branch's agent after all that it has answered so far, of the cases it may be asked.
 
         Asked in a thread of its own, as `doubtful` is, after re-runs are done and after every round.

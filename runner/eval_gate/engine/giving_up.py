@@ -23,7 +23,7 @@ class Unanswered:
         """Another target is asked from here on."""
         self._failures = []
 
-    def answered(self, target: Target) -> None:
+    def note_answer(self, target: Target) -> None:
         """It gave an answer, to whatever case."""
         self._failures = []
         self._have_answered.add(id(target))

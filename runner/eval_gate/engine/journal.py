@@ -2,7 +2,7 @@
 
 A process that is killed loses no finished trial: a line is written in one call, and an unfinished last line (the
 machine went down while writing) is dropped when the journal is read or continued. Of a large run it is also where
-finished trials are until the result is made of them (`Finished`).
+finished trials are until the result is made of them (`FinishedTrials`).
 """
 
 import os
@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.writing import append, open_to_append
-from eval_gate.model.base import Record, lean, made
+from eval_gate.model.base import Record, construct, lean
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status
 from eval_gate.model.result import TraceSummary
@@ -42,7 +42,7 @@ def _mark(line: bytes) -> int:
     return int.from_bytes(blake2b(line, digest_size=8, key=_KEY).digest())
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """A line of a journal: the number of its first byte, how many bytes it has, and what it is known again by.
 
     The last is a hash of them with a key that no other process knows: nobody can write another line that has it.
@@ -74,7 +74,7 @@ class TrialRecord(Record):
     """The answer has a list of tool calls, be it empty."""
     calls_missing: str | None = None
     """Where an answer that is judged by its tool calls should have that list and has none, in words. It is judged here
-    as if no tool had been called; whether that holds, the run as a whole says (`engine.silence`)."""
+    as if no tool had been called; whether that holds, the run as a whole says (`engine.unreported_tools`)."""
     details: CaseDetails = Field(default_factory=lambda: NO_DETAILS)
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
@@ -115,16 +115,16 @@ class Journal:
     ) -> None:
         os.close(self._descriptor)
 
-    def append(self, record: TrialRecord) -> Line:
+    def append(self, record: TrialRecord) -> JournalLine:
         """Write one trial. Returns once the operating system has it: this process may die, the line stays.
 
         Raises GateError where it cannot be written: a trial that is not kept would be lost.
         """
         line = record.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
         append(self._descriptor, line, self._file)
-        return Line(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _mark(line))
+        return JournalLine(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _mark(line))
 
-    def read(self, line: Line) -> TrialRecord:
+    def read(self, line: JournalLine) -> TrialRecord:
         """The trial that was written there. Raises GateError `journal-corrupt` where that is not what is there now."""
         os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
         found = os.read(self._descriptor, line.size)
@@ -151,7 +151,7 @@ def _drop_unfinished_line(descriptor: int) -> None:
     os.ftruncate(descriptor, 0)
 
 
-def read_lines(file: Path) -> Iterator[tuple[TrialRecord, Line]]:
+def read_lines(file: Path) -> Iterator[tuple[TrialRecord, JournalLine]]:
     """The finished trials, in the order they finished, each with where it is. A missing journal is an empty one.
 
     Raises GateError `journal-corrupt` for a complete line that is not a trial: something else wrote into it.
@@ -164,7 +164,7 @@ def read_lines(file: Path) -> Iterator[tuple[TrialRecord, Line]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield TrialRecord.model_validate_json(line), Line(start, len(line), _mark(line))
+                yield TrialRecord.model_validate_json(line), JournalLine(start, len(line), _mark(line))
             except ValidationError as error:
                 raise GateError(
                     "journal-corrupt",
@@ -182,10 +182,10 @@ class _Note(NamedTuple):
     timed_out: bool
     calls_listed: bool
     calls_missing: bool
-    is_at: TrialRecord | Line
+    is_at: TrialRecord | JournalLine
 
 
-class Finished:
+class FinishedTrials:
     """The finished trials of a run by case: of a small run as they are, of a large one where its journal has them.
 
     So memory grows with the number of cases and not with what was answered. `journal` has to be there, and open, before
@@ -198,7 +198,7 @@ class Finished:
         self._notes: dict[CaseKey, list[_Note]] = defaultdict(list)
         self.journal: Journal | None = None
 
-    def add(self, record: TrialRecord, line: Line) -> None:
+    def add(self, record: TrialRecord, line: JournalLine) -> None:
         """One more, in the place of what was known of the same trial before."""
         missing = record.calls_missing is not None
         is_at = record if self._most > 0 else line
@@ -230,7 +230,7 @@ class Finished:
     def keep_judged(self, key: CaseKey, *, lists: bool) -> bool:
         """Let go of those of a case that are not judged, and so not finished; whether any is left.
 
-        `lists`: the target has listed tool calls in this run (`engine.silence`).
+        `lists`: the target has listed tool calls in this run (`engine.unreported_tools`).
         """
         kept = [note for note in self._notes.pop(key, ()) if note.judged and (lists or not note.calls_missing)]
         if kept:
@@ -258,7 +258,7 @@ def _read(line: bytes) -> TrialRecord:
     for name, read in own.items():
         if raw := bytes(found.pop(name)):
             found[name] = read(raw)
-    return made(TrialRecord, **found)
+    return construct(TrialRecord, **found)
 
 
 @cache
@@ -276,7 +276,7 @@ def _reader() -> tuple[Any, Callable[[bytes], Any], dict[str, Callable[[bytes], 
         kind, default = (Raw, Raw()) if name in own else (field.annotation, field.get_default())
         fields.append((name, kind) if field.is_required() else (name, kind, default))
     aliases = {name: field.alias or name for name, field in TrialRecord.model_fields.items()}
-    return structs, Decoder(defstruct("Line", fields, rename=aliases.__getitem__)).decode, own
+    return structs, Decoder(defstruct("JournalLine", fields, rename=aliases.__getitem__)).decode, own
 
 
 def _details(raw: bytes) -> CaseDetails:

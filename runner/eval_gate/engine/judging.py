@@ -101,10 +101,10 @@ _NONE: Mapping[str, Grading] = MappingProxyType({})
 
 
 class Judges(FrozenStruct):
-    """Who grades what. `defaults` by eval file and the target its case wants, `named` by eval file and name."""
+    """Who grades what. `defaults` by eval file and the target its case wants, `by_file` by eval file and name."""
 
     defaults: Mapping[tuple[str, str | None], Grading] = field(default_factory=dict)
-    named: Mapping[str, Mapping[str, Grading]] = field(default_factory=dict)
+    by_file: Mapping[str, Mapping[str, Grading]] = field(default_factory=dict)
 
     def default(self, eval_file: str, wanted: str | None) -> Grading | None:
         """Who grades where an evaluator names nobody."""
@@ -112,11 +112,11 @@ class Judges(FrozenStruct):
 
     def by_name(self, eval_file: str) -> Mapping[str, Grading]:
         """Those whom evaluators of this file name."""
-        return self.named.get(eval_file, _NONE)
+        return self.by_file.get(eval_file, _NONE)
 
     def __iter__(self) -> Iterator[Grading]:
         """Every judge that may be asked, each once."""
-        every = [*self.defaults.values(), *(judge for names in self.named.values() for judge in names.values())]
+        every = [*self.defaults.values(), *(judge for names in self.by_file.values() for judge in names.values())]
         return iter({id(judge): judge for judge in every}.values())
 
 

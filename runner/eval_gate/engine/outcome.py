@@ -8,11 +8,11 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from eval_gate import __version__
-from eval_gate.engine.journal import Finished
+from eval_gate.engine.journal import FinishedTrials
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.retention import settled
-from eval_gate.engine.settling import Measure, known_anew, settle, unrun
-from eval_gate.engine.unreported_tools import Listing, heard, listing
+from eval_gate.engine.retention import for_record
+from eval_gate.engine.settling import CaseQuestion, known_anew, settle, unrun
+from eval_gate.engine.unreported_tools import Listing, mark_unreported, targets_that_list
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.policy import Measuring
@@ -28,7 +28,7 @@ from eval_gate.model.result import (
     ToolIdentity,
 )
 from eval_gate.model.totals import summarise
-from eval_gate.results.record.fitting import EVERY, MANY, Sparing
+from eval_gate.results.record.fitting import EVERY, MANY, RoomKeeper
 from eval_gate.struct import FrozenStruct, replace
 
 _Thing = TypeVar("_Thing")
@@ -36,10 +36,10 @@ NOTHING_ASKED: Final[Mapping[CaseKey, tuple[Trial, ...]]] = MappingProxyType({})
 """Of the base branch's agent."""
 
 
-class Progress(FrozenStruct):
+class RunProgress(FrozenStruct):
     """How far a run has come. `held_back`: rubric cases were not begun, because others had not passed."""
 
-    trials: Finished
+    trials: FinishedTrials
     stopped: str | None
     notices: tuple[str, ...]
     held_back: bool
@@ -54,7 +54,7 @@ class Progress(FrozenStruct):
     """Nobody asks for the trials again."""
 
 
-def begun(plan: RunPlan) -> RunResult:
+def initial_record(plan: RunPlan) -> RunResult:
     """The record of a run that has only begun: what it is about, and no case yet."""
     total = sum(len(suite.cases) for suite in plan.suites)
     targets = plan.every_target()
@@ -77,14 +77,14 @@ def begun(plan: RunPlan) -> RunResult:
     )
 
 
-def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
+def outcome(plan: RunPlan, progress: RunProgress, wall_ms: float) -> RunResult:
     """The result of all trials so far, in file order. A case without any was not run, and the run is not complete.
 
     Where it is the last time that anybody asks (`progress.over`), each case and its trials are let go as its result is
     made, as far as nobody else holds the plan: all of them at once would be in memory at the peak of a large run.
     """
-    lists = listing(plan, progress.trials)
-    record, left, sparing = begun(plan), _let_go(plan.suites), _sparing(plan, progress, lists)
+    lists = targets_that_list(plan, progress.trials)
+    record, left, sparing = initial_record(plan), _let_go(plan.suites), _sparing(plan, progress, lists)
     plan = plan.of_no_case()
     suites = tuple([_suite(plan, progress, suite, lists, sparing) for suite in left])
     cases = [case for suite in suites for case in suite.cases]
@@ -100,17 +100,17 @@ def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
             "warnings": (*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
         }
     )
-    return sparing.told(result)
+    return sparing.with_warning(result)
 
 
-def _sparing(plan: RunPlan, progress: Progress, lists: Listing) -> Sparing:
+def _sparing(plan: RunPlan, progress: RunProgress, lists: Listing) -> RoomKeeper:
     """What becomes of passing cases, by some of them as they would be in full."""
     total = sum(len(suite.cases) for suite in plan.suites)
     if total < MANY:
-        return Sparing((), total)
+        return RoomKeeper((), total)
     still = replace(progress, over=False)
     several = islice(((suite, case) for suite in plan.suites for case in suite.cases), 0, None, EVERY)
-    return Sparing([_case(plan, still, suite, case, lists) for suite, case in several], total)
+    return RoomKeeper([_case(plan, still, suite, case, lists) for suite, case in several], total)
 
 
 def _let_go(things: Iterable[_Thing]) -> Iterator[_Thing]:
@@ -135,11 +135,11 @@ def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
     return how if taken else how.model_copy(update={"recorded": None})
 
 
-def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing, sparing: Sparing) -> SuiteResult:
+def _suite(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: Listing, sparing: RoomKeeper) -> SuiteResult:
     staleness = plan.staleness.get(suite.file)
     endpoint, left = plan.target_of(suite.file, suite.cases[0]).identity.identity, _let_go(suite.cases)
     suite = suite.model_copy(update={"cases": ()})
-    cases = tuple([sparing.less(_case(plan, progress, suite, case, lists)) for case in left])
+    cases = tuple([sparing.fit_case(_case(plan, progress, suite, case, lists)) for case in left])
     return SuiteResult(
         run_id=plan.run_id,
         timestamp=plan.timestamp,
@@ -159,7 +159,7 @@ def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing, 
     )
 
 
-def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, lists: Listing) -> CaseResult:
+def _case(plan: RunPlan, progress: RunProgress, suite: EvalSuite, case: EvalCase, lists: Listing) -> CaseResult:
     key = CaseKey(suite.file, case.id)
     records = progress.trials.last_of(key) if progress.over else progress.trials.of(key)
     if not records and progress.held_back and plan.waits(case):
@@ -167,11 +167,11 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, l
     target = plan.target_of(suite.file, case)
     other = None if target is plan.target else target.identity.name
     end = progress.ends.get(key)
-    counted = heard(records, lists=id(target) in lists)
-    measure = Measure(plan.asked.get(key), plan.yardsticks.get(key))
+    counted = mark_unreported(records, lists=id(target) in lists)
+    measure = CaseQuestion(plan.asked_words.get(key), plan.yardsticks.get(key))
     if not counted:
         return unrun(case, other).model_copy(update=measure._asdict())
     result = settle(case, counted, other, first=plan.limits.trials, end=end, measure=measure)
     if asked := progress.by_control.get(key):
         result = result.model_copy(update={"control": asked})
-    return settled(known_anew(result) if key in progress.fresh else result, plan.limits.stored)
+    return for_record(known_anew(result) if key in progress.fresh else result, plan.limits.stored)

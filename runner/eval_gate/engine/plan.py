@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.rubrics import is_rubric
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Asked, Cut, GitFacts, Shard, Yardstick
+from eval_gate.model.result import AskedWords, GitFacts, Shard, ShardCut, Yardstick
 from eval_gate.process.environment import Withheld
 from eval_gate.registry.staleness import Staleness
 from eval_gate.struct import FrozenStruct, field, replace
@@ -27,14 +27,14 @@ class RunPlan(FrozenStruct):
     timestamp: str
     suites: tuple[EvalSuite, ...]
     target: Target
-    limits: Limits
+    limits: RunLimits
     tokens: TokenData
     concurrency: int | None = None
     """Cases in flight at once; None leaves it to each target."""
     staleness: Mapping[str, Staleness] = field(default_factory=dict)
     git: GitFacts | None = None
     shard: Shard | None = None
-    cut: Cut | None = None
+    cut: ShardCut | None = None
     """How all cases were cut into shards; None where they were not."""
     partial: bool = False
     planned: int | None = None
@@ -51,7 +51,7 @@ class RunPlan(FrozenStruct):
     """Knows every secret of the run."""
     patterns: tuple[str, ...] = ()
     """What they find is masked in everything that is stored."""
-    asked: Mapping[CaseKey, Asked] = field(default_factory=dict)
+    asked_words: Mapping[CaseKey, AskedWords] = field(default_factory=dict)
     """Question and expectation of every case, as the result has them."""
     recording: Recording | None = None
     control: Target | None = None

@@ -21,7 +21,7 @@ class Allowance:
         self._usd = 0.0
 
     @property
-    def left(self) -> int | None:
+    def remaining(self) -> int | None:
         """How many more re-runs may begin; None where their number is not what is bounded."""
         most = self.budget.executions
         return None if most is None else max(most - self._begun, 0)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from eval_gate.config.settings import Store
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.model.base import JsonValue, made
+from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
 from eval_gate.model.limits import (
@@ -28,15 +28,15 @@ from eval_gate.model.result import CaseResult
 from eval_gate.results.lessening import (
     PROMPT_CUT,
     PROMPTS,
-    beginning,
     cut_parts,
     error_unquoted,
+    json_beginning,
     unquoted,
     within,
     without_answer,
     without_prompts,
 )
-from eval_gate.results.masking import Change, Masked, details_with, results_with
+from eval_gate.results.masking import Change, TextMasking, details_with, results_with
 from eval_gate.text.escape import one_line
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import compact_json
@@ -46,7 +46,7 @@ _NOTHING: Final[dict[str, int]] = {}
 """One object for all of which nothing is left out; never changed."""
 
 
-def stored(record: TrialRecord, store: Store) -> TrialRecord:
+def _without_answer(record: TrialRecord, store: Store) -> TrialRecord:
     """A finished trial as the journal may hold it: where nothing is to be kept, without a word of the answer."""
     if store is not Store.NONE:
         return record  # whether a case simply passes is known when all of its trials are
@@ -60,7 +60,7 @@ def stored(record: TrialRecord, store: Store) -> TrialRecord:
     )
 
 
-def settled(case: CaseResult, store: Store) -> CaseResult:
+def for_record(case: CaseResult, store: Store) -> CaseResult:
     """A case as the record holds it: where only failing ones are to be looked at, one that passes says no more."""
     if store is not Store.FAILING:
         return case
@@ -81,7 +81,7 @@ async def redacted(record: TrialRecord, patterns: Sequence[str], matcher: Patter
 
     Where they take too long nothing of it is kept: a text that nobody could look through may hold anything.
     """
-    masked = Masked()
+    masked = TextMasking()
     _redacted(record, masked.find)
     warnings = record.warnings
     try:
@@ -112,7 +112,7 @@ def details_of(response: Response, margin: int = 0) -> CaseDetails:
         "messages": len(response.conversation) - len(conversation),
         "characters": too_many,
     }
-    return made(
+    return construct(
         CaseDetails,
         tools_called=tuple([call.name for call in response.tool_calls]),
         response_length=len(response.text),
@@ -131,7 +131,7 @@ def details_of(response: Response, margin: int = 0) -> CaseDetails:
 def answer_of(text: str, margin: int = 0) -> CaseDetails:
     """The same of an answer that is nothing but a text."""
     too_many = len(text) - KEPT_ANSWER
-    return made(
+    return construct(
         CaseDetails,
         response_length=len(text),
         response=text[: KEPT_ANSWER + margin],
@@ -151,8 +151,8 @@ def _calls(response: Response, margin: int) -> tuple[KeptCall, ...]:
 
 
 def _call(call: ToolCall, given: JsonValue, limit: int) -> KeptCall:
-    arguments, result = beginning(given, limit), beginning(call.result, limit)
-    return made(
+    arguments, result = json_beginning(given, limit), json_beginning(call.result, limit)
+    return construct(
         KeptCall,
         name=call.name,
         arguments=arguments,
@@ -179,7 +179,9 @@ def _conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ..
 
 def _message(message: Message, margin: int) -> Message:
     content = message.content
-    content = content[: KEPT_ANSWER + margin] if isinstance(content, str) else beginning(content, KEPT_ANSWER + margin)
+    content = (
+        content[: KEPT_ANSWER + margin] if isinstance(content, str) else json_beginning(content, KEPT_ANSWER + margin)
+    )
     calls = tuple(_within_message(call, KEPT_CALL + margin) for call in message.tool_calls[:KEPT_CALLS])
     if content is message.content and calls == message.tool_calls:
         return message
@@ -188,7 +190,7 @@ def _message(message: Message, margin: int) -> Message:
 
 def _within_message(call: ToolCall, limit: int) -> ToolCall:
     """A call as a message has it: its result is the next message's; arguments that are too long are one text."""
-    params = beginning(call.params, limit)
+    params = json_beginning(call.params, limit)
     if isinstance(params, dict) and call.result is None:
         return call
     return call.model_copy(update={"params": params if isinstance(params, dict) else {"…": params}, "result": None})

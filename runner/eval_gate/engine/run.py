@@ -10,21 +10,29 @@ from typing import Protocol
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import Store
-from eval_gate.engine.batches import Batched, Job, ask_batches
+from eval_gate.engine.batches import BatchAnswers, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
-from eval_gate.engine.control.during_run import Around as ControlSurroundings
 from eval_gate.engine.control.during_run import ControlAsking
+from eval_gate.engine.control.during_run import RunServices as ControlSurroundings
 from eval_gate.engine.giving_up import Unanswered, with_hint
-from eval_gate.engine.journal import IN_MEMORY, JOURNAL_NAME, Finished, Journal, Line, TrialRecord, read_lines
+from eval_gate.engine.journal import (
+    IN_MEMORY,
+    JOURNAL_NAME,
+    FinishedTrials,
+    Journal,
+    JournalLine,
+    TrialRecord,
+    read_lines,
+)
 from eval_gate.engine.left_files import Leavings
-from eval_gate.engine.outcome import NOTHING_ASKED, Progress, begun, outcome
+from eval_gate.engine.outcome import NOTHING_ASKED, RunProgress, initial_record, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.rerun_allowance import Allowance
-from eval_gate.engine.retention import redacted, stored
+from eval_gate.engine.retention import _without_answer, redacted
 from eval_gate.engine.settling import trial_of
-from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defective
-from eval_gate.engine.unreported_tools import heard, listing
+from eval_gate.engine.trials import NoAnswerError, TrialRunner, TrialServices, defective
+from eval_gate.engine.unreported_tools import mark_unreported, targets_that_list
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd, RunResult
@@ -73,7 +81,7 @@ class Run:
         self._notices: list[str] = []
         self._spent = 0.0
         self._held_back = False
-        self._trials = Finished(in_memory)
+        self._trials = FinishedTrials(in_memory)
         self._in_doubt: set[CaseKey] = set()
         self._control = self._asking_control()
         self._allowance: Allowance | None = None
@@ -98,7 +106,7 @@ class Run:
         plan = self._plan
         self._take_over(read_lines(self._folder / JOURNAL_NAME))
         # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
-        write_record(self._output_dir, begun(plan))
+        write_record(self._output_dir, initial_record(plan))
         jobs = self._open_jobs()
         total = len(plan.runnable()) * plan.limits.trials
         with Journal(self._folder / JOURNAL_NAME) as journal:
@@ -162,9 +170,9 @@ class Run:
             return
         self._unanswered.begin()
         concurrency = plan.concurrency_of(target)
-        batched = Batched()
+        batched = BatchAnswers()
         if isinstance(target, BatchTarget) and target.batches:
-            affordable = jobs[: self._allowance.left] if self._allowance is not None else jobs
+            affordable = jobs[: self._allowance.remaining] if self._allowance is not None else jobs
             batched = await ask_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
@@ -174,7 +182,7 @@ class Run:
             while job is not None and not self._lane.is_set() and self._may_begin(job):
                 try:
                     record = await self._stored(await trials.run(*job, given=batched.answers.get(job.key)))
-                    self._unanswered.answered(target)
+                    self._unanswered.note_answer(target)
                 except NoAnswerError as failure:
                     record = await self._stored(failure.record)
                     self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
@@ -190,9 +198,9 @@ class Run:
             await patterns.aclose()
             await self._masking.aclose()
 
-    def _shared(self, patterns: PatternMatcher, leavings: Leavings | None) -> Shared:
+    def _shared(self, patterns: PatternMatcher, leavings: Leavings | None) -> TrialServices:
         plan = self._plan
-        return Shared(
+        return TrialServices(
             plan.tokens,
             patterns,
             plan.judges,
@@ -244,7 +252,7 @@ class Run:
     def _asking_control(self) -> ControlAsking | None:
         if self._plan.control is None:
             return None
-        around = ControlSurroundings(
+        services = ControlSurroundings(
             shared=lambda: self._shared(PatternMatcher(), None),
             stored=self._stored,
             spend=self._spend,
@@ -252,7 +260,7 @@ class Run:
             unless_stopped=self._until_stopped,
             stop=self._stop,
         )
-        return ControlAsking(self._plan, self._plan.control, self._folder, around)
+        return ControlAsking(self._plan, self._plan.control, self._folder, services)
 
     @property
     def _fresh(self) -> Set[CaseKey]:
@@ -277,7 +285,7 @@ class Run:
         records = self._reruns(eval_file, case)
         if self._plan.confirming is None or self._used_up():
             return None
-        if not self._plan.confirming.again(key, [trial_of(record) for record in records]):
+        if not self._plan.confirming.wants_rerun(key, [trial_of(record) for record in records]):
             return None
         return Job(eval_file, case, max((record.trial for record in records), default=first - 1) + 1)
 
@@ -326,17 +334,17 @@ class Run:
         if reason := self._unanswered.enough(target, concurrency, failure, was_late=was_late):
             self._give_up(target, reason)
 
-    def _keep(self, record: TrialRecord, line: Line, target: Target) -> None:
+    def _keep(self, record: TrialRecord, line: JournalLine, target: Target) -> None:
         self._trials.add(record, line)
         if record.calls_listed:
             self._listing.add(id(target))
 
     async def _stored(self, record: TrialRecord) -> TrialRecord:
         """The trial with as much of its answer as may be kept."""
-        kept, patterns = stored(record, self._plan.limits.stored), self._plan.patterns
+        kept, patterns = _without_answer(record, self._plan.limits.stored), self._plan.patterns
         return await redacted(kept, patterns, self._masking) if patterns else kept
 
-    async def _written(self, journal: Journal, record: TrialRecord) -> tuple[TrialRecord, Line]:
+    async def _written(self, journal: Journal, record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
         """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
         try:
             return record, journal.append(record)
@@ -347,9 +355,9 @@ class Run:
     def _counted(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
         """The trials of a case so far, as they count."""
         lists = id(self._plan.target_of(eval_file, case)) in self._listing
-        return heard(self._trials.of(CaseKey(eval_file, case.id)), lists=lists)
+        return mark_unreported(self._trials.of(CaseKey(eval_file, case.id)), lists=lists)
 
-    def _take_over(self, written: Iterable[tuple[TrialRecord, Line]]) -> None:
+    def _take_over(self, written: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
         plan, trials = self._plan, self._trials
         known = dict(plan.runnable())
@@ -357,11 +365,11 @@ class Run:
             case = known.get(record.case)
             if case is not None and case.fingerprint == record.fingerprint:
                 trials.add(record, line)
-        self._listing.update(listing(plan, trials))
+        self._listing.update(targets_that_list(plan, trials))
         for key in trials.cases():
             target = plan.target_of(key.suite, known[key])
             if trials.keep_judged(key, lists=id(target) in self._listing):
-                self._unanswered.answered(target)
+                self._unanswered.note_answer(target)
 
     def _others_passed(self) -> bool:
         """Whether all cases that no rubric waits for were judged and passed."""
@@ -384,7 +392,7 @@ class Run:
         """The result of all trials so far. Where the run is `over`, it holds neither trials nor cases from then on."""
         held_back = self._held_back and self._stopped is None
         control = self._control
-        progress = Progress(
+        progress = RunProgress(
             self._trials,
             self._stopped,
             tuple(self._notices),

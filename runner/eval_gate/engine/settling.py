@@ -7,26 +7,26 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.model.base import made
+from eval_gate.model.base import construct
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
+from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
 from eval_gate.model.usage import Usage, total
 from eval_gate.results.lessening import lesser, without_prompts
 
 
-class Measure(NamedTuple):
+class CaseQuestion(NamedTuple):
     """What a case was asked, in words, and by what its answers were measured."""
 
-    asked: Asked | None = None
+    asked: AskedWords | None = None
     yardstick: Yardstick | None = None
 
 
-NO_MEASURE: Final = Measure()
+NO_MEASURE: Final = CaseQuestion()
 _OF_A_TRIAL: Final = ("status", "score", "duration_ms", "error", "blame", "timed_out", "vetoed", "decisive")
 
 
-class Described(NamedTuple):
+class CaseOutline(NamedTuple):
     """A case of which no more is known than this, in the place of an `EvalCase`: another tool has asked it."""
 
     id: str
@@ -53,7 +53,7 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     )
 
 
-def _of_case(case: EvalCase | Described) -> dict[str, Any]:
+def _of_case(case: EvalCase | CaseOutline) -> dict[str, Any]:
     """What its result takes over from the case, whatever came of it."""
     return {
         "id": case.id,
@@ -85,7 +85,7 @@ def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
 @lru_cache(1_000)
 def _trial(*facts: object) -> Trial:
     """One for all executions of which just this is said."""
-    return made(Trial, **dict(zip(_OF_A_TRIAL, facts, strict=True)))
+    return construct(Trial, **dict(zip(_OF_A_TRIAL, facts, strict=True)))
 
 
 def kept_trial_of(record: TrialRecord) -> Trial:
@@ -131,13 +131,13 @@ def _repeats(record: TrialRecord, failed: TrialRecord) -> bool:
 
 
 def settle(
-    case: EvalCase | Described,
+    case: EvalCase | CaseOutline,
     records: Sequence[TrialRecord],
     target: str | None = None,
     *,
     first: int | None = None,
     end: RerunEnd | None = None,
-    measure: Measure = NO_MEASURE,
+    measure: CaseQuestion = NO_MEASURE,
 ) -> CaseResult:
     """Join the trials of a case, of which there is at least one.
 
@@ -162,7 +162,7 @@ def settle(
         shown = next(record for record in records if record.status is status)
         score = sum([record.score for record in judged]) / len(judged) if judged else 0.0
         flaky = len({record.status for record in judged}) > 1
-    return made(
+    return construct(
         CaseResult,
         **_of_case(case),
         passed=status is Status.PASSED,

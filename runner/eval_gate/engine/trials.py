@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from eval_gate.config.rerun_budget import parse_rerun_spread
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.left_files import Leavings
@@ -20,7 +20,7 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.tools import checks_tools
-from eval_gate.model.base import made
+from eval_gate.model.base import construct
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, Status
@@ -54,7 +54,7 @@ class NoAnswerError(Exception):
         self.hint = hint
 
 
-class Shared(FrozenStruct):
+class TrialServices(FrozenStruct):
     """What the evaluators of all cases use."""
 
     tokens: TokenData
@@ -87,7 +87,7 @@ class Shared(FrozenStruct):
 class TrialRunner:
     """Runs trials against one target. Never raises for what a target or a judge does, but for `NoAnswerError`."""
 
-    def __init__(self, target: Target, limits: Limits, shared: Shared, *, apart: bool = True) -> None:
+    def __init__(self, target: Target, limits: RunLimits, shared: TrialServices, *, apart: bool = True) -> None:
         """`apart`: re-runs of one case are kept apart. The base branch's agent is asked as soon as it is needed."""
         self._target = target
         self._limits = limits
@@ -195,7 +195,7 @@ class TrialRunner:
     def _record(self, eval_file: str, case: EvalCase, trial: int, duration_ms: float, **known: object) -> TrialRecord:
         """A trial that has come to nothing yet but for what is known of it."""
         values: dict[str, object] = {"status": Status.ERROR, "duration_ms": duration_ms, "attempts": 1, **known}
-        return made(
+        return construct(
             TrialRecord,
             eval_file=eval_file,
             case_id=case.id,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from eval_gate.engine.journal import Finished, TrialRecord
+from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.execution import Blame, Status
 
@@ -24,12 +24,12 @@ _ERROR: Final = (
 )
 
 
-def listing(plan: RunPlan, trials: Finished) -> Listing:
+def targets_that_list(plan: RunPlan, trials: FinishedTrials) -> Listing:
     """Which targets have listed calls in at least one answer to a case of the plan."""
     return frozenset(id(plan.target_of(key.suite, case)) for key, case in plan.runnable() if trials.list_calls(key))
 
 
-def heard(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:
+def mark_unreported(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:
     """The trials as they count. `lists`: the target has listed calls in this run."""
     return [record if lists else _unless_silent(record) for record in records]
 

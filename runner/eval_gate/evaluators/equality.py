@@ -5,12 +5,12 @@ from __future__ import annotations
 from eval_gate.model.base import JsonValue
 
 
-def same(one: JsonValue, other: JsonValue) -> bool:
+def deep_equal(one: JsonValue, other: JsonValue) -> bool:
     """Deep equality: the order of keys is free, that of lists counts, 1 is 1.0 and never true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+        return one.keys() == other.keys() and all(deep_equal(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(deep_equal, one, other))
     return one == other

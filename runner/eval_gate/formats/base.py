@@ -30,7 +30,7 @@ class Source(FrozenStruct):
         return hashlib.sha256(self.data).hexdigest()[:12]
 
 
-class Reading(FrozenStruct):
+class ReadOptions(FrozenStruct):
     """How the eval files of a run are read, the same for all of them.
 
     `strict` turns warnings about what silently passes into problems. `tool_names` are those of the registry.
@@ -108,7 +108,7 @@ class Dialect(FrozenStruct):
     """How a file is written, by its suffix."""
     recognises: Callable[[JsonValue], bool]
     """Whether this parsed document is of this dialect."""
-    load: Callable[[JsonValue, Positions, Source, Reading], EvalSuite]
+    load: Callable[[JsonValue, Positions, Source, ReadOptions], EvalSuite]
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     json_schema: Callable[[], dict[str, JsonValue]]
     """The JSON Schema of a file."""

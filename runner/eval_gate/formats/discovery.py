@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.formats.base import Dialect, Reading, Source
+from eval_gate.formats.base import Dialect, ReadOptions, Source
 from eval_gate.formats.documents import parse_document, read_bytes
 from eval_gate.formats.names import DIALECTS as NAMES
 from eval_gate.model.case import EvalSuite, Tier
@@ -40,10 +40,10 @@ RESULT_MARKS = ("run.json", "latest.json")
 
 
 class EvalFile(FrozenStruct):
-    """A file to read. `named` ones must be evals; what a walk through a folder found may be something else."""
+    """A file to read. `explicit` ones must be evals; what a walk through a folder found may be something else."""
 
     path: Path
-    named: bool
+    explicit: bool
 
 
 def discover(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
@@ -61,7 +61,7 @@ def discover(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
             problems.append(Problem(_nothing(pattern, root)))
         for file in files:
             known = found.get(file.path)
-            found[file.path] = EvalFile(file.path, named=file.named or (known is not None and known.named))
+            found[file.path] = EvalFile(file.path, explicit=file.explicit or (known is not None and known.explicit))
     if problems:
         raise GateError(
             "no-eval-files",
@@ -94,15 +94,15 @@ def _beginning(pattern: str) -> PurePosixPath:
 def _matches(pattern: str, root: Path) -> Iterator[EvalFile]:
     path = root / pattern
     if path.is_dir():
-        yield from (EvalFile(file, named=False) for file in _walk(path))
+        yield from (EvalFile(file, explicit=False) for file in _walk(path))
     elif path.is_file():
-        yield EvalFile(path, named=True)
+        yield EvalFile(path, explicit=True)
     elif globs.is_glob(pattern):
         for match, everything in _globbed(PurePosixPath(pattern), root):
             if match.is_dir():
-                yield from (EvalFile(file, named=False) for file in _walk(match))
+                yield from (EvalFile(file, explicit=False) for file in _walk(match))
             elif not everything:
-                yield EvalFile(match, named=True)
+                yield EvalFile(match, explicit=True)
 
 
 def _globbed(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Path, bool]]:
@@ -150,7 +150,7 @@ def _nothing(pattern: str, root: Path) -> str:
     return f'there is no "{pattern}"{near}'
 
 
-def load_suites(files: Sequence[EvalFile], root: Path, reading: Reading) -> tuple[EvalSuite, ...]:
+def load_suites(files: Sequence[EvalFile], root: Path, reading: ReadOptions) -> tuple[EvalSuite, ...]:
     """Read every file. Raises one GateError with the problems of all of them, and reads none half."""
     suites: list[EvalSuite] = []
     problems: list[Problem] = []
@@ -179,7 +179,7 @@ def load_suites(files: Sequence[EvalFile], root: Path, reading: Reading) -> tupl
     return tuple(suites)
 
 
-def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
+def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
     """The suite in a file; None for a file that was only found by walking and holds something else."""
     shown = shown_as(file.path, root)
     data = read_bytes(file.path, shown)
@@ -189,7 +189,7 @@ def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
     try:
         document = parse_document(notation, data, file.path, shown)
     except GateError as error:
-        meant = file.named or any(one.speaks_of_cases(data) for one in dialects)
+        meant = file.explicit or any(one.speaks_of_cases(data) for one in dialects)
         if not meant and notation.is_doubtful(error):
             return None
         raise
@@ -201,7 +201,7 @@ def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
     if _meant_as_evals(file.path, document.value):
         problem = Problem("none of its cases has `input`, `expect` or `rubric`: a misspelt key?", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
-    if file.named and not belongs_to_another(file.path):
+    if file.explicit and not belongs_to_another(file.path):
         problem = Problem(f"not an eval file: expected {EXPECTED}", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     return None

@@ -21,14 +21,16 @@ def read_bytes(path: Path, shown: str) -> bytes:
 
 
 def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> Document:
-    """The document in `data`. Raises TooLargeError, or GateError naming file and line for what cannot be read."""
+    """The document in `data`. Raises EvalFileTooLargeError, or GateError naming file and line of what is unreadable."""
     if len(data) > MAX_BYTES:
         problem = Problem(f"larger than {MAX_BYTES:,} bytes", file=shown)
-        raise TooLargeError("unreadable", f"{shown} is too large", "split it into several files", problems=[problem])
+        raise EvalFileTooLargeError(
+            "unreadable", f"{shown} is too large", "split it into several files", problems=[problem]
+        )
     return notation.parse(data, path, shown)
 
 
-class TooLargeError(GateError):
+class EvalFileTooLargeError(GateError):
     """The file is larger than any eval file."""
 
 
@@ -43,7 +45,7 @@ def _yaml_is_doubtful(error: GateError) -> bool:
     """Broken YAML always counts as evals, for a typo must not make a gate smaller. Odd YAML may be anything."""
     from eval_gate.text.sources.yaml import RefusedYaml
 
-    return isinstance(error, TooLargeError | RefusedYaml)
+    return isinstance(error, EvalFileTooLargeError | RefusedYaml)
 
 
 _JSON: Final = Notation(lambda data, _, shown: Document(*parse_json(data, shown)), is_doubtful=lambda _: False)

@@ -24,7 +24,7 @@ _SHOWN: Final = 80
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-class Named(Protocol):
+class NamedCase(Protocol):
     """A case as it is written."""
 
     @property
@@ -83,7 +83,7 @@ class Findings(Struct):
         return tuple(self._by_case.get(index, ()))
 
 
-class Reader:
+class DocumentReader:
     """One document with its places. A `bare` one is the list of cases itself, which else stands under `cases`."""
 
     def __init__(self, file: str, positions: Positions, *, bare: bool = False) -> None:
@@ -123,7 +123,7 @@ class Reader:
                 self.problems.append(self.problem(f"{said(detail)}{where}", path))
             raise self._refusal() from error
 
-    def refuse_twins(self, cases: Sequence[Named]) -> None:
+    def refuse_twins(self, cases: Sequence[NamedCase]) -> None:
         """A problem for every id that an earlier case has."""
         first: dict[str, int] = {}
         for index, case in enumerate(cases):
@@ -133,7 +133,7 @@ class Reader:
                 self.problems.append(self.problem(message, ("cases", index, "id")))
             first.setdefault(case.id, index)
 
-    def warnings(self, findings: Findings, cases: Sequence[Named], *, strict: bool) -> list[str]:
+    def warnings(self, findings: Findings, cases: Sequence[NamedCase], *, strict: bool) -> list[str]:
         """What was found, each with the name of its case or field. Raises EvalFileError where there are problems.
 
         Under `strict` what silently passes is a problem, too.
@@ -167,7 +167,7 @@ def _in_case(document: JsonValue, path: Path) -> str:
     return f' in the case "{well_formed(name)[:_SHOWN]}"' if isinstance(name, str) and name.strip() else ""
 
 
-def _name_of(path: Path, cases: Sequence[Named]) -> str:
+def _name_of(path: Path, cases: Sequence[NamedCase]) -> str:
     """What people call the place: the case's id, or the field."""
     if path[:1] == ("cases",) and len(path) > 1 and isinstance(path[1], int):
         return cases[path[1]].id

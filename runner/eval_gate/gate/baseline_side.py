@@ -10,14 +10,14 @@ from typing import Final
 
 from eval_gate.config.settings import Keeping, Store
 from eval_gate.gate.evidence.history import letters_of, past_runs
-from eval_gate.gate.moved_cases import renamed
+from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PastRun
-from eval_gate.model.execution import Before
+from eval_gate.model.execution import BaselineSide
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import Ledger
 from eval_gate.results.lessening import error_unquoted, unquoted, without_answer, without_prompts
-from eval_gate.results.masking import Masked, before_with
+from eval_gate.results.masking import TextMasking, baseline_side_with
 from eval_gate.text.javascript.regex import PatternError, replaced_at_once
 from eval_gate.text.redact import MASK
 
@@ -25,7 +25,7 @@ _AS_IT_WAS: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseCla
 """Of these only the baseline's side is worth a copy where a score fell."""
 
 
-def with_before(
+def with_baseline_sides(
     comparison: Comparison,
     run: RunResult,
     baseline: RunResult,
@@ -37,7 +37,7 @@ def with_before(
 
     `baseline` is held to `pass_score`, and `ledger` ends with it.
     """
-    there, earlier = baseline.by_key(), renamed(baseline, run)
+    there, earlier = baseline.by_key(), earlier_keys(baseline, run)
     sides = {
         change.key: before
         for change in comparison.changes
@@ -62,9 +62,9 @@ def with_before(
     return comparison.model_copy(update={"changes": tuple(map(told, comparison.changes)), "history": history})
 
 
-def before_of(case: CaseResult) -> Before:
+def before_of(case: CaseResult) -> BaselineSide:
     """What the baseline keeps of a case, without what its judges were told."""
-    return Before(
+    return BaselineSide(
         status=case.status,
         score=case.score,
         duration_ms=case.duration_ms,
@@ -78,19 +78,19 @@ def before_of(case: CaseResult) -> Before:
     )
 
 
-def _redacted(sides: Mapping[CaseKey, Before], patterns: Sequence[str]) -> dict[CaseKey, Before]:
+def _redacted(sides: Mapping[CaseKey, BaselineSide], patterns: Sequence[str]) -> dict[CaseKey, BaselineSide]:
     """Without what the patterns find; without any text where they cannot look through all of them."""
-    masked = Masked()
+    masked = TextMasking()
     for side in sides.values():
-        before_with(side, masked.find)
+        baseline_side_with(side, masked.find)
     try:
         masked.learn(replaced_at_once(patterns, masked.texts, MASK))
     except PatternError:
         masked.learn(None)
-    return {key: before_with(side, masked.put) for key, side in sides.items()}
+    return {key: baseline_side_with(side, masked.put) for key, side in sides.items()}
 
 
-def unquoted_before(side: Before) -> Before:
+def unquoted_before(side: BaselineSide) -> BaselineSide:
     """The same without a word of the answer: the baseline may have been stored when answers were still kept."""
     error, results = side.error, side.evaluator_results
     return side.model_copy(

@@ -1,7 +1,7 @@
 """A run beside its baseline, case by case. Pure: the same runs and the same past always give the same comparison.
 
-Each case is held against the newest run, at or before the baseline, that judged it by the same yardstick (`Then`). A
-case is looked at in this order, and the first line that holds is its class:
+Each case is held against the newest run, at or before the baseline, that judged it by the same yardstick
+(`NewestEarlier`). A case is looked at in this order, and the first line that holds is its class:
 
 1. not in the baseline, nor judged by any run before it: `added`; not here: `removed`
 2. crashed here and judged then: as one that fails here, unless the baseline could not judge it either
@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Then
+from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier
 from eval_gate.gate.evidence.suite.noise import spread_of_differences
-from eval_gate.gate.moved_cases import moved_files, renamed
+from eval_gate.gate.moved_cases import earlier_keys, moved_files
 from eval_gate.gate.scores import scores_of
-from eval_gate.model.base import made
+from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import (
     DEFAULT_SCORE_TOLERANCE,
@@ -57,7 +57,7 @@ def compare(
     by more than `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
     `heard_elsewhere`: other parts of the run may have been answered, so that silence in this one says nothing.
     """
-    there, earlier = baseline.result.by_key(), renamed(baseline.result, current)
+    there, earlier = baseline.result.by_key(), earlier_keys(baseline.result, current)
     stale = {suite.eval_file: suite.stale for suite in current.suites}
     silent = not heard_elsewhere and nobody_answered(current)
     changes = []
@@ -68,7 +68,7 @@ def compare(
     if everything_selected:
         kept = {earlier.get(key, key) for key, _ in current.cases()}
         gone = [(key, case) for key, case in baseline.result.cases() if key not in kept]
-        changes += [_removed(key, case, past.get(key, NOTHING_KNOWN).then) for key, case in gone]
+        changes += [_removed(key, case, past.get(key, NOTHING_KNOWN).newest) for key, case in gone]
     return Comparison(
         baseline=_facts(baseline),
         changes=tuple(_with_noise(changes)),
@@ -98,7 +98,7 @@ def with_contract_fields(current: RunResult, baseline: RunResult) -> tuple[Suite
     Passed then and `passed: false` now, whatever the cause, is a regression; the reverse a new pass. Cases that are
     only in one run are neither, and so are those that did not run or were skipped: they say nothing.
     """
-    earlier = renamed(baseline, current)
+    earlier = earlier_keys(baseline, current)
     then = {key: case.passed for key, case in baseline.cases() if case.status in _COUNTED}
     return tuple(_with_fields(suite, then, earlier, baseline.run_id) for suite in current.suites)
 
@@ -122,11 +122,11 @@ def _with_fields(
 
 def _change(key: CaseKey, past: CasePast, before: CaseResult | None, now: CaseResult, tolerance: float) -> CaseChange:
     change, reason = _classify(past, now)
-    then = past.then
+    then = past.newest
     earlier = then.tally if then else None
     if before is not None and (then is None or then.run is None) and change not in _BROKEN:
         earlier = tally(before)
-    return made(
+    return construct(
         CaseChange,
         suite=key.suite,
         case_id=key.case_id,
@@ -143,21 +143,21 @@ def _change(key: CaseKey, past: CasePast, before: CaseResult | None, now: CaseRe
 
 def _classify(past: CasePast, now: CaseResult) -> tuple[CaseClass, str | None]:
     failure = _first_line(now.error)
-    if not past.present and past.then is None:
+    if not past.present and past.newest is None:
         return CaseClass.ADDED, failure
     if now.status is Status.ERROR:
         return _broken(past, now), failure
     if not now.status.judged:
         skipped = f"skipped: {failure}" if failure else "skipped"
         return CaseClass.NOT_RUN, skipped if now.status is Status.SKIPPED else "the run ended before"
-    if past.then is None:
+    if past.newest is None:
         why = "no earlier run could judge it" if past.errored else "the question or the expectation has changed"
         return CaseClass.INCOMPARABLE, why
     if now.passed and now.flaky:
         return CaseClass.FLAKY, "passes and failures were seen for the same code"
     if now.passed:
-        return CaseClass.STILL_PASSING if past.then.passed else CaseClass.NEW_PASS, None
-    return CaseClass.REGRESSION if past.then.passed else CaseClass.STILL_FAILING, failure
+        return CaseClass.STILL_PASSING if past.newest.passed else CaseClass.NEW_PASS, None
+    return CaseClass.REGRESSION if past.newest.passed else CaseClass.STILL_FAILING, failure
 
 
 def nobody_answered(run: RunResult) -> bool:
@@ -178,9 +178,9 @@ def _broken(past: CasePast, now: CaseResult) -> CaseClass:
     """A crash is about the agent, as a failure is; what else broke says nothing about it."""
     if past.errored:
         return CaseClass.STILL_ERRORED
-    if now.blame is not Blame.CRASHED or past.then is None:
+    if now.blame is not Blame.CRASHED or past.newest is None:
         return CaseClass.ERRORED
-    return CaseClass.REGRESSION if past.then.passed else CaseClass.STILL_FAILING
+    return CaseClass.REGRESSION if past.newest.passed else CaseClass.STILL_FAILING
 
 
 def tally(case: CaseResult) -> Tally | None:
@@ -196,10 +196,10 @@ def tally(case: CaseResult) -> Tally | None:
 @lru_cache(1_000)
 def _tally(k: int, n: int, score: float) -> Tally:
     """One object for all cases with these numbers."""
-    return made(Tally, k=k, n=n, score=score)
+    return construct(Tally, k=k, n=n, score=score)
 
 
-def _removed(key: CaseKey, case: CaseResult, earlier: Then | None) -> CaseChange:
+def _removed(key: CaseKey, case: CaseResult, earlier: NewestEarlier | None) -> CaseChange:
     known = tally(case)
     newest = earlier if known is None else None
     return CaseChange(
@@ -265,7 +265,7 @@ def _asked(run: RunResult) -> list[tuple[str, str]]:
 
 def _moved(current: RunResult, baseline: RunResult) -> int:
     """Cases that name another target of their own than they did."""
-    there, earlier = baseline.by_key(), renamed(baseline, current)
+    there, earlier = baseline.by_key(), earlier_keys(baseline, current)
     pairs = ((there.get(earlier.get(key, key)), case) for key, case in current.cases())
     return sum(before is not None and before.target != case.target for before, case in pairs)
 

@@ -14,34 +14,34 @@ from eval_gate.gate.evidence.bars import Executions, bars_of, of_size
 from eval_gate.gate.evidence.current_day import on_this_day
 from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.late import without_the_late
-from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
+from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier, Past, counts_of, first_score
 from eval_gate.gate.evidence.prior import RATES, Prior
 from eval_gate.gate.evidence.pushes import Earlier
-from eval_gate.gate.evidence.repeats import once, repeats_of, told
+from eval_gate.gate.evidence.repeats import repeats_of, with_repeats, without_repeats
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
 from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_finding, without_the_lowest
-from eval_gate.gate.moved_cases import renamed
+from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, ScoreRecord, Tally
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase, ScoreFinding, Why
+from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, GroundKind, LostCase, ScoreFinding
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
 from eval_gate.struct import FrozenStruct, replace
 
 
-class Known(FrozenStruct):
+class KnownBefore(FrozenStruct):
     """What was known before a run: the past of its cases, and what else its verdict rests on."""
 
     past: Mapping[CaseKey, CasePast]
     evidence: Evidence
 
     @property
-    def lost(self) -> Mapping[CaseKey, Then]:
+    def lost(self) -> Mapping[CaseKey, NewestEarlier]:
         """What earlier runs say of the cases that the baseline has and could not judge."""
-        return {one.key: Then(Tally(k=one.k, n=one.n, score=one.score), one.run) for one in self.evidence.lost}
+        return {one.key: NewestEarlier(Tally(k=one.k, n=one.n, score=one.score), one.run) for one in self.evidence.lost}
 
     @property
     def with_lost(self) -> Mapping[CaseKey, CasePast]:
@@ -49,7 +49,7 @@ class Known(FrozenStruct):
         gone = {key: CasePast(one, present=True, errored=True) for key, one in self.lost.items()}
         return {**gone, **self.past}
 
-    def remembering(self, earlier: Mapping[CaseKey, Earlier]) -> Known:
+    def remembering(self, earlier: Mapping[CaseKey, Earlier]) -> KnownBefore:
         """The same with what earlier pushes saw of these cases, and of no others."""
         if not earlier and not any(past.earlier for past in self.past.values()):
             return self
@@ -93,7 +93,7 @@ def known_from(
     error_rate: float,
     pass_score: float,
     quarantined: Collection[CaseKey] = (),
-) -> Known:
+) -> KnownBefore:
     """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
     belief, number = past.belief(quarantined), max(planned(run), 1)
     executions = Executions(run.confirm, trials_of(run))
@@ -120,17 +120,17 @@ def known_from(
             LostCase(**key._asdict(), **one.tally.model_dump(), run=one.run) for key, one in past.lost(unjudged).items()
         ),
     )
-    return Known(past.of(run), evidence)
+    return KnownBefore(past.of(run), evidence)
 
 
-def known_again(run: RunResult, baseline: RunResult, evidence: Evidence) -> Known:
+def known_again(run: RunResult, baseline: RunResult, evidence: Evidence) -> KnownBefore:
     """What was known when the run was made, from its own record; whether the baseline has a case is told by itself.
 
     Of parts that were joined only the whole knows which cases are another file's now.
     """
     assert run.comparison is not None
-    there, earlier = baseline.by_key(), renamed(baseline, run)
-    return Known(
+    there, earlier = baseline.by_key(), earlier_keys(baseline, run)
+    return KnownBefore(
         {
             change.key: _past_of(change, there.get(earlier.get(change.key, change.key)))
             for change in run.comparison.changes
@@ -145,9 +145,9 @@ def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
         return NOTHING_KNOWN
     then = None
     if change.baseline is not None and change.change is not CaseClass.INCOMPARABLE:
-        then = Then(change.baseline, change.compared_with)
+        then = NewestEarlier(change.baseline, change.compared_with)
     return CasePast(
-        then=then,
+        newest=then,
         present=before is not None,
         errored=before is not None and before.status is Status.ERROR,
         record=change.case_record or NO_RECORD,
@@ -178,7 +178,7 @@ def trials_of(run: RunResult) -> int:
 def facts_of(
     comparison: Comparison,
     run: RunResult,
-    known: Known,
+    known: KnownBefore,
     *,
     patterns: Sequence[str] = (),
     quarantined: Collection[CaseKey] = (),
@@ -230,7 +230,7 @@ def facts_alone(run: RunResult, pass_score: float, patterns: Sequence[str]) -> l
     return facts
 
 
-def _scored(facts: Sequence[CaseFacts], run: RunResult, known: Known) -> list[Scored]:
+def _scored(facts: Sequence[CaseFacts], run: RunResult, known: KnownBefore) -> list[Scored]:
     """The graded cases whose scores can be tested together: by first executions, as all that is about the suite."""
     cases, scored = run.by_key(), []
     for one in facts:
@@ -248,13 +248,13 @@ def _score_finding(scored: Sequence[Scored], settlement: Settlement, limit: floa
     alone = {
         one.key
         for one in settlement.cases
-        if one.change is CaseClass.REGRESSION and (one.grounds is None or one.grounds.why is not Why.SUITE)
+        if one.change is CaseClass.REGRESSION and (one.grounds is None or one.grounds.why is not GroundKind.SUITE)
     }
     left = enough_of(without_the_lowest([one for one in scored if one.key not in alone], allowed - len(alone)))
     return score_finding(left, limit) if left else None
 
 
-def _with_record(change: CaseChange, known: Known) -> CaseChange:
+def _with_record(change: CaseChange, known: KnownBefore) -> CaseChange:
     told = _told(known.past.get(change.key, NOTHING_KNOWN))
     return change.model_copy(update=told) if told else change
 
@@ -268,7 +268,7 @@ def _told(past: CasePast) -> dict[str, object]:
 def conclude(
     comparison: Comparison,
     run: RunResult,
-    known: Known,
+    known: KnownBefore,
     *,
     allowed: int = 0,
     patterns: Sequence[str] = (),
@@ -284,7 +284,7 @@ def conclude(
     facts = facts_of(comparison, run, known, patterns=patterns, quarantined=quarantined)
     cases = run.by_key()
     repeats = {one.key: found for one in facts if (found := repeats_of(cases[one.key])) is not None}
-    counted = [once(one, repeats.get(one.key)) for one in facts]
+    counted = [without_repeats(one, repeats.get(one.key)) for one in facts]
     said = {one.key: (one, repeats[one.key]) for one, other in zip(facts, counted, strict=True) if other is not one}
     scored = _scored(facts, run, known)
     share = (SUITE_SHARE / 2 if scored else SUITE_SHARE) * of_size(known.evidence.cases)
@@ -301,7 +301,7 @@ def conclude(
         if one is None or change.change is CaseClass.REMOVED:
             return _with_record(change, known)
         past = _told(known.past.get(key, NOTHING_KNOWN))
-        grounds = told(one.grounds, *said[key]) if one.grounds is not None and key in said else one.grounds
+        grounds = with_repeats(one.grounds, *said[key]) if one.grounds is not None and key in said else one.grounds
         return change.model_copy(update={**past, "change": one.change, "grounds": grounds})
 
     return comparison.model_copy(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence, Set
 
 from eval_gate.gate.causes import cause_of, group_of
-from eval_gate.gate.control.asking import Wanted, cleared_by_control, wanted_of_control
+from eval_gate.gate.control.asking import ControlQuestions, cleared_by_control, wanted_of_control
 from eval_gate.gate.evidence.fresh import more_runs
 from eval_gate.gate.evidence.late import by_answers, many_late
-from eval_gate.gate.evidence.past import counted
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
+from eval_gate.gate.evidence.past import counts_of_executions
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
-from eval_gate.gate.judge import Question, accepted, allowed_of, facts_before_reruns, judge
+from eval_gate.gate.judge import GateQuestion, accepted_regressions, allowed_of, facts_before_reruns, judge
 from eval_gate.gate.suspects import Suspects
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome
@@ -27,7 +27,12 @@ class Reruns:
     """The engine's `Confirming`, for one run and what its verdict will be asked about."""
 
     def __init__(
-        self, question: Question, confirm: int, *, budgeted: bool = False, later: Callable[[], Question] | None = None
+        self,
+        question: GateQuestion,
+        confirm: int,
+        *,
+        budgeted: bool = False,
+        later: Callable[[], GateQuestion] | None = None,
     ) -> None:
         """`confirm` is the most re-runs of one case; `budgeted`: somebody said what all together may take.
 
@@ -71,7 +76,7 @@ class Reruns:
         if many_late(result) or (run.shard is not None and heard):  # only the whole knows how many are late
             self._first = {key: case.executions() for key, case in result.cases() if key in self._facts}
         steps = next_steps(self._facts.values(), self._confirmation)
-        doubtful = [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]
+        doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
         self._suspects = self._suspects_of(run, doubtful)
         self._fresh = {}
         if isinstance(self.baseline, Baseline):
@@ -88,7 +93,7 @@ class Reruns:
         turn = self._suspects.turn(suspects, self._confirmed) if suspects else []
         return turn or [key for key in waiting if key in self._fresh]
 
-    def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+    def wants_rerun(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether one more execution could decide; what says nothing about the target uses up a re-run all the same."""
         if key in self._fresh:
             return len(reruns) < self._fresh[key]
@@ -105,7 +110,7 @@ class Reruns:
             return RerunEnd.BROKEN
         return RerunEnd.CERTAIN if self._suspects.spares(key, self._confirmed) else RerunEnd.STOPPED
 
-    def of_control(self, result: RunResult, askable: Set[CaseKey]) -> Wanted:
+    def of_control(self, result: RunResult, askable: Set[CaseKey]) -> ControlQuestions:
         """What to ask the base branch's agent next. Who accepted what is asked once: nobody is kept waiting twice."""
         question = self._question
         if question.waivers is not None and question.more_waivers is not None and self._may_be_red(result):
@@ -128,11 +133,11 @@ class Reruns:
         if facts is None:
             return False
         graded = self._graded.get(key, False)
-        seen = counted(executions(reruns, graded=graded), self._question.policy.pass_score)
+        seen = counts_of_executions(executions(reruns, graded=graded), self._question.policy.pass_score)
         step = next_step(replace(facts, again=seen), self._confirmation)
-        if step is Step.CONFIRMED and facts.doubt is Doubt.REGRESSION:
+        if step is RerunStep.CONFIRMED and facts.doubt is Doubt.REGRESSION:
             self._confirmed.add(key)
-        return step is Step.AGAIN or self._open_by_answers(key, reruns)
+        return step is RerunStep.AGAIN or self._open_by_answers(key, reruns)
 
     def _open_by_answers(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether what was answered wrong is not decided yet without what was late: on a slow day only that counts."""
@@ -141,7 +146,7 @@ class Reruns:
             return False
         score, graded = self._question.policy.pass_score, self._graded[key]
         left = by_answers(self._facts[key], first, reruns, score, graded=graded)
-        return left is not None and next_step(left, self._confirmation) is Step.AGAIN
+        return left is not None and next_step(left, self._confirmation) is RerunStep.AGAIN
 
     def _suspects_of(self, run: RunResult, doubtful: Sequence[CaseKey]) -> Suspects:
         """What may be spared of these: nothing where no regression fails the gate, and nothing that must pass."""
@@ -152,7 +157,7 @@ class Reruns:
         suspects = Suspects({key: group_of(cause_of(cases[key]) or "") for key in mine}, allowed_of(question))
         if not suspects.many:
             return suspects
-        uncounted = accepted(mine, question)
+        uncounted = accepted_regressions(mine, question)
         if run.shard is not None:  # where nothing at all was answered the whole may see an outage
             uncounted |= {key for key in mine if not self._facts[key].first.answered.fails}
         return replace(suspects, uncounted=uncounted)

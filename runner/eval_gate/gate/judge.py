@@ -10,9 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Keeping
-from eval_gate.gate.baseline_side import with_before
+from eval_gate.gate.baseline_side import with_baseline_sides
 from eval_gate.gate.compare import compare, with_contract_fields
-from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned, trials_of
+from eval_gate.gate.conclude import (
+    KnownBefore,
+    conclude,
+    facts_alone,
+    facts_of,
+    known_again,
+    known_from,
+    planned,
+    trials_of,
+)
 from eval_gate.gate.control.answers import notes_of_control
 from eval_gate.gate.drift.models import notes_of_models
 from eval_gate.gate.evidence.current_day import on_this_day
@@ -22,16 +31,16 @@ from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.judges.known import AskComparisons, with_judges
 from eval_gate.gate.pass_score import held_to
-from eval_gate.gate.rules import Judged, drop_of, score_share
+from eval_gate.gate.rules import RuleInput, drop_of, score_share
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.gate.verdict import decide
 from eval_gate.gate.waivers.apply import standings, waive
 from eval_gate.gate.waivers.known import KnownWaivers
-from eval_gate.gate.yardstick import measured
+from eval_gate.gate.yardstick import measured_differences
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import CaseStanding, Kind, Standing, Waiving
+from eval_gate.model.waiver import CaseStanding, WaiverKind, WaiverStanding, Waiving
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.pushes import Pushes
 from eval_gate.struct import FrozenStruct, field, replace
@@ -40,7 +49,7 @@ MoreWaivers = Callable[[KnownWaivers], KnownWaivers]
 """Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
 
 
-class Question(FrozenStruct):
+class GateQuestion(FrozenStruct):
     """What a run is judged by: what it is compared with, the rules, and what people made exceptions of.
 
     `more_waivers` is asked only where something failed that anybody could have accepted: when it is judged, and before
@@ -60,7 +69,7 @@ class Question(FrozenStruct):
     """What is known of judges; None where only the run's own record may know it."""
 
 
-def judge(run: RunResult, question: Question) -> RunResult:
+def judge(run: RunResult, question: GateQuestion) -> RunResult:
     """The run with comparison and verdict filled in; both are made of the two sides held to the policy's pass score."""
     if run.partial or run.shard is not None:
         question = replace(question, everything_selected=False)
@@ -69,19 +78,19 @@ def judge(run: RunResult, question: Question) -> RunResult:
     held = held_to(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):
         waiving = _waiving(held, None, question)
-        verdict = decide(Judged(held, waiving=waiving or Waiving()), policy, baseline)
+        verdict = decide(RuleInput(held, waiving=waiving or Waiving()), policy, baseline)
         recorded = {"comparison": None, "waiving": waiving, "verdict": verdict}
         return run.model_copy(update={"policy": policy.on_record(run), **recorded})
     then = held_to(baseline.result, policy.pass_score)
     known = _known(held, question)
-    differs = measured(
+    differs = measured_differences(
         then, held, policy.on_record(run), everything_selected=question.everything_selected, lost=known.lost
     )
     comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
     ledger = baseline.ledger.up_to(baseline.result)
-    comparison = with_before(comparison, held, then, ledger, policy.pass_score, question.keeping)
+    comparison = with_baseline_sides(comparison, held, then, ledger, policy.pass_score, question.keeping)
     waiving = _waiving(held, comparison, question)
-    judged = Judged(held, comparison, then, waiving or Waiving())
+    judged = RuleInput(held, comparison, then, waiving or Waiving())
     return run.model_copy(
         update={
             "suites": with_contract_fields(run, baseline.result),
@@ -94,7 +103,7 @@ def judge(run: RunResult, question: Question) -> RunResult:
     )
 
 
-def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFacts], Confirmation]:
+def facts_before_reruns(run: RunResult, question: GateQuestion) -> tuple[list[CaseFacts], Confirmation]:
     """What is known of every case after its first execution, and how much evidence each of them needs.
 
     Where nobody named a baseline, the run may still be judged against one later: then every failing case is a suspect
@@ -108,14 +117,14 @@ def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFa
             max(planned(run), 1), error_rate=question.policy.error_rate, confirm=run.confirm, trials=trials_of(run)
         )
     then, known = held_to(question.baseline.result, question.policy.pass_score), _known(held, question)
-    aside = quarantined(held, then, question.waivers)
+    aside = quarantined_cases(held, then, question.waivers)
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
     plain = _plain(held, then, known, question, heard_elsewhere=run.shard is not None)
     facts = facts_of(plain, held, known, patterns=question.policy.must_pass, quarantined=aside)
     return facts, on_this_day(known.confirmation, facts, known.days)
 
 
-def _compared(held: RunResult, then: RunResult, known: Known, question: Question) -> Comparison:
+def _compared(held: RunResult, then: RunResult, known: KnownBefore, question: GateQuestion) -> Comparison:
     policy = question.policy
     concluded = conclude(
         _plain(held, then, known, question),
@@ -123,7 +132,7 @@ def _compared(held: RunResult, then: RunResult, known: Known, question: Question
         known,
         allowed=policy.allowed_regressions,
         patterns=policy.must_pass,
-        quarantined=quarantined(held, then, question.waivers),
+        quarantined=quarantined_cases(held, then, question.waivers),
     )
     notes = (
         *concluded.notes,
@@ -195,7 +204,7 @@ def _named(baseline: BaselineFacts) -> str:
 
 
 def _plain(
-    held: RunResult, then: RunResult, known: Known, question: Question, *, heard_elsewhere: bool = False
+    held: RunResult, then: RunResult, known: KnownBefore, question: GateQuestion, *, heard_elsewhere: bool = False
 ) -> Comparison:
     assert isinstance(question.baseline, Baseline)
     return compare(
@@ -208,7 +217,7 @@ def _plain(
     )
 
 
-def _known(held: RunResult, question: Question) -> Known:
+def _known(held: RunResult, question: GateQuestion) -> KnownBefore:
     """What was known of the branch, and what earlier pushes of the same change saw: whoever asks says, or the run."""
     known = _known_of_the_branch(held, question)
     if question.pushes is not None:
@@ -217,7 +226,7 @@ def _known(held: RunResult, question: Question) -> Known:
     return known.remembering({change.key: change.earlier for change in recorded if change.earlier})
 
 
-def _known_of_the_branch(held: RunResult, question: Question) -> Known:
+def _known_of_the_branch(held: RunResult, question: GateQuestion) -> KnownBefore:
     """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
     baseline, policy = question.baseline, question.policy
     assert isinstance(baseline, Baseline)
@@ -234,42 +243,42 @@ def _known_of_the_branch(held: RunResult, question: Question) -> Known:
         baseline.result,
         error_rate=policy.error_rate,
         pass_score=policy.pass_score,
-        quarantined=quarantined(held, baseline.result, question.waivers),
+        quarantined=quarantined_cases(held, baseline.result, question.waivers),
     )
 
 
-def quarantined(run: RunResult, baseline: RunResult, waivers: KnownWaivers | None) -> frozenset[CaseKey]:
+def quarantined_cases(run: RunResult, baseline: RunResult, waivers: KnownWaivers | None) -> frozenset[CaseKey]:
     """The cases in quarantine on either side: never run again for what they say, and in no test of the suite.
 
     Whatever they or others under the same glob did: else it would be another question in a part of the run. What
     people say of them in comments comes after the run and sets nothing aside.
     """
-    quarantine = [one for one in waivers.given if one.kind is Kind.QUARANTINE] if waivers else []
+    quarantine = [one for one in waivers.waivers if one.kind is WaiverKind.QUARANTINE] if waivers else []
     if not quarantine or waivers is None:
         return frozenset()
     keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
-    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=Standing.FAILS) for key in keys]
+    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key in keys]
     return waive(quarantine, named, waivers.today, trusted=waivers.trusted).quarantined
 
 
-def allowed_of(question: Question) -> int | None:
+def allowed_of(question: GateQuestion) -> int | None:
     """How many regressions do not fail the gate; None where none does, or where nobody knows yet what one is."""
     compares = isinstance(question.baseline, Baseline)
     return question.policy.allowed_regressions if compares and not question.policy.only_reports else None
 
 
-def accepted(keys: Sequence[CaseKey], question: Question) -> frozenset[CaseKey]:
+def accepted_regressions(keys: Sequence[CaseKey], question: GateQuestion) -> frozenset[CaseKey]:
     """Those of these cases whose regression would not block, by the file and by comments: who says so is asked."""
     waivers = question.waivers
     if waivers is not None and question.more_waivers is not None:
         waivers = question.more_waivers(waivers)
-    if waivers is None or not waivers.given:
+    if waivers is None or not waivers.waivers:
         return frozenset()
-    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=Standing.REGRESSED) for key in keys]
-    return waive(waivers.given, named, waivers.today, everything=False, trusted=waivers.trusted).keys
+    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.REGRESSED) for key in keys]
+    return waive(waivers.waivers, named, waivers.today, everything=False, trusted=waivers.trusted).keys
 
 
-def _waiving(held: RunResult, comparison: Comparison | None, question: Question) -> Waiving | None:
+def _waiving(held: RunResult, comparison: Comparison | None, question: GateQuestion) -> Waiving | None:
     waivers = question.waivers
     if waivers is None or not (waivers.anything or question.more_waivers):
         return None
@@ -279,11 +288,11 @@ def _waiving(held: RunResult, comparison: Comparison | None, question: Question)
     if not waivers.anything:
         return None
     waiving = waive(
-        waivers.given, found, waivers.today, everything=question.everything_selected, trusted=waivers.trusted
+        waivers.waivers, found, waivers.today, everything=question.everything_selected, trusted=waivers.trusted
     )
     return waiving.model_copy(update={"refusals": waivers.refusals, "troubles": waivers.troubles})
 
 
 def _something_to_waive(found: Sequence[CaseStanding]) -> bool:
     """Whether anything could be accepted, so that it is worth asking who did."""
-    return any(one.standing.waivable and one.standing is not Standing.WAVERS for one in found)
+    return any(one.standing.waivable and one.standing is not WaiverStanding.WAVERS for one in found)

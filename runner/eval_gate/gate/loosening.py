@@ -12,7 +12,7 @@ from typing import Final
 from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.model.base import JsonValue
 from eval_gate.model.policy import RunPolicy
-from eval_gate.model.yardstick import Difference, Measure
+from eval_gate.model.yardstick import Difference, DifferenceKind
 
 _BASE: Final = {"never": 0, "regressions": 1, "failures": 2}
 """Words of fail-on that say what a failing case does, from what asks for less; all others only add to them."""
@@ -66,7 +66,7 @@ def _fail_on(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
     if set(then.fail_on) == set(now.fail_on):
         return
     weaker = bool(_extras(then) - _extras(now)) or _base(now) < _base(then)
-    kind = Measure.LOOSENED if weaker else Measure.TIGHTENED
+    kind = DifferenceKind.LOOSENED if weaker else DifferenceKind.TIGHTENED
     yield _rule(kind, "fail-on", ", ".join(then.fail_on), ", ".join(now.fail_on))
 
 
@@ -84,25 +84,29 @@ def _numbers(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
         if was == is_now or (None in {was, is_now} and name not in _OPTIONAL):
             continue
         before, after = (-math.inf if value is None else strictness(value) for value in (was, is_now))
-        yield _rule(Measure.LOOSENED if after < before else Measure.TIGHTENED, shown, _words(was), _words(is_now))
+        yield _rule(
+            DifferenceKind.LOOSENED if after < before else DifferenceKind.TIGHTENED, shown, _words(was), _words(is_now)
+        )
 
 
 def _lists(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
     if gone := [pattern for pattern in then.must_pass if pattern not in now.must_pass]:
-        yield _rule(Measure.LOOSENED, "must-pass", ", ".join(gone), None)
+        yield _rule(DifferenceKind.LOOSENED, "must-pass", ", ".join(gone), None)
     if new := [pattern for pattern in now.must_pass if pattern not in then.must_pass]:
-        yield _rule(Measure.TIGHTENED, "must-pass", None, ", ".join(new))
+        yield _rule(DifferenceKind.TIGHTENED, "must-pass", None, ", ".join(new))
     if then.accepted != now.accepted:
-        kind = Measure.LOOSENED if now.accepted else Measure.TIGHTENED
+        kind = DifferenceKind.LOOSENED if now.accepted else DifferenceKind.TIGHTENED
         yield _rule(kind, "accepted", then.accepted, now.accepted)
     if then.trials != now.trials and None not in {then.trials, now.trials}:
-        yield _rule(Measure.CHANGED, "trials", _words(then.trials), _words(now.trials))
+        yield _rule(DifferenceKind.CHANGED, "trials", _words(then.trials), _words(now.trials))
 
 
 def _control(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
     """Another agent asked as the base branch's: it can only clear, and may clear what the one before would not."""
     if then.control != now.control:
-        yield _rule(Measure.LOOSENED if now.control else Measure.TIGHTENED, "control", then.control, now.control)
+        yield _rule(
+            DifferenceKind.LOOSENED if now.control else DifferenceKind.TIGHTENED, "control", then.control, now.control
+        )
 
 
 def _scores(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
@@ -112,7 +116,7 @@ def _scores(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
         was, is_now = before.get(name), after.get(name)
         if was == is_now:
             continue
-        kind = Measure.CHANGED if was is None or is_now is None else _than(was, is_now)
+        kind = DifferenceKind.CHANGED if was is None or is_now is None else _than(was, is_now)
         yield _rule(kind, "score", _shown(was), _shown(is_now))
 
 
@@ -123,11 +127,11 @@ def _rules(policy: RunPolicy) -> Iterator[ScoreRule]:
             yield parse_rule(text)
 
 
-def _than(was: ScoreRule, is_now: ScoreRule) -> Measure:
+def _than(was: ScoreRule, is_now: ScoreRule) -> DifferenceKind:
     """Whether the second asks for less; where it asks for something else, it does so for some score."""
     before, after = ((_WAY[rule.sign], _WAY[rule.sign] * rule.value, "=" not in rule.sign) for rule in (was, is_now))
     stricter = before[0] == after[0] != 0 and after > before
-    return Measure.TIGHTENED if stricter else Measure.LOOSENED
+    return DifferenceKind.TIGHTENED if stricter else DifferenceKind.LOOSENED
 
 
 def _shown(rule: ScoreRule | None) -> str | None:
@@ -138,5 +142,5 @@ def _words(value: JsonValue) -> str | None:
     return None if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _rule(kind: Measure, name: str, then: str | None, now: str | None) -> Difference:
+def _rule(kind: DifferenceKind, name: str, then: str | None, now: str | None) -> Difference:
     return Difference(kind=kind, subject=name, then=then, now=now)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 
-from eval_gate.model.base import Same
+from eval_gate.model.base import SameObject
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 
@@ -18,7 +18,7 @@ _Cases = Mapping[CaseKey, CaseResult]
 _Sign = Callable[[CaseKey, CaseResult], Hashable]
 
 
-def renamed(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey]:
+def earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey]:
     """The earlier key of every case here that had another one. What has kept its file and id is left out.
 
     A case that is new here is the earlier one that is gone and
@@ -28,11 +28,11 @@ def renamed(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey
     No earlier case is taken twice, and none that is still here by its own key. What is not in a part of a plan may
     be in another one, and is not gone: there only what is measured says that a case is the same.
     """
-    return _renamed(Same(baseline), Same(current))
+    return _renamed(SameObject(baseline), SameObject(current))
 
 
 @lru_cache(maxsize=1)
-def _renamed(one: Same[RunResult], other: Same[RunResult]) -> Mapping[CaseKey, CaseKey]:
+def _renamed(one: SameObject[RunResult], other: SameObject[RunResult]) -> Mapping[CaseKey, CaseKey]:
     baseline, current = one.thing, other.thing
     there, here = baseline.by_key(), current.by_key()
     if there.keys() == here.keys():

@@ -15,10 +15,10 @@ from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import ScoreFinding, SuiteFinding, Why
+from eval_gate.model.grounds import GroundKind, ScoreFinding, SuiteFinding
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Waiving
-from eval_gate.model.yardstick import Measured
+from eval_gate.model.yardstick import MeasuredDifferences
 from eval_gate.results.ledger import SCORE_DIGITS
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.text.escape import first_few
@@ -33,7 +33,7 @@ _NOT_CLEAN: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 
 
-class Judged(FrozenStruct, dict=True):
+class RuleInput(FrozenStruct, dict=True):
     """What rules are applied to: a run held to the pass score, and what it is compared with."""
 
     run: RunResult
@@ -55,7 +55,7 @@ class Judged(FrozenStruct, dict=True):
         return sum(not self.waives(change.key) for change in changes)
 
 
-class Finding(FrozenStruct):
+class RuleFinding(FrozenStruct):
     """One rule that was applied; `reason` is the sentence for when it does not hold."""
 
     code: RuleCode
@@ -70,7 +70,7 @@ class Finding(FrozenStruct):
         return Rule(name=self.code.shown, value=self.value, limit=self.limit, ok=self.ok)
 
 
-def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
+def findings(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """Every rule of the policy that can be applied, in the order people care about them."""
     if not policy.only_reports:
         yield from _about_the_change(judged, policy)
@@ -94,7 +94,7 @@ def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
         yield _count(RuleCode.STALE, stale, "suite is stale", "suites are stale", noun="")
 
 
-def _about_the_change(judged: Judged, policy: Policy) -> Iterator[Finding]:
+def _about_the_change(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     if judged.comparison is not None:
         yield _regressions(judged, policy.allowed_regressions)  # a failure too, and the more telling one
         if judged.comparison.suite_finding is not None:
@@ -105,22 +105,22 @@ def _about_the_change(judged: Judged, policy: Policy) -> Iterator[Finding]:
         yield _must_pass(judged, policy.must_pass)
 
 
-def _regressions(judged: Judged, allowed: int) -> Finding:
+def _regressions(judged: RuleInput, allowed: int) -> RuleFinding:
     count = judged.count(CaseClass.REGRESSION)
     refined = judged.comparison is not None and judged.comparison.error_rate is not None
     one, many = ("usually passes", "usually pass") if refined else ("passed before", "passed before")
     what = f"case that {one} fails here" if count == 1 else f"cases that {many} fail here"
     reason = f"{count} {what} (allowed: {allowed})"
-    return Finding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
+    return RuleFinding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 
 
-def _suite(judged: Judged, found: SuiteFinding) -> Finding:
+def _suite(judged: RuleInput, found: SuiteFinding) -> RuleFinding:
     """All cases together: many small drops that no single case can show. Nothing is left of it where all are waived."""
     assert judged.comparison is not None
     part = [
         change
         for change in judged.comparison.of(CaseClass.REGRESSION)
-        if change.grounds is not None and change.grounds.why is Why.SUITE
+        if change.grounds is not None and change.grounds.why is GroundKind.SUITE
     ]
     left = sum(not judged.waives(change.key) for change in part)
     value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
@@ -128,10 +128,10 @@ def _suite(judged: Judged, found: SuiteFinding) -> Finding:
         f"{found.failures} of {found.cases} cases failed at first, where about {found.expected:.1f} usually do: by "
         f"chance in {found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
     )
-    return Finding(RuleCode.SUITE_DROP, value, limit, not (found.dropped and left), what)
+    return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (found.dropped and left), what)
 
 
-def _scores(judged: Judged, found: ScoreFinding) -> Finding:
+def _scores(judged: RuleInput, found: ScoreFinding) -> RuleFinding:
     """All scores together. Nothing is left of it where every case that scores lower is waived."""
     assert judged.comparison is not None
     left = any(
@@ -143,10 +143,10 @@ def _scores(judged: Judged, found: ScoreFinding) -> Finding:
         f"scores {of} fell by {found.fall:.2f} on average; {found.lower} of {found.cases} are lower; by chance in "
         f"{found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
     )
-    return Finding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (found.dropped and left), what)
+    return RuleFinding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (found.dropped and left), what)
 
 
-def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:
+def _must_pass(judged: RuleInput, patterns: Collection[str]) -> RuleFinding:
     """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
     unsettled = _keys(judged, CaseClass.UNSETTLED)
     failing = [
@@ -162,12 +162,12 @@ def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:
     return replace(finding, reason=f"{finding.reason}: {first_few(failing, 3)}") if failing else finding
 
 
-def _failures(judged: Judged) -> Finding:
+def _failures(judged: RuleInput) -> RuleFinding:
     failing = sum(case.status is Status.FAILED and not judged.waives(key) for key, case in judged.run.cases())
     return _count(RuleCode.FAILURES, failing, "fails", "fail")
 
 
-def _flaky(judged: Judged) -> int:
+def _flaky(judged: RuleInput) -> int:
     """Cases with both results among their trials, those whose evidence does not decide, and what is worse than that."""
     unsettled, fresh = _keys(judged, *_NOT_CLEAN), _keys(judged, *FRESH)
     return sum(
@@ -176,17 +176,17 @@ def _flaky(judged: Judged) -> int:
     )
 
 
-def _keys(judged: Judged, *classes: CaseClass) -> set[CaseKey]:
+def _keys(judged: RuleInput, *classes: CaseClass) -> set[CaseKey]:
     """The cases of these classes; none without a comparison."""
     return {change.key for change in (judged.comparison.of(*classes) if judged.comparison else ())}
 
 
-def _count(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> Finding:
+def _count(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> RuleFinding:
     counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
-    return Finding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (allowed: 0)")
+    return RuleFinding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (allowed: 0)")
 
 
-def _score_drop(judged: Judged, most: float) -> Finding:
+def _score_drop(judged: RuleInput, most: float) -> RuleFinding:
     """Over all graded cases that can be compared, whatever became of them."""
     assert judged.comparison is not None
     cases = judged.run.by_key()
@@ -202,7 +202,7 @@ def _score_drop(judged: Judged, most: float) -> Finding:
     known = "; how much they vary is taken from how all of them differ from the one earlier run"
     assumed = known if any(record.assumed for record in records) else ""
     what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit}{more} (the most: {largest})"
-    return Finding(RuleCode.SCORE_DROP, largest, limit, over == 0, f"{what}{assumed}")
+    return RuleFinding(RuleCode.SCORE_DROP, largest, limit, over == 0, f"{what}{assumed}")
 
 
 def score_share(comparison: Comparison) -> float:
@@ -230,17 +230,17 @@ def drop_of(change: CaseChange, score: float, most: float, limit: float) -> floa
     return fell if beyond is not None and beyond <= BEYOND_LIMIT else min(fell, most)
 
 
-def _pass_rate(judged: Judged, least: float) -> Finding:
+def _pass_rate(judged: RuleInput, least: float) -> RuleFinding:
     """Of the judged cases; those in quarantine are on neither side."""
     aside = judged.waiving.quarantined
     counted = [case.passed for key, case in judged.run.cases() if case.status.judged and key not in aside]
     rate = sum(counted) / len(counted) if counted else 0.0
     value, limit = f"{rate * 100:.1f} %", f"{least * 100:.1f} %"
     what = f"{sum(counted)} of {len(counted)} judged cases pass: the pass rate {value} is below {limit}"
-    return Finding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
+    return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
 
-def _budgets(judged: Judged, policy: Policy) -> Iterator[Finding]:
+def _budgets(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """Latency, cost and tokens of the typical case beside the baseline."""
     kinds = (
         (RuleCode.LATENCY, policy.max_latency_increase, budgets.latency),
@@ -255,15 +255,15 @@ def _budgets(judged: Judged, policy: Policy) -> Iterator[Finding]:
             yield _increase(code, most, budgets.increase(pairs, most / 100))
 
 
-def _increase(code: RuleCode, most: float, found: budgets.Increase) -> Finding:
+def _increase(code: RuleCode, most: float, found: budgets.Increase) -> RuleFinding:
     limit = f"+{most:g} %"
     if found.ratio is None:
-        return Finding(code, "unknown", limit, ok=True, reason="")
+        return RuleFinding(code, "unknown", limit, ok=True, reason="")
     change = f"{(found.ratio - 1) * 100:+.0f} %"
     unsure = found.ratio > 1 + most / 100 and not found.over
     shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
     what = f"{code.shown.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
-    return Finding(code, shown, limit, not found.over, what)
+    return RuleFinding(code, shown, limit, not found.over, what)
 
 
 def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
@@ -273,26 +273,26 @@ def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseRe
     return (case for key, case in run.cases() if case.status is Status.ERROR and key not in known)
 
 
-def _errors(judged: Judged, allowed: int) -> Finding:
+def _errors(judged: RuleInput, allowed: int) -> RuleFinding:
     count = sum(1 for _ in new_errors(judged.run, judged.comparison))
     what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
-    return Finding(RuleCode.UNMEASURED, str(count), str(allowed), count <= allowed, what)
+    return RuleFinding(RuleCode.UNMEASURED, str(count), str(allowed), count <= allowed, what)
 
 
-def _coverage(run: RunResult, least: float) -> Finding:
+def _coverage(run: RunResult, least: float) -> RuleFinding:
     """How many of the cases were judged at all; skipped ones were not."""
     summary = run.summary
     share = (summary.passed + summary.failed) / summary.total_cases if summary.total_cases else 0.0
     value, limit = f"{share * 100:.1f} %", f"{least * 100:.1f} %"
     what = f"{value} of the cases were judged, less than {limit}"
-    return Finding(RuleCode.COVERAGE, value, limit, share >= least, what)
+    return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what)
 
 
-def _about_the_measure(judged: Judged, policy: Policy) -> Iterator[Finding]:
+def _about_the_measure(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """What somebody wants looked at whenever a change touches it: there has to be a baseline to tell."""
     if judged.comparison is None:
         return
-    measured = judged.comparison.measured or Measured()
+    measured = judged.comparison.measured or MeasuredDifferences()
     if FailOn.REMOVED in policy.fail_on:
         one, many = "that passes in the baseline is gone", "that pass in the baseline are gone"
         yield _count(RuleCode.REMOVED, measured.removed, one, many)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
 from eval_gate.gate.must_pass import must_pass
-from eval_gate.gate.rules import Judged, findings
+from eval_gate.gate.rules import RuleInput, findings
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import Standing
+from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
 
 
-def decide(judged: Judged, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
+def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
     """The verdict on a run that is held to the policy's pass score. `absent` says why there is no comparison, if so.
 
     - a confirmed regression: `fail`, exit 1, even where most cases could not be judged
@@ -61,7 +61,7 @@ def _unmeasurable(run: RunResult) -> Reason | None:
     return None
 
 
-def _other_reading(judged: Judged) -> tuple[Reason, ...]:
+def _other_reading(judged: RuleInput) -> tuple[Reason, ...]:
     """What else it may be where no case was answered that could be judged: the agent's host was down."""
     if judged.run.summary.passed + judged.run.summary.failed:
         return ()
@@ -86,7 +86,7 @@ def _incomplete(run: RunResult) -> tuple[Reason, ...]:
     return (Reason(code="not-complete", message=message),)
 
 
-def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
+def _unconfirmed(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Cases that look regressed, and whose re-runs broke or were never made: by these the verdict is not known.
 
     Where it would be the same if all of them were regressions it is known.
@@ -111,10 +111,10 @@ def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
 
 
 _BECAUSE = {
-    Why.SLOW: "they got no answer in time, as so many that a slow provider explains it",
-    Why.NOT_RERUN: "the re-runs that would decide are missing",
-    Why.SPENT: "the rerun-budget is spent",
-    Why.NOT_ASKED: "they failed and were not asked again, because the gate was red already",
+    GroundKind.SLOW: "they got no answer in time, as so many that a slow provider explains it",
+    GroundKind.NOT_RERUN: "the re-runs that would decide are missing",
+    GroundKind.SPENT: "the rerun-budget is spent",
+    GroundKind.NOT_ASKED: "they failed and were not asked again, because the gate was red already",
 }
 
 
@@ -122,7 +122,7 @@ def _cases(count: int) -> str:
     return f"{count} case{'s' if count != 1 else ''}"
 
 
-def _unexplained(judged: Judged, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
+def _unexplained(judged: RuleInput, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
     """Failures and low scores that only the baseline could explain, when it may exist and could not be had.
 
     Where nothing fails there can be no regression, and the baseline is not missed.
@@ -130,7 +130,7 @@ def _unexplained(judged: Judged, policy: Policy, absent: NoBaseline | None) -> t
     if absent is None or not absent.unavailable:
         return ()
     run = judged.run
-    waived = judged.waiving.count(Standing.REGRESSED, Standing.FAILS)
+    waived = judged.waiving.count(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
     if policy.by_comparison and (count := run.summary.failed - waived) > 0:
         failed = f"{count} failing case{'s' if count != 1 else ''}"
         return (Reason(code=absent.code, message=f"whether {failed} passed before cannot be told: {absent.reason}"),)
@@ -140,13 +140,13 @@ def _unexplained(judged: Judged, policy: Policy, absent: NoBaseline | None) -> t
     return ()
 
 
-def _may_have_dropped(judged: Judged, most: float) -> int:
+def _may_have_dropped(judged: RuleInput, most: float) -> int:
     """How many graded cases are so low that their score may have dropped by more than `most`."""
     cases = [case for key, case in judged.run.cases() if case.graded and case.status.judged and not judged.waives(key)]
     return sum(exceeds(1.0 - case.score, most) for case in cases)
 
 
-def _passing(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
+def _passing(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """What a passing gate has to say: above all, what it could not look at."""
     run, comparison = judged.run, judged.comparison
     if policy.only_reports:

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from eval_gate.gate.evidence.past import Then
+from eval_gate.gate.evidence.past import NewestEarlier
 from eval_gate.gate.loosening import changed_rules
-from eval_gate.gate.moved_cases import renamed
+from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import HELD_BACK, CaseResult, RunResult, TargetIdentity, Yardstick
-from eval_gate.model.yardstick import Difference, Measure, Measured, Touched
+from eval_gate.model.yardstick import Difference, DifferenceKind, MeasuredDifferences, TouchedCase
 from eval_gate.text.case_pattern import fits
 
 MAX_NAMED: Final = 20
@@ -26,24 +26,36 @@ MAX_GROUPS: Final = 20
 """Judges and targets that are told one by one."""
 LEAST_OF_ANOTHER_TOOL: Final = 0.5
 """The share of the baseline's cases that another tool's results have to hold where `min_coverage` says nothing."""
-_ORDER: Final = {kind: place for place, kind in enumerate(Measure)}
+_ORDER: Final = {kind: place for place, kind in enumerate(DifferenceKind)}
 _YARDSTICK: Final = frozenset(
     {
-        *(Measure.EMPTIED, Measure.FEWER_CHECKS, Measure.EXPECTATION, Measure.QUESTION, Measure.ASKED),
-        *(Measure.GRADER, Measure.JUDGE, Measure.RECORDED, Measure.SEEDS, Measure.SNAPSHOT_SOURCE),
+        *(
+            DifferenceKind.EMPTIED,
+            DifferenceKind.FEWER_CHECKS,
+            DifferenceKind.EXPECTATION,
+            DifferenceKind.QUESTION,
+            DifferenceKind.ASKED,
+        ),
+        *(
+            DifferenceKind.GRADER,
+            DifferenceKind.JUDGE,
+            DifferenceKind.RECORDED,
+            DifferenceKind.SEEDS,
+            DifferenceKind.SNAPSHOT_SOURCE,
+        ),
     }
 )
 """Differences that make the yardstick of a case another one."""
 
 
-def measured(
+def measured_differences(
     then: RunResult,
     now: RunResult,
     policy: RunPolicy,
     *,
     everything_selected: bool = True,
-    lost: Mapping[CaseKey, Then] = MappingProxyType({}),
-) -> Measured:
+    lost: Mapping[CaseKey, NewestEarlier] = MappingProxyType({}),
+) -> MeasuredDifferences:
     """Everything that differs, the weightiest first. `then` has its own policy on record, `policy` is the one of `now`.
 
     `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
@@ -56,11 +68,11 @@ def measured(
     whole = everything_selected and not now.partial and now.shard == then.shard
     touched = _cases(then, now, lost, whole=whole)
     found = [*rules, *touched.differences(), *_targets(then, now)]
-    return Measured(
+    return MeasuredDifferences(
         differences=tuple(sorted(found, key=lambda one: _ORDER[one.kind])),
-        removed=len(touched.by_kind[Measure.REMOVED]),
+        removed=len(touched.by_kind[DifferenceKind.REMOVED]),
         changed=len({case.key for kind in _YARDSTICK for case in touched.by_kind[kind] if case.passed}),
-        loosened=sum(rule.kind is Measure.LOOSENED for rule in rules),
+        loosened=sum(rule.kind is DifferenceKind.LOOSENED for rule in rules),
     )
 
 
@@ -77,7 +89,7 @@ def _freed(then: RunResult, now: RunResult, policy: RunPolicy) -> Iterator[Diffe
     kept = [pattern for pattern in then.policy.must_pass if pattern in policy.must_pass]
     if not kept:
         return
-    here, moved = now.by_key(), {old: new for new, old in renamed(then, now).items()}
+    here, moved = now.by_key(), {old: new for new, old in earlier_keys(then, now).items()}
     freed = [
         case.id
         for key, case in then.cases()
@@ -87,7 +99,7 @@ def _freed(then: RunResult, now: RunResult, policy: RunPolicy) -> Iterator[Diffe
     ]
     if freed:
         named = ", ".join(freed[:MAX_NAMED])
-        yield Difference(kind=Measure.LOOSENED, subject="must-pass", then=named, count=len(freed))
+        yield Difference(kind=DifferenceKind.LOOSENED, subject="must-pass", then=named, count=len(freed))
 
 
 class _Case:
@@ -97,38 +109,40 @@ class _Case:
         self.key, self.passed = key, passed
         self._became = became
 
-    def touched(self) -> Touched:
+    def touched(self) -> TouchedCase:
         became = self._became
         name = None if became is None else became.case_id if became.case_id != self.key.case_id else became.suite
-        return Touched(suite=self.key.suite, case_id=self.key.case_id, became=name)
+        return TouchedCase(suite=self.key.suite, case_id=self.key.case_id, became=name)
 
 
 class _Touched:
     """The cases that something differs about, by what it is."""
 
     def __init__(self, snapshots: tuple[str | None, str | None], recorded: str | None = None) -> None:
-        self.sources = {Measure.SNAPSHOT_SOURCE: snapshots, Measure.RECORDED: (None, recorded)}
-        self.by_kind: dict[Measure, list[_Case]] = defaultdict(list)
+        self.sources = {DifferenceKind.SNAPSHOT_SOURCE: snapshots, DifferenceKind.RECORDED: (None, recorded)}
+        self.by_kind: dict[DifferenceKind, list[_Case]] = defaultdict(list)
         self.judges: dict[tuple[str | None, str | None], list[_Case]] = defaultdict(list)
 
     def differences(self) -> Iterator[Difference]:
         for kind, cases in self.by_kind.items():
-            if kind is not Measure.JUDGE and cases:
+            if kind is not DifferenceKind.JUDGE and cases:
                 yield _difference(kind, cases, *self.sources.get(kind, (None, None)))
         groups = sorted(self.judges.items(), key=lambda group: -len(group[1]))
         for (then, now), cases in groups[:MAX_GROUPS]:
-            yield _difference(Measure.JUDGE, cases, then, now)
+            yield _difference(DifferenceKind.JUDGE, cases, then, now)
 
 
-def _difference(kind: Measure, cases: Sequence[_Case], then: str | None = None, now: str | None = None) -> Difference:
+def _difference(
+    kind: DifferenceKind, cases: Sequence[_Case], then: str | None = None, now: str | None = None
+) -> Difference:
     named = tuple(case.touched() for case in cases[:MAX_NAMED])
     return Difference(kind=kind, then=then, now=now, count=len(cases), cases=named)
 
 
-def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, Then], *, whole: bool) -> _Touched:
+def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier], *, whole: bool) -> _Touched:
     before, after = then.measuring or Measuring(), now.measuring or Measuring()
     found, here = _Touched((before.snapshot, after.snapshot), after.recorded), now.by_key()
-    moved = {old: new for new, old in renamed(then, now).items()}
+    moved = {old: new for new, old in earlier_keys(then, now).items()}
     fixed = _fixed(then.measuring, now.measuring)
     for key, case in then.cases():
         own = moved.get(key, key)
@@ -137,54 +151,54 @@ def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, Then], *, who
         known = _Case(key, own if own != key else None, passed=passed)
         if other is None:
             if whole and passed:
-                found.by_kind[Measure.REMOVED].append(known)
+                found.by_kind[DifferenceKind.REMOVED].append(known)
             continue
         for kind in _parts(case, other, passed=passed, fixed_snapshot=fixed):
             found.by_kind[kind].append(known)
-            if kind is Measure.JUDGE:
+            if kind is DifferenceKind.JUDGE:
                 found.judges[_judge(case), _judge(other)].append(known)
         if passed and after.recorded and _may_be_recorded(other):
-            found.by_kind[Measure.RECORDED].append(known)
+            found.by_kind[DifferenceKind.RECORDED].append(known)
         if own != key:
-            found.by_kind[Measure.RENAMED].append(known)
+            found.by_kind[DifferenceKind.RENAMED].append(known)
     return found
 
 
-def _parts(then: CaseResult, now: CaseResult, *, passed: bool, fixed_snapshot: bool) -> Iterator[Measure]:
+def _parts(then: CaseResult, now: CaseResult, *, passed: bool, fixed_snapshot: bool) -> Iterator[DifferenceKind]:
     """What is another one about this case. What it checks only matters where it passed; who grades it, always."""
     one, other = then.yardstick or Yardstick(), now.yardstick or Yardstick()
     asked = {
-        Measure.EXPECTATION: (one.expectation, other.expectation),
-        Measure.QUESTION: (one.question, other.question),
+        DifferenceKind.EXPECTATION: (one.expectation, other.expectation),
+        DifferenceKind.QUESTION: (one.question, other.question),
     }
     differ = [kind for kind, sides in asked.items() if _differ(*sides)]
     if passed:
         yield from (_weighed(kind, then, now) for kind in differ)
     if passed and now.status is Status.SKIPPED and now.error != HELD_BACK:
-        yield Measure.SKIPPED
+        yield DifferenceKind.SKIPPED
     if then.yardstick and now.yardstick:
         graded = {
-            Measure.GRADER: (one.grader, other.grader),
-            Measure.JUDGE: (one.judge, other.judge),
-            Measure.SEEDS: (one.seeds, other.seeds),
-            Measure.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
+            DifferenceKind.GRADER: (one.grader, other.grader),
+            DifferenceKind.JUDGE: (one.judge, other.judge),
+            DifferenceKind.SEEDS: (one.seeds, other.seeds),
+            DifferenceKind.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
         }
         # a part that only one of the two has came or went with its evaluator, which is the expectation
         alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or not differ)]
         yield from alike
         differ += alike
     if passed and not differ and _differ(then.fingerprint, now.fingerprint):
-        yield _weighed(Measure.ASKED, then, now)
+        yield _weighed(DifferenceKind.ASKED, then, now)
     elif passed and not set(differ) & set(asked) and (less := _leads_nowhere(then, now)):
         yield less
 
 
-def _weighed(kind: Measure, then: CaseResult, now: CaseResult) -> Measure:
+def _weighed(kind: DifferenceKind, then: CaseResult, now: CaseResult) -> DifferenceKind:
     """The same, or that the case checks less than it did, which only a case that passes can tell."""
     before, after = (case.assertions_run + case.assertions_skipped for case in (then, now))
-    if kind is Measure.QUESTION or not now.passed or after >= before:
+    if kind is DifferenceKind.QUESTION or not now.passed or after >= before:
         return kind
-    return Measure.FEWER_CHECKS if after else Measure.EMPTIED
+    return DifferenceKind.FEWER_CHECKS if after else DifferenceKind.EMPTIED
 
 
 def _may_be_recorded(case: CaseResult) -> bool:
@@ -192,11 +206,11 @@ def _may_be_recorded(case: CaseResult) -> bool:
     return case.details.replayed or _judge(case) is not None
 
 
-def _leads_nowhere(then: CaseResult, now: CaseResult) -> Measure | None:
+def _leads_nowhere(then: CaseResult, now: CaseResult) -> DifferenceKind | None:
     """That the case passes for want of values: the same checks, of which fewer could be made, whatever their source."""
     if not now.passed or now.assertions_skipped <= then.assertions_skipped or now.assertions_run >= then.assertions_run:
         return None
-    return Measure.FEWER_CHECKS if now.assertions_run else Measure.EMPTIED
+    return DifferenceKind.FEWER_CHECKS if now.assertions_run else DifferenceKind.EMPTIED
 
 
 def _differ(then: str | None, now: str | None) -> bool:
@@ -223,17 +237,17 @@ def _targets(then: RunResult, now: RunResult) -> Iterator[Difference]:
         were, are = _several(before.values()), _several(after.values())
         if were == are:  # told apart by their names alone
             were, are = _names(before.values()), _names(after.values())
-        yield Difference(kind=Measure.TARGET, then=were, now=are)
+        yield Difference(kind=DifferenceKind.TARGET, then=were, now=are)
     yield from [one for name in same for one in _one_target(name, before[name], after[name])][:MAX_GROUPS]
 
 
 def _one_target(name: str, then: TargetIdentity, now: TargetIdentity) -> Iterator[Difference]:
     if then.provider != now.provider:
-        yield Difference(kind=Measure.TARGET, subject=name, then=then.provider, now=now.provider)
+        yield Difference(kind=DifferenceKind.TARGET, subject=name, then=then.provider, now=now.provider)
     if then.model != now.model:
-        yield Difference(kind=Measure.MODEL, subject=name, then=then.model, now=now.model)
+        yield Difference(kind=DifferenceKind.MODEL, subject=name, then=then.model, now=now.model)
     elif then.identity != now.identity:
-        yield Difference(kind=Measure.TARGET, subject=name, then=then.identity, now=now.identity)
+        yield Difference(kind=DifferenceKind.TARGET, subject=name, then=then.identity, now=now.identity)
 
 
 def _several(targets: Iterable[TargetIdentity]) -> str:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
 
-from eval_gate.github.client import Client, Facts
+from eval_gate.github.client import ApiAnswer, Client
 from eval_gate.struct import FrozenStruct
 
 PERMISSION: Final = "checks: write"
@@ -42,7 +42,7 @@ class Annotation(FrozenStruct):
     message: str
 
 
-class Check(FrozenStruct):
+class CheckContent(FrozenStruct):
     """What is to be shown. Texts are Markdown; `text` may be empty."""
 
     name: str
@@ -58,7 +58,7 @@ class Check(FrozenStruct):
     """At most fifty, which is what GitHub takes at once."""
 
 
-class Written(Facts):
+class CheckRun(ApiAnswer):
     """A check run as GitHub has it."""
 
     id: int
@@ -67,7 +67,7 @@ class Written(Facts):
     """What its writer gave it to be known by."""
 
 
-def write_check(client: Client, check: Check) -> Written:
+def write_check(client: Client, check: CheckContent) -> CheckRun:
     """Write the check run, once: after a lost answer it is looked for first. Raises GitHubError."""
     doing = f"writing the check {check.name}"[:120]
     body = {
@@ -80,17 +80,17 @@ def write_check(client: Client, check: Check) -> Written:
         "output": _output(check),
     }
     return client.post(
-        doing, "/check-runs", body, Written, permission=PERMISSION, made=lambda: _find(client, check, doing)
+        doing, "/check-runs", body, CheckRun, permission=PERMISSION, made=lambda: _find(client, check, doing)
     )
 
 
-def checks_named(client: Client, name: str, head_sha: str) -> tuple[Written, ...]:
+def checks_named(client: Client, name: str, head_sha: str) -> tuple[CheckRun, ...]:
     """The check runs of this name on the commit, newest first; of very many the newest hundred. Raises GitHubError."""
     doing = f"looking for the check {name}"[:120]
     return tuple(sorted(_named(client, name, head_sha, doing), key=lambda one: one.id, reverse=True))
 
 
-def _output(check: Check) -> dict[str, object]:
+def _output(check: CheckContent) -> dict[str, object]:
     return {
         "title": check.title[:MAX_TITLE],
         "summary": _at_most(check.summary, MAX_TEXT),
@@ -115,13 +115,13 @@ def _at_most(text: str, limit: int) -> str:
     return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
 
 
-def _find(client: Client, check: Check, doing: str) -> Written | None:
+def _find(client: Client, check: CheckContent, doing: str) -> CheckRun | None:
     """The check run that a lost answer may have made."""
     found = _named(client, check.name, check.head_sha, doing)
     return next((one for one in found if one.external_id == check.external_id), None)
 
 
-def _named(client: Client, name: str, head_sha: str, doing: str) -> tuple[Written, ...]:
+def _named(client: Client, name: str, head_sha: str, doing: str) -> tuple[CheckRun, ...]:
     path = f"/commits/{quote(head_sha)}/check-runs"
     query = {"check_name": name, "filter": "all"}
-    return client.page(doing, path, Written, permission=PERMISSION, query=query, key="check_runs")
+    return client.page(doing, path, CheckRun, permission=PERMISSION, query=query, key="check_runs")

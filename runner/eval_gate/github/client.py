@@ -21,7 +21,7 @@ from eval_gate import __version__
 from eval_gate.errors import needing
 from eval_gate.files.certificates import certificates
 from eval_gate.github.deadline import within
-from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
+from eval_gate.github.failure import FailureKind, GitHubError, RefusingAnswer, refusal
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 
@@ -40,7 +40,7 @@ _REPEATING: Final = ContextVar("a call to GitHub is being repeated", default=Fal
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 Query = Mapping[str, str | int]
 T = TypeVar("T")
-Model = TypeVar("Model", bound="Facts")
+Model = TypeVar("Model", bound="ApiAnswer")
 
 
 class Patience(FrozenStruct):
@@ -55,7 +55,7 @@ class Patience(FrozenStruct):
     """For the whole of an archive, or of a block of one that is stored."""
 
 
-class Facts(BaseModel):
+class ApiAnswer(BaseModel):
     """What we use of an answer of GitHub; everything else in it is ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -105,7 +105,7 @@ class Client:
             trusted = certificates()
         except OSError as error:  # which it is too where a file holds no certificate
             doing = "reading the certificates that SSL_CERT_FILE or SSL_CERT_DIR names"
-            raise GitHubError(Kind.REFUSED, doing, error.strerror or type(error).__name__) from error
+            raise GitHubError(FailureKind.REFUSED, doing, error.strerror or type(error).__name__) from error
         return httpx.Client(timeout=self.patience.transfer_silence_s, verify=trusted)
 
     def get(self, doing: str, path: str, model: type[Model], *, permission: str, query: Query | None = None) -> Model:
@@ -229,10 +229,10 @@ class Client:
             raise
         except GithubException as error:
             headers = {name.lower(): str(value) for name, value in (error.headers or {}).items()}
-            raise refusal(Answer(error.status, headers, _message(error.data)), doing, permission) from error
+            raise refusal(RefusingAnswer(error.status, headers, _message(error.data)), doing, permission) from error
         except RequestException as error:
             detail = f"no answer from GitHub ({type(error).__name__})"
-            raise GitHubError(Kind.UNREACHABLE, doing, detail) from error
+            raise GitHubError(FailureKind.UNREACHABLE, doing, detail) from error
         except _UNREADABLE as error:  # what PyGithub does with an answer it does not expect; it may quote the token
             raise _unreadable(doing, type(error).__name__) from None
         finally:
@@ -276,7 +276,7 @@ def parsed(model: type[Model], data: JsonValue, doing: str) -> Model:
 
 
 def _unreadable(doing: str, what: str) -> GitHubError:
-    return GitHubError(Kind.SERVER, doing, f"GitHub's answer has another shape than documented ({what})")
+    return GitHubError(FailureKind.SERVER, doing, f"GitHub's answer has another shape than documented ({what})")
 
 
 def _message(data: object) -> str:

@@ -7,9 +7,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from eval_gate.github.client import Client, Facts, parsed
-from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.own_texts import Said, state_in
+from eval_gate.github.client import ApiAnswer, Client, parsed
+from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.github.own_texts import OwnText, state_in
 from eval_gate.model import limits
 from eval_gate.model.result import LEG_PATTERN
 from eval_gate.struct import FrozenStruct
@@ -35,7 +35,7 @@ query($owner: String!, $name: String!, $number: Int!, $before: String) {
 """Comments newest first."""
 
 
-class State(BaseModel):
+class CommentState(BaseModel):
     """What a comment remembers of the run that wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -59,10 +59,10 @@ class Sticky(FrozenStruct):
 
     id: int
     url: str
-    state: State | None
+    state: CommentState | None
 
 
-class Conversation(FrozenStruct):
+class PullThread(FrozenStruct):
     """A pull request's head, whether it is open, and our comment if there is one."""
 
     head_sha: str
@@ -70,37 +70,37 @@ class Conversation(FrozenStruct):
     sticky: Sticky | None
 
 
-class _Node(Said):
+class _Node(OwnText):
     database_id: int | None = Field(None, alias="databaseId")
 
 
-class Page(Facts):
+class CommentPage(ApiAnswer):
     """Whether comments come before those of this page, and how they are asked for."""
 
     earlier: bool = Field(alias="hasPreviousPage")
     cursor: str | None = Field(None, alias="startCursor")
 
 
-class _Comments(Facts):
-    page: Page = Field(alias="pageInfo")
+class _Comments(ApiAnswer):
+    page: CommentPage = Field(alias="pageInfo")
     nodes: tuple[_Node, ...]
 
 
-class _Pull(Facts):
+class _Pull(ApiAnswer):
     state: str
     head: str = Field(alias="headRefOid")
     comments: _Comments
 
 
-class _Repository(Facts):
+class _Repository(ApiAnswer):
     pull: _Pull | None = Field(alias="pullRequest")
 
 
-class _Answer(Facts):
+class _Answer(ApiAnswer):
     repository: _Repository | None
 
 
-class _Written(Facts):
+class _Written(ApiAnswer):
     id: int
     html_url: str = ""
 
@@ -110,7 +110,7 @@ def marker(key: str) -> str:
     return f"<!-- eval-gate:v1 key={key} -->"
 
 
-def read_conversation(client: Client, number: int, key: str) -> Conversation:
+def read_conversation(client: Client, number: int, key: str) -> PullThread:
     """The pull request and our comment, however many others there are. Raises GitHubError."""
     owner, _, name = client.repository.partition("/")
     doing = f"looking for the comment on #{number}"
@@ -120,14 +120,14 @@ def read_conversation(client: Client, number: int, key: str) -> Conversation:
         data = client.graphql(doing, _QUERY, variables, permission="pull-requests: read")
         repository = parsed(_Answer, data, doing).repository
         if repository is None or repository.pull is None:
-            raise GitHubError(Kind.NOT_FOUND, doing, "there is no such pull request")
+            raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")
         pull = repository.pull
         ours = (one for one in reversed(pull.comments.nodes) if one.is_ours(marker(key)))
-        sticky = next((Sticky(_id_of(one), one.url, state_in(State, one.body)) for one in ours), None)
+        sticky = next((Sticky(_id_of(one), one.url, state_in(CommentState, one.body)) for one in ours), None)
         if sticky is not None or not pull.comments.page.earlier:
-            return Conversation(pull.head, pull.state == "OPEN", sticky)
+            return PullThread(pull.head, pull.state == "OPEN", sticky)
         before = pull.comments.page.cursor
-    return Conversation(pull.head, pull.state == "OPEN", None)
+    return PullThread(pull.head, pull.state == "OPEN", None)
 
 
 def write_comment(client: Client, number: int, key: str, body: str, sticky: Sticky | None) -> Sticky:
@@ -138,7 +138,7 @@ def write_comment(client: Client, number: int, key: str, body: str, sticky: Stic
             path = f"/issues/comments/{sticky.id}"
             return _done(client.patch(doing, path, {"body": body}, _Written, permission=PERMISSION))
         except GitHubError as error:
-            if error.kind not in {Kind.NOT_FOUND, Kind.GONE}:
+            if error.kind not in {FailureKind.NOT_FOUND, FailureKind.GONE}:
                 raise
             # somebody deleted it meanwhile: make it anew
 

@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
-from eval_gate.github.client import Client, Facts
-from eval_gate.github.failure import GitHubError, Kind, if_there
+from eval_gate.github.client import ApiAnswer, Client
+from eval_gate.github.failure import FailureKind, GitHubError, if_there
 
 CONTENTS: Final = "contents: read"
 ACTIONS: Final = "actions: read"
@@ -19,27 +19,27 @@ PULLS: Final = "pull-requests: read"
 MAX_ANCESTORS: Final = 300
 
 
-class Sha(Facts):
+class Sha(ApiAnswer):
     """A commit by name."""
 
     sha: str
 
 
-class Distance(Facts):
+class Distance(ApiAnswer):
     """How two commits lie to each other."""
 
     ahead_by: int
     merge_base_commit: Sha
 
 
-class RepositoryFacts(Facts):
+class RepositoryFacts(ApiAnswer):
     """The repository."""
 
     id: int
     default_branch: str
 
 
-class RunFacts(Facts):
+class RunFacts(ApiAnswer):
     """One run of a workflow."""
 
     id: int
@@ -61,14 +61,14 @@ class RunFacts(Facts):
         return self.head_repository is not None and self.head_repository.id == self.repository.id
 
 
-class RepositoryName(Facts):
+class RepositoryName(ApiAnswer):
     """A repository as a run names it."""
 
     id: int
     full_name: str
 
 
-class PullRequest(Facts):
+class PullRequest(ApiAnswer):
     """A pull request as it is now."""
 
     number: int
@@ -78,7 +78,7 @@ class PullRequest(Facts):
     merge_commit_sha: str | None = None
 
 
-class PullSide(Facts):
+class PullSide(ApiAnswer):
     """Branch and commit of one side."""
 
     sha: str
@@ -105,7 +105,7 @@ def ancestors(client: Client, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[
         for commit in islice(commits, limit):
             yield commit.sha
     except GitHubError as error:
-        if error.kind is not Kind.NOT_FOUND:
+        if error.kind is not FailureKind.NOT_FOUND:
             raise
 
 
@@ -135,7 +135,7 @@ def pull_request_of(client: Client, owner: str, branch: str, sha: str) -> PullRe
     return next((pull for pull in found if pull.head.sha == sha), None)
 
 
-class _Content(Facts):
+class _Content(ApiAnswer):
     type: str
     encoding: str = ""
     content: str = ""
@@ -149,7 +149,7 @@ def file_at(client: Client, path: str, branch: str) -> bytes | None:
     doing = f"reading {path} of the base branch"[:120]
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
-        raise GitHubError(Kind.REFUSED, doing, "this is no path inside of the repository")
+        raise GitHubError(FailureKind.REFUSED, doing, "this is no path inside of the repository")
     where = f"/contents/{quote(str(pure))}"
     found = if_there(
         lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": f"refs/heads/{branch}"})
@@ -157,8 +157,8 @@ def file_at(client: Client, path: str, branch: str) -> bytes | None:
     if found is None:
         return None
     if found.type != "file" or found.encoding != "base64":
-        raise GitHubError(Kind.REFUSED, doing, "it is no file, or too large")
+        raise GitHubError(FailureKind.REFUSED, doing, "it is no file, or too large")
     try:
         return base64.b64decode(found.content)
     except binascii.Error as error:
-        raise GitHubError(Kind.SERVER, doing, "its content cannot be decoded") from error
+        raise GitHubError(FailureKind.SERVER, doing, "its content cannot be decoded") from error

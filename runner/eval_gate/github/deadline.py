@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.side_by_side import begin
 
 T = TypeVar("T")
@@ -22,4 +22,4 @@ def within(seconds: float, doing: str, call: Callable[[], T]) -> T:
     except TimeoutError:
         if outcome.done():  # the call's own, or it came in this very moment
             return outcome.result()
-        raise GitHubError(Kind.UNREACHABLE, doing, f"no whole answer within {seconds:g} s") from None
+        raise GitHubError(FailureKind.UNREACHABLE, doing, f"no whole answer within {seconds:g} s") from None

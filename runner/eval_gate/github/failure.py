@@ -24,7 +24,7 @@ _SPEAKING: Final = frozenset({400, 403})
 """Statuses that only the words explain: REST's 403, and PyGithub's 400 for the errors of GraphQL."""
 
 
-class Kind(StrEnum):
+class FailureKind(StrEnum):
     """Why a call did not do its work."""
 
     UNAUTHORIZED = "unauthorized"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
     """No answer: whether the request was carried out is not known."""
 
 
-class Answer(FrozenStruct):
+class RefusingAnswer(FrozenStruct):
     """The parts of an HTTP answer that say why it is a refusal. Header names in lower case."""
 
     status: int
@@ -55,7 +55,7 @@ class GitHubError(Exception):
     """A call that did not do its work. The message is a sentence for a log or a summary, without secrets."""
 
     def __init__(
-        self, kind: Kind, doing: str, detail: str, *, permission: str | None = None, wait_s: float | None = None
+        self, kind: FailureKind, doing: str, detail: str, *, permission: str | None = None, wait_s: float | None = None
     ) -> None:
         self.kind = kind
         self.doing = doing
@@ -68,21 +68,21 @@ class GitHubError(Exception):
     @property
     def lost(self) -> bool:
         """Whether the request may have been carried out all the same."""
-        return self.kind in {Kind.SERVER, Kind.UNREACHABLE}
+        return self.kind in {FailureKind.SERVER, FailureKind.UNREACHABLE}
 
     @property
     def worth_repeating(self) -> bool:
         """Whether the same call may succeed a little later."""
-        if self.kind is Kind.RATE_LIMITED:
+        if self.kind is FailureKind.RATE_LIMITED:
             return (self.wait_s or 0) <= MAX_WAIT_S
         return self.lost
 
     def _remedy(self) -> str:
         if self.permission is None:
             return ""
-        if self.kind is Kind.FORBIDDEN:
+        if self.kind is FailureKind.FORBIDDEN:
             return f"; the job needs `permissions: {self.permission}`"
-        if self.kind is Kind.UNAUTHORIZED:
+        if self.kind is FailureKind.UNAUTHORIZED:
             return "; `github-token` is not a token that is valid here"
         return ""
 
@@ -92,7 +92,7 @@ def if_there(call: Callable[[], T]) -> T | None:
     try:
         return call()
     except GitHubError as error:
-        if error.kind is Kind.NOT_FOUND:
+        if error.kind is FailureKind.NOT_FOUND:
             return None
         raise
 
@@ -102,46 +102,46 @@ def unavailable(what: str) -> GateError:
     return GateError("github-unavailable", what, "re-run the failed job", exit_code=ExitCode.INCOMPLETE)
 
 
-def answer_of(answer: httpx.Response, key: str) -> Answer:
+def answer_of(answer: httpx.Response, key: str) -> RefusingAnswer:
     """The same of an answer of httpx: its words are at `key` of its JSON; a blob store's XML is of use to nobody."""
     try:
         message = str(answer.json().get(key, ""))
     except (ValueError, AttributeError):
         message = answer.reason_phrase
-    return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)
+    return RefusingAnswer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)
 
 
-def refusal(answer: Answer, doing: str, permission: str | None = None) -> GitHubError:
+def refusal(answer: RefusingAnswer, doing: str, permission: str | None = None) -> GitHubError:
     """The error for an answer that is not a success."""
     message = answer.message[:300] or "no reason given"
     detail = f"GitHub answers {answer.status} ({message})"
     kind = _kind(answer)
-    wait = _wait(answer) if kind is Kind.RATE_LIMITED else None
+    wait = _wait(answer) if kind is FailureKind.RATE_LIMITED else None
     if wait is not None and wait > MAX_WAIT_S:
         detail += f", for {wait:.0f} s to come"
     return GitHubError(kind, doing, detail, permission=permission, wait_s=wait)
 
 
-def _kind(answer: Answer) -> Kind:
+def _kind(answer: RefusingAnswer) -> FailureKind:
     if answer.status == 429 or (answer.status in _SPEAKING and _is_limit(answer)):
-        return Kind.RATE_LIMITED
+        return FailureKind.RATE_LIMITED
     if answer.status in _SPEAKING and "not accessible by" in answer.message.lower():
-        return Kind.FORBIDDEN
+        return FailureKind.FORBIDDEN
     by_status = {
-        401: Kind.UNAUTHORIZED,
-        403: Kind.FORBIDDEN,
-        404: Kind.NOT_FOUND,
-        409: Kind.CONFLICT,
-        410: Kind.GONE,
+        401: FailureKind.UNAUTHORIZED,
+        403: FailureKind.FORBIDDEN,
+        404: FailureKind.NOT_FOUND,
+        409: FailureKind.CONFLICT,
+        410: FailureKind.GONE,
     }
     if answer.status in by_status:
         return by_status[answer.status]
     if answer.status == 400 and "something went wrong while executing your query" in answer.message.lower():
-        return Kind.SERVER  # a timeout of theirs, which GraphQL says inside a success
-    return Kind.SERVER if answer.status >= 500 or answer.status < 400 else Kind.REFUSED
+        return FailureKind.SERVER  # a timeout of theirs, which GraphQL says inside a success
+    return FailureKind.SERVER if answer.status >= 500 or answer.status < 400 else FailureKind.REFUSED
 
 
-def _is_limit(answer: Answer) -> bool:
+def _is_limit(answer: RefusingAnswer) -> bool:
     """A 403 is a rate limit when it says so in a header or in words; else it is a missing permission."""
     said = answer.message.lower()
     return (
@@ -152,7 +152,7 @@ def _is_limit(answer: Answer) -> bool:
     )
 
 
-def _wait(answer: Answer) -> float:
+def _wait(answer: RefusingAnswer) -> float:
     """Seconds until the limit ends, as far as GitHub tells."""
     headers = answer.headers
     if (after := _number(headers.get("retry-after"))) is not None:

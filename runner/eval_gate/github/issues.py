@@ -6,9 +6,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from eval_gate.github.client import Client, Facts, parsed
-from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.own_texts import Said, state_in, with_state
+from eval_gate.github.client import ApiAnswer, Client, parsed
+from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.github.own_texts import OwnText, state_in, with_state
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 
@@ -29,7 +29,7 @@ query($owner: String!, $name: String!, $after: String) {
 """Pull requests are not among issues."""
 
 
-class State(BaseModel):
+class IssueState(BaseModel):
     """What the issue remembers of the run that wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -45,39 +45,39 @@ class Issue(FrozenStruct):
     number: int
     url: str
     is_open: bool
-    state: State | None = None
+    state: IssueState | None = None
 
 
-class _Node(Said):
+class _Node(OwnText):
     number: int
     state: str
 
 
-class _Page(Facts):
+class _Page(ApiAnswer):
     more: bool = Field(alias="hasNextPage")
     cursor: str | None = Field(None, alias="endCursor")
 
 
-class _Issues(Facts):
+class _Issues(ApiAnswer):
     page: _Page = Field(alias="pageInfo")
     nodes: tuple[_Node, ...]
 
 
-class _Repository(Facts):
+class _Repository(ApiAnswer):
     issues: _Issues
 
 
-class _Answer(Facts):
+class _Answer(ApiAnswer):
     repository: _Repository | None
 
 
-class _Written(Facts):
+class _Written(ApiAnswer):
     number: int
     html_url: str = ""
     state: str = "open"
 
 
-class _Posted(Facts):
+class _Posted(ApiAnswer):
     id: int
 
 
@@ -99,10 +99,10 @@ def find_issue(client: Client, key: str) -> Issue | None:
         variables: dict[str, JsonValue] = {"owner": owner, "name": name, "after": after}
         repository = parsed(_Answer, client.graphql(doing, _QUERY, variables, permission=PERMISSION), doing).repository
         if repository is None:
-            raise GitHubError(Kind.NOT_FOUND, doing, "there is no such repository")
+            raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such repository")
         for node in repository.issues.nodes:
             if node.is_ours(marker(key)):
-                found = Issue(node.number, node.url, node.state == "OPEN", state_in(State, node.body))
+                found = Issue(node.number, node.url, node.state == "OPEN", state_in(IssueState, node.body))
                 if found.is_open:
                     return found
                 closed = closed or found
@@ -112,7 +112,7 @@ def find_issue(client: Client, key: str) -> Issue | None:
     return closed
 
 
-def open_issue(client: Client, key: str, title: str, body: str, state: State, before: Issue | None) -> Issue:
+def open_issue(client: Client, key: str, title: str, body: str, state: IssueState, before: Issue | None) -> Issue:
     """Open it, once: after a lost answer it is looked for first. `before` was there already. Raises GitHubError."""
 
     def made() -> _Written | None:
@@ -127,7 +127,7 @@ def open_issue(client: Client, key: str, title: str, body: str, state: State, be
     return Issue(written.number, written.html_url, is_open=True, state=state)
 
 
-def update_issue(client: Client, key: str, title: str, body: str, state: State, issue: Issue) -> Issue:
+def update_issue(client: Client, key: str, title: str, body: str, state: IssueState, issue: Issue) -> Issue:
     """Say what is true now. Raises GitHubError."""
     text = {"title": title, "body": _body(key, body, state)}
     doing = f"updating the issue #{issue.number}"
@@ -146,5 +146,5 @@ def close_issue(client: Client, words: str, issue: Issue) -> None:
     )
 
 
-def _body(key: str, body: str, state: State) -> str:
+def _body(key: str, body: str, state: IssueState) -> str:
     return with_state(f"{marker(key)}\n{body[:MAX_BODY]}", state)

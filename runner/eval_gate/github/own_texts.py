@@ -9,14 +9,14 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel, Field
 
-from eval_gate.github.client import Facts
+from eval_gate.github.client import ApiAnswer
 
 _STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,20000}) -->\s*\Z")
 
 T = TypeVar("T", bound=BaseModel)
 
 
-class Said(Facts):
+class OwnText(ApiAnswer):
     """A comment or an issue, whoever wrote it."""
 
     mine: bool = Field(alias="viewerDidAuthor")

@@ -14,7 +14,7 @@ class CannotCarryError(Exception):
     """Why a part has no counterpart here, as a sentence without its full stop. Whoever names the part catches it."""
 
 
-class Place(FrozenStruct):
+class SourcePlace(FrozenStruct):
     """Where something stands: the file as people see it, and the line from 1."""
 
     file: str
@@ -24,10 +24,10 @@ class Place(FrozenStruct):
         return f"{self.file}:{self.line}"
 
 
-class Left(FrozenStruct):
+class LeftOut(FrozenStruct):
     """Something that is not in the files: its name, and why."""
 
-    place: Place
+    place: SourcePlace
     name: str
     reason: str
 
@@ -36,15 +36,15 @@ class Imported(FrozenStruct):
     """What was made of one configuration.
 
     `files` are texts by their names in the folder to write to; `cases` the number of cases in each that holds some.
-    `left` are cases, `aside` whatever else: providers, settings. `remarks` say what is measured otherwise than before.
+    `left_out` are cases, `aside` whatever else: providers, settings. `remarks` say what is measured otherwise now.
     """
 
     shown: str
     files: Mapping[str, str]
     cases: Mapping[str, int]
-    left: tuple[Left, ...]
+    left_out: tuple[LeftOut, ...]
     targets: tuple[str, ...] = ()
-    aside: tuple[Left, ...] = ()
+    aside: tuple[LeftOut, ...] = ()
     remarks: tuple[str, ...] = field(default=())
 
     @property
@@ -55,4 +55,4 @@ class Imported(FrozenStruct):
     @property
     def complete(self) -> bool:
         """Whether every case is in the files, and everything else of the configuration that counts."""
-        return not self.left and not self.aside
+        return not self.left_out and not self.aside

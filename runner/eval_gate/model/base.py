@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, GetCoreSchemaHandler, Json
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
-__all__ = ["FailFastNamed", "Frozen", "JsonValue", "Many", "Named", "Record", "Same", "lean", "made"]
+__all__ = ["FailFastNamed", "Frozen", "JsonValue", "Many", "Named", "Record", "SameObject", "construct", "lean"]
 
 
 class _Camel(BaseModel):  # noqa: PLW1641 (pydantic gives every frozen kind its own hash)
@@ -75,7 +75,7 @@ Named = Annotated[dict[str, _Thing], FailFastNamed()]
 """The same by name."""
 
 
-class Same(Generic[_Thing]):
+class SameObject(Generic[_Thing]):
     """A large thing as the key of a cache: equal where it is the very same object.
 
     Every step of a verdict asks the same of the same two runs, and to compare what is in them takes as long.
@@ -85,13 +85,13 @@ class Same(Generic[_Thing]):
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.thing is other.thing
+        return isinstance(other, SameObject) and self.thing is other.thing
 
     def __hash__(self) -> int:
         return id(self.thing)
 
 
-def made(kind: type[_Data], /, **values: object) -> _Data:
+def construct(kind: type[_Data], /, **values: object) -> _Data:
     """Data of values that we made ourselves, which nobody checks: each has to be of exactly its field's type.
 
     That costs a tenth of data that is checked. What strangers wrote is checked where it is read.

@@ -12,7 +12,7 @@ MAX_DIGESTS: Final = 5_000
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 
 
-class Compared(Record):
+class JudgeComparison(Record):
     """What came of holding one judge's verdicts against people's labels."""
 
     judge: str = Field(min_length=1, max_length=1_000)
@@ -46,7 +46,7 @@ class Compared(Record):
         return self
 
 
-class Knowing(StrEnum):
+class JudgeKnowledge(StrEnum):
     """What is known of a judge."""
 
     COMPARED = "compared"
@@ -64,8 +64,8 @@ class JudgeOfRun(Record):
     judge: str
     cases: int
     """How many cases of the run it graded."""
-    knowing: Knowing = Knowing.NEVER
-    compared: Compared | None = None
+    knowing: JudgeKnowledge = JudgeKnowledge.NEVER
+    compared: JudgeComparison | None = None
     """The comparison that comes nearest; None where there is none."""
     proposed: bool = False
     """The change under test brings a comparison of it, which the base branch does not have."""

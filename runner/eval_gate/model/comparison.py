@@ -8,9 +8,9 @@ from pydantic import Field
 from eval_gate.errors import ExitCode
 from eval_gate.model.base import Many, Named, Record
 from eval_gate.model.case import CaseName, Location
-from eval_gate.model.execution import Before
+from eval_gate.model.execution import BaselineSide
 from eval_gate.model.grounds import CaseRecord, Counts, Evidence, Grounds, RunName, ScoreFinding, SuiteFinding
-from eval_gate.model.yardstick import Measured
+from eval_gate.model.yardstick import MeasuredDifferences
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
 """A drop of a score that is not pointed out: what a judge gives one day and not the next."""
@@ -109,7 +109,7 @@ class CaseChange(CaseName):
     failed on; re-runs included. Empty where nobody knows of any, and where it failed on none of them."""
     evaluators_then: Named[float] = Field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
-    before: Before | None = None
+    before: BaselineSide | None = None
     """What the baseline's record keeps of it: of a case that is not as it was, and that the baseline judged."""
     past: str = ""
     """What the runs of `Comparison.history` said of it, a letter each in their order: `P` passed, `F` failed, `M` both,
@@ -172,7 +172,7 @@ class Comparison(Record):
     """The accepted chance of a regression where nothing has changed; None with the plain rule."""
     evidence: Evidence | None = None
     """What else the classes rest on; None where an older version did not say."""
-    measured: Measured | None = None
+    measured: MeasuredDifferences | None = None
     """What differs in how the two runs were measured; None where an older version did not say."""
     history: Many[PastRun] = ()
     """The newest runs of the baseline's branch up to the baseline, the newest first; at most 50."""

@@ -127,7 +127,7 @@ class Trial(Record):
     """What the evaluators said of it, where `details` are kept."""
 
 
-class Before(Record):
+class BaselineSide(Record):
     """What the baseline's record keeps of a case that is not as it was: enough to show both sides by one file."""
 
     status: Status

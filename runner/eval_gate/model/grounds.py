@@ -110,7 +110,7 @@ class CaseRecord(Record):
 NO_RECORD: Final = CaseRecord()
 
 
-class Why(StrEnum):
+class GroundKind(StrEnum):
     """What decided about a case. Words for it belong to the reports."""
 
     MAIN_BROKE = "main-broke"
@@ -146,7 +146,7 @@ class Why(StrEnum):
     @property
     def undecided(self) -> bool:
         """Whether nobody knows what became of the case."""
-        return self in {Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT, Why.SLOW}
+        return self in {GroundKind.NOT_RERUN, GroundKind.NOT_ASKED, GroundKind.SPENT, GroundKind.SLOW}
 
 
 MOST_ODDS: Final = 1_000_000
@@ -167,7 +167,7 @@ class Repeats(Record):
 class Grounds(Record):
     """Why a case got its class: what was seen here, what its record says, and how likely that is by chance."""
 
-    why: Why
+    why: GroundKind
     here: Counts
     """First execution (or trials) and re-runs together."""
     record: Counts
@@ -194,7 +194,7 @@ class Grounds(Record):
     @property
     def spared(self) -> bool:
         """Whether it was not run again because the gate was red for certain by other cases."""
-        return self.why is Why.NOT_ASKED
+        return self.why is GroundKind.NOT_ASKED
 
     @property
     def one_in(self) -> int | None:

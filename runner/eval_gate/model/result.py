@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from eval_gate.model.base import Many, Named, Record, Same
+from eval_gate.model.base import Many, Named, Record, SameObject
 from eval_gate.model.calibration import JudgesOfRun
 from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
@@ -68,7 +68,7 @@ class Yardstick(Record):
     """Who graded, in plain text: name, model and address, without credentials."""
 
 
-class Asked(Record):
+class AskedWords(Record):
     """What a case asks and expects, in words for people, each cut to a bounded length."""
 
     question: str = ""
@@ -121,7 +121,7 @@ class CaseResult(Record):
     judge_usage: Usage | None = None
     judge_cost_usd: float | None = None
     location: Location | None = None
-    asked: Asked | None = None
+    asked: AskedWords | None = None
     """Question and expectation; None where an older version did not say."""
     fingerprint: str | None = None
     yardstick: Yardstick | None = None
@@ -284,7 +284,7 @@ class Shard(Record):
     count: int = Field(ge=1, le=MAX_SHARDS)
 
 
-class Cut(Record):
+class ShardCut(Record):
     """How cases were cut into shards. Shards of one cut hold each case once, and together all of them."""
 
     digest: str = Field(pattern=r"^[0-9a-f]{16}$")
@@ -306,7 +306,7 @@ class RunResult(Record):
     """All that were asked, where it was more than one."""
     git: GitFacts | None = None
     shard: Shard | None = None
-    cut: Cut | None = None
+    cut: ShardCut | None = None
     """How the cases were cut into shards; None where they were not, or by an older version."""
     made_by: MadeBy | None = None
     """The gate of a workflow that stored it; None on the command line."""
@@ -337,11 +337,11 @@ class RunResult(Record):
 
     def cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
         """Every case with its key, in file order."""
-        return iter(_cases_of(Same(self.suites)))
+        return iter(_cases_of(SameObject(self.suites)))
 
     def by_key(self) -> Mapping[CaseKey, CaseResult]:
         """The cases by eval file and id."""
-        return _by_key_of(Same(self.suites))
+        return _by_key_of(SameObject(self.suites))
 
     def __repr__(self) -> str:
         """Short: with all of its cases it would take seconds, and Python asks for it in places nobody thinks of."""
@@ -370,12 +370,12 @@ class RunResult(Record):
 
 # what is asked most often of a large run, of it and of its baseline by turns
 @lru_cache(maxsize=3)
-def _cases_of(suites: Same[tuple[SuiteResult, ...]]) -> Sequence[tuple[CaseKey, CaseResult]]:
+def _cases_of(suites: SameObject[tuple[SuiteResult, ...]]) -> Sequence[tuple[CaseKey, CaseResult]]:
     return [(CaseKey(suite.eval_file, case.id), case) for suite in suites.thing for case in suite.cases]
 
 
 @lru_cache(maxsize=3)
-def _by_key_of(suites: Same[tuple[SuiteResult, ...]]) -> Mapping[CaseKey, CaseResult]:
+def _by_key_of(suites: SameObject[tuple[SuiteResult, ...]]) -> Mapping[CaseKey, CaseResult]:
     return MappingProxyType(dict(_cases_of(suites)))
 
 

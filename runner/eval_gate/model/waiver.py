@@ -1,6 +1,6 @@
 """Failures that somebody accepted, and flaky cases that are set aside: who said so, why, and until when.
 
-A waiver is what a person wrote. What it did to one run is an `Entry`; all of them together are a `Waiving`.
+A waiver is what a person wrote. What it did to one run is an `WaiverEntry`; all of them together are a `Waiving`.
 """
 
 from datetime import date
@@ -20,7 +20,7 @@ MAX_REASON: Final = 500
 """The most characters that a reason may have."""
 
 
-class Kind(StrEnum):
+class WaiverKind(StrEnum):
     """Which promise was made about the case."""
 
     ACCEPTED = "accepted"
@@ -55,7 +55,7 @@ class CommentOrigin(Record):
 class Waiver(Record):
     """One case, or the cases of one glob, whose failure is not to block until the end of a day."""
 
-    kind: Kind
+    kind: WaiverKind
     case: str
     """An id, or a glob over whole ids."""
     suite: str | None = None
@@ -68,7 +68,7 @@ class Waiver(Record):
     origin: Annotated[FileOrigin | CommentOrigin, Field(discriminator="source")]
 
     @property
-    def promise(self) -> tuple[Kind, str, str | None]:
+    def promise(self) -> tuple[WaiverKind, str, str | None]:
         """What it promises about which cases: its kind, the name of the case and the glob over eval files."""
         return self.kind, self.case, self.suite
 
@@ -78,7 +78,7 @@ class Waiver(Record):
         return self.origin.new if isinstance(self.origin, FileOrigin) else None
 
 
-class Refusal(Record):
+class RefusedCommand(Record):
     """A command in a comment that was not followed, and the sentence for whoever wrote it."""
 
     author: str
@@ -87,7 +87,7 @@ class Refusal(Record):
     sentence: str
 
 
-class Standing(StrEnum):
+class WaiverStanding(StrEnum):
     """How a case stands at the end of a run, as far as waiving it is concerned."""
 
     REGRESSED = "regressed"
@@ -102,16 +102,16 @@ class Standing(StrEnum):
     @property
     def waivable(self) -> bool:
         """Whether there is anything to waive. A case that wavers is: else failing wholly were better than in part."""
-        return self in {Standing.REGRESSED, Standing.FAILS, Standing.WAVERS}
+        return self in {WaiverStanding.REGRESSED, WaiverStanding.FAILS, WaiverStanding.WAVERS}
 
 
 class CaseStanding(CaseName):
     """A case and how it stands."""
 
-    standing: Standing
+    standing: WaiverStanding
 
 
-class State(StrEnum):
+class WaiverState(StrEnum):
     """What a waiver did to this run. Only `in_use` changes anything."""
 
     IN_USE = "in_use"
@@ -126,11 +126,11 @@ class State(StrEnum):
     """There is nothing to say: its cases could not be judged, or were not selected."""
 
 
-class Entry(Record):
+class WaiverEntry(Record):
     """One waiver, what it did, and how the cases that it names stand."""
 
     waiver: Waiver
-    state: State
+    state: WaiverState
     days_left: int
     """Until its last day, which is 0; negative when that is past."""
     failing: Many[CaseName] = ()
@@ -139,7 +139,7 @@ class Entry(Record):
     unjudged: Many[CaseName] = ()
 
 
-class Waived(CaseStanding):
+class WaivedCase(CaseStanding):
     """A case whose failure does not block, with the place of the decisive entry in `Waiving.entries`."""
 
     entry: int
@@ -148,10 +148,10 @@ class Waived(CaseStanding):
 class Waiving(Record):
     """Everything about waived failures that a verdict and a report need. The same whatever the order of waivers."""
 
-    entries: Many[Entry] = ()
-    waived: Many[Waived] = ()
+    entries: Many[WaiverEntry] = ()
+    waived: Many[WaivedCase] = ()
     """In the order of the run, each case once."""
-    refusals: Many[Refusal] = ()
+    refusals: Many[RefusedCommand] = ()
     troubles: Many[str] = ()
     """Sentences about what could not be asked or does not fit together, such as a label without a comment."""
 
@@ -165,19 +165,19 @@ class Waiving(Record):
         """Every case that is set aside, whatever its result: none of them enters a pass rate."""
         return frozenset(
             case.key
-            for entry in self.of(State.IN_USE, State.SUPERFLUOUS)
-            if entry.waiver.kind is Kind.QUARANTINE
+            for entry in self.of(WaiverState.IN_USE, WaiverState.SUPERFLUOUS)
+            if entry.waiver.kind is WaiverKind.QUARANTINE
             for case in (*entry.failing, *entry.passing)
         )
 
-    def of(self, *states: State) -> tuple[Entry, ...]:
+    def of(self, *states: WaiverState) -> tuple[WaiverEntry, ...]:
         """The entries in these states."""
         return tuple(entry for entry in self.entries if entry.state in states)
 
-    def count(self, *standings: Standing) -> int:
+    def count(self, *standings: WaiverStanding) -> int:
         """How many waived cases stand so."""
         return sum(one.standing in standings for one in self.waived)
 
-    def decisive(self, waived: Waived) -> Entry:
+    def decisive(self, waived: WaivedCase) -> WaiverEntry:
         """The entry that a case is waived by."""
         return self.entries[waived.entry]

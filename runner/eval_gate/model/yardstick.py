@@ -5,7 +5,7 @@ from enum import StrEnum
 from eval_gate.model.base import Many, Record
 
 
-class Measure(StrEnum):
+class DifferenceKind(StrEnum):
     """What differs, the weightiest first."""
 
     LOOSENED = "loosened"
@@ -40,7 +40,7 @@ class Measure(StrEnum):
     """Cases that have another id or file and measure the same: nothing is lost."""
 
 
-class Touched(Record):
+class TouchedCase(Record):
     """One case that a difference is about, by its name in the baseline."""
 
     suite: str
@@ -52,18 +52,18 @@ class Touched(Record):
 class Difference(Record):
     """One thing that differs. `then` and `now` are what it was and is, where that can be said in a word."""
 
-    kind: Measure
+    kind: DifferenceKind
     subject: str = ""
     """The name of the rule or of the target; empty for what is about cases."""
     then: str | None = None
     now: str | None = None
     count: int = 0
     """How many cases it is about; 0 for what is not about single cases."""
-    cases: Many[Touched] = ()
+    cases: Many[TouchedCase] = ()
     """The first of the cases, by name."""
 
 
-class Measured(Record):
+class MeasuredDifferences(Record):
     """All that differs, the weightiest first, and the three counts that rules are about."""
 
     differences: Many[Difference] = ()

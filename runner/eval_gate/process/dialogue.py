@@ -57,7 +57,7 @@ class Inlet(Feed):
         self._loop.remove_writer(self._sink)
 
 
-class Talk:
+class TalkingProgram:
     """A program that runs: `ended` is set once it has ended, by itself or not."""
 
     def __init__(self, command: Command, child: Child, inlet: Inlet, errors: Stream) -> None:
@@ -82,7 +82,7 @@ class Talk:
 
 
 @contextlib.asynccontextmanager
-async def talk(command: Command) -> AsyncIterator[Talk]:
+async def talk(command: Command) -> AsyncIterator[TalkingProgram]:
     """Start the program, whose output goes to the command's `watch`. Raises ProcessError when it cannot be started.
 
     At the end it is told by the end of its input, then asked, then ended by force, with all that it started.
@@ -91,7 +91,7 @@ async def talk(command: Command) -> AsyncIterator[Talk]:
     with ExitStack() as ours:
         child = start(command, (inlet, output, errors), ours)
         try:
-            yield Talk(command, child, inlet, errors)
+            yield TalkingProgram(command, child, inlet, errors)
         finally:
             inlet.close()
             try:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from eval_gate.process.captured import Captured
 from eval_gate.process.identity import Identity, identity_for
-from eval_gate.process.run import CAN_RUN, NOT_HERE, ProcessError, Refusal
+from eval_gate.process.run import CAN_RUN, NOT_HERE, ProcessError, StartRefusal
 
 
 class PrivateFolder:
@@ -49,14 +49,14 @@ class PrivateFolder:
             return None
         except OSError as error:
             why = "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
-            raise ProcessError(f"the file {name} {why}", Refusal.FILE) from error
+            raise ProcessError(f"the file {name} {why}", StartRefusal.FILE) from error
         try:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise ProcessError(f"the file {name} is not an ordinary file", Refusal.FILE)
+                raise ProcessError(f"the file {name} is not an ordinary file", StartRefusal.FILE)
             return _head_and_tail(descriptor, found.st_size, limit)
         except OSError as error:
-            raise ProcessError(f"the file {name} cannot be read: {error.strerror}", Refusal.FILE) from error
+            raise ProcessError(f"the file {name} cannot be read: {error.strerror}", StartRefusal.FILE) from error
         finally:
             os.close(descriptor)
 
@@ -71,7 +71,7 @@ def private_folder(prefix: str, cwd: Path, *, keep: bool = False) -> Iterator[Pr
             identity = identity_for(cwd)
         except OSError as error:
             what = f"the working directory {cwd} cannot be used: {error.strerror}"
-            raise ProcessError(what, Refusal.FOLDER) from error
+            raise ProcessError(what, StartRefusal.FOLDER) from error
         try:
             path = Path(tempfile.mkdtemp(prefix=prefix)).absolute()
             if not keep:

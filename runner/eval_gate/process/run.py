@@ -21,7 +21,7 @@ from eval_gate.process.identity import NOBODY, Identity, identity_for
 from eval_gate.process.pipes import Feed, Stream
 from eval_gate.struct import FrozenStruct
 
-__all__ = ["Captured", "Command", "Finished", "ProcessError", "Refusal", "run"]
+__all__ = ["Captured", "Command", "FinishedProgram", "ProcessError", "StartRefusal", "run"]
 
 GRACE_S: Final = 2.0
 """Seconds between the request to end and the end by force."""
@@ -33,7 +33,7 @@ NOT_HERE: Final = "commands are run on Linux and macOS only: this system has no 
 _PROGRAM_ERRORS: Final = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.ELOOP, errno.EISDIR}
 
 
-class Refusal(StrEnum):
+class StartRefusal(StrEnum):
     """Why a program could not be started or its file not be read, as far as it changes what to do about it."""
 
     PROGRAM = "program"
@@ -53,7 +53,7 @@ class Refusal(StrEnum):
 class ProcessError(Exception):
     """The program could not be started; the message says why, in words for people."""
 
-    def __init__(self, message: str, refusal: Refusal = Refusal.SYSTEM) -> None:
+    def __init__(self, message: str, refusal: StartRefusal = StartRefusal.SYSTEM) -> None:
         super().__init__(message)
         self.message = message
         self.refusal = refusal
@@ -80,7 +80,7 @@ class Command(FrozenStruct):
     """Takes secrets out of what was printed, before anybody sees it; `watch` sees it as it comes."""
 
 
-class Finished(FrozenStruct):
+class FinishedProgram(FrozenStruct):
     """What became of a command. `code` is negative where a signal ended it: -9 for SIGKILL.
 
     `seconds` is from the start until the program itself ended.
@@ -98,7 +98,7 @@ class Finished(FrozenStruct):
         return f"exited with code {self.code}" if self.code >= 0 else f"was ended by signal {-self.code}"
 
 
-async def run(command: Command) -> Finished:
+async def run(command: Command) -> FinishedProgram:
     """Run the command to its end, whatever its exit code. Raises ProcessError when it cannot be started.
 
     The program and what it started are one process group, all of which is ended: when the program ends, takes too long
@@ -114,7 +114,7 @@ async def run(command: Command) -> Finished:
         await drain(output, errors)
     printed = [stream.captured() for stream in (output, errors)]
     said, complained = [one.masked(command.mask) for one in printed] if command.mask else printed
-    return Finished(child.code, said, complained, child.seconds, timed_out)
+    return FinishedProgram(child.code, said, complained, child.seconds, timed_out)
 
 
 def start(command: Command, streams: tuple[Feed, Stream, Stream], ours: contextlib.ExitStack) -> Child:
@@ -196,11 +196,13 @@ def _refused(command: Command, error: OSError | ValueError) -> ProcessError:
     program = "the shell" if isinstance(command.line, str) else f'"{command.line[0][:200]}"'
     if not isinstance(error, OSError):
         what = "an argument or a variable holds a NUL or another character that cannot be passed on"
-        return ProcessError(f"{program} cannot be started: {what}", Refusal.TEXT)
+        return ProcessError(f"{program} cannot be started: {what}", StartRefusal.TEXT)
     if error.errno == errno.E2BIG:
-        return ProcessError(f"{program} cannot be started: an argument is too long for the system", Refusal.TOO_LONG)
+        return ProcessError(
+            f"{program} cannot be started: an argument is too long for the system", StartRefusal.TOO_LONG
+        )
     words = error.strerror or type(error).__name__
     if not os.path.isdir(command.cwd):  # noqa: PTH112 (which never raises: a name may be too long)
-        return ProcessError(f"the working directory {command.cwd} cannot be used: {words}", Refusal.FOLDER)
-    refusal = Refusal.PROGRAM if error.errno in _PROGRAM_ERRORS else Refusal.SYSTEM
+        return ProcessError(f"the working directory {command.cwd} cannot be used: {words}", StartRefusal.FOLDER)
+    refusal = StartRefusal.PROGRAM if error.errno in _PROGRAM_ERRORS else StartRefusal.SYSTEM
     return ProcessError(f"{program} cannot be started: {words}", refusal)

@@ -12,7 +12,7 @@ from eval_gate.registry.base import Registry
 from eval_gate.registry.typescript import SUFFIXES
 
 if TYPE_CHECKING:
-    from eval_gate.registry.mcp import ProgramsGet
+    from eval_gate.registry.mcp import ProgramSurroundings
     from eval_gate.registry.mcp_file import ServerFile
 
 _BARRELS: Final = ("tools.exports.ts", "tools.exports.js", "tools.exports.mjs", "index.ts", "index.js", "index.mjs")
@@ -56,7 +56,7 @@ def servers_at(location: str, root: Path) -> tuple[ServerFile, str | None] | Non
     return None if found is None else (found, name)
 
 
-async def load_registry(location: str, root: Path, given: ProgramsGet | None = None) -> Registry:
+async def load_registry(location: str, root: Path, given: ProgramSurroundings | None = None) -> Registry:
     """The registry at `location`: a path relative to `root` (the working directory), or a URL.
 
     `given` is what a program gets that has to be started for it.
@@ -73,9 +73,9 @@ async def load_registry(location: str, root: Path, given: ProgramsGet | None = N
         return await load_mcp(location, mask=given.mask if given else None)
     servers = servers_at(location, root)
     if servers is not None:
-        from eval_gate.registry.mcp import ProgramsGet, load_servers
+        from eval_gate.registry.mcp import ProgramSurroundings, load_servers
 
-        return await load_servers(*servers, root, given or ProgramsGet())
+        return await load_servers(*servers, root, given or ProgramSurroundings())
     return _load_path(location, root)
 
 

@@ -18,10 +18,10 @@ from eval_gate.process.run import Command, ProcessError
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.json_file import meta_version
 from eval_gate.registry.mcp_file import ServerEntry, ServerFile, invalid
-from eval_gate.registry.mcp_program import Lines
+from eval_gate.registry.mcp_program import MessageLines
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import one_line
-from eval_gate.text.foreign.http_answer import bounded
+from eval_gate.text.foreign.http_answer import read_bounded
 from eval_gate.text.urls import public_url
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _URL_HINT: Final = (
 )
 
 
-class ProgramsGet(FrozenStruct):
+class ProgramSurroundings(FrozenStruct):
     """What programs that are started are given: all the variables they see, and what is kept from them."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -68,7 +68,7 @@ async def load_mcp(url: str, time_limit_s: float = TIME_LIMIT_S, mask: Mask | No
     return Registry(source=source, tools=tuple(_definition(tool) for tool in tools))
 
 
-async def load_servers(file: ServerFile, name: str | None, root: Path, given: ProgramsGet) -> Registry:
+async def load_servers(file: ServerFile, name: str | None, root: Path, given: ProgramSurroundings) -> Registry:
     """The tools of the server of this name in the file, or of all of them, one after the other.
 
     Raises GateError: `invalid-registry` for what is wrong with the file, `registry-unreachable` (exit 3) for a server
@@ -87,12 +87,12 @@ async def load_servers(file: ServerFile, name: str | None, root: Path, given: Pr
     return Registry(source=file.shown, tools=tuple(tools), notices=file.notices)
 
 
-async def _started(entry: ServerEntry, root: Path, given: ProgramsGet) -> list[Tool]:
+async def _started(entry: ServerEntry, root: Path, given: ProgramSurroundings) -> list[Tool]:
     """The tools of a server that is started for it, and ended."""
     with needing("mcp", "asking an MCP server for its tools"):
         import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
 
-        lines = Lines(given.mask)
+        lines = MessageLines(given.mask)
     command = Command(
         entry.command,
         _folder(entry, root),
@@ -161,7 +161,7 @@ async def _list_tools(url: str, mask: Mask | None) -> list[Tool]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-    async with httpx2.AsyncClient(timeout=TIME_LIMIT_S, event_hooks={"response": [bounded]}) as http:
+    async with httpx2.AsyncClient(timeout=TIME_LIMIT_S, event_hooks={"response": [read_bounded]}) as http:
         return await _listed_by(streamable_http_client(url, http_client=http), mask)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.model import limits
 from eval_gate.process.captured import Mask
-from eval_gate.process.dialogue import Talk
+from eval_gate.process.dialogue import TalkingProgram
 from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 from eval_gate.text.foreign.quote import quote
 
@@ -24,7 +24,7 @@ MAX_LINES: Final = limits.MCP_LINES
 _QUOTED: Final = 200
 
 
-class Lines:
+class MessageLines:
     """The program's output as messages, of which the protocol has one a line, and messages as its input.
 
     A transport of MCP's own client. A line that is no message is passed over, as other clients do it, and remembered:
@@ -42,14 +42,14 @@ class Lines:
         self._rest = bytearray()
         self._size = 0
         self._lines = 0
-        self._program: Talk | None = None
+        self._program: TalkingProgram | None = None
         self._until_end: asyncio.Task[None] | None = None
         self.odd: str | None = None
         """How the first line began that is no message."""
         self.too_much: str | None = None
         """Why nothing more is read."""
 
-    def serve(self, program: Talk) -> None:
+    def serve(self, program: TalkingProgram) -> None:
         """From now on this is the program."""
         self._program = program
 
@@ -134,7 +134,7 @@ _LAST_WORDS_S: Final = 0.2
 class _Input:
     """The program's input as the client's stream for messages."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: MessageLines) -> None:
         self.send = lines.send
         self.aclose = lines.aclose
 

@@ -41,17 +41,17 @@ _WITHIN_BEGIN: Final = re.compile(r"\A\S{1,30}(?=\s)")
 Sign: TypeAlias = Literal[" ", "-", "+"]
 
 
-class Piece(FrozenStruct):
+class TextPiece(FrozenStruct):
     """A part of the texts: in both (a blank), only in the first (`-`), only in the second (`+`)."""
 
     sign: Sign
     text: str
 
 
-class Difference(FrozenStruct):
+class TextDifference(FrozenStruct):
     """Both texts around their first difference. What stands before and behind is left out where the flags say so."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
     begun: bool = False
     """Equal text stands before this."""
     more: bool = False
@@ -67,19 +67,19 @@ class Difference(FrozenStruct):
         return tuple(_lines(self))
 
 
-def difference(then: str, here: str, around: int = AROUND) -> Difference:
+def difference(then: str, here: str, around: int = AROUND) -> TextDifference:
     """What differs, word by word; at most `around` characters of each side, from a little before the first difference.
 
     Controls, and signs that turn or hide text, are shown as marks. Equal texts are one piece.
     """
     then, here = (visible(text.replace("\r\n", "\n")) for text in (then, here))
     if then == here:
-        return Difference((Piece(" ", then[:around]),), more=len(then) > around)
+        return TextDifference((TextPiece(" ", then[:around]),), more=len(then) > around)
     start = _start(then, here)
     words = [[found[0] for found in islice(_WORD.finditer(text, start), MAX_WORDS)] for text in (then, here)]
     pieces, whole = _shown(_joined(_compared(*words)), around)
     read = [start + sum(map(len, side)) for side in words]
-    return Difference(tuple(pieces), start > 0, not whole or read != [len(then), len(here)])
+    return TextDifference(tuple(pieces), start > 0, not whole or read != [len(then), len(here)])
 
 
 def _start(then: str, here: str) -> int:
@@ -92,37 +92,37 @@ def _start(then: str, here: str) -> int:
     return blank.end() if blank else first - _LEAD
 
 
-def _compared(then: list[str], here: list[str]) -> Iterator[Piece]:
+def _compared(then: list[str], here: list[str]) -> Iterator[TextPiece]:
     often, others = Counter(then), Counter(here)
     if sum(number * others[word] for word, number in often.items()) > MAX_PAIRS:
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(then, here, strict=False)))
-        yield Piece(" ", "".join(then[:same]))
-        yield from (Piece("-", "".join(then[same:])), Piece("+", "".join(here[same:])))
+        yield TextPiece(" ", "".join(then[:same]))
+        yield from (TextPiece("-", "".join(then[same:])), TextPiece("+", "".join(here[same:])))
         return
     # blanks are words like all others: taken for junk they would end every equal stretch behind its first word
     found = SequenceMatcher(None, then, here, autojunk=False)
     for operation, low, high, begin, end in found.get_opcodes():
         if operation == "equal":
-            yield Piece(" ", "".join(then[low:high]))
+            yield TextPiece(" ", "".join(then[low:high]))
         else:
-            yield from (Piece("-", "".join(then[low:high])), Piece("+", "".join(here[begin:end])))
+            yield from (TextPiece("-", "".join(then[low:high])), TextPiece("+", "".join(here[begin:end])))
 
 
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+def _joined(pieces: Iterable[TextPiece]) -> list[TextPiece]:
     """Differences with hardly anything between them as one, with what little is equal at the ends; nothing empty."""
     found = list(pieces)
     both = {piece.sign for piece in found if piece.sign != " " and piece.text.strip()} == {"-", "+"}
-    made: list[Piece] = []
+    made: list[TextPiece] = []
     for place, piece in enumerate(found):
         between = 0 < place < len(found) - 1
         if piece.sign == " " and len(piece.text.strip()) < MIN_SAME and (between or both):
-            made += [Piece("-", piece.text), Piece("+", piece.text)]
+            made += [TextPiece("-", piece.text), TextPiece("+", piece.text)]
         else:
             made.append(piece)
     return list(_merged(made))
 
 
-def _merged(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def _merged(pieces: Iterable[TextPiece]) -> Iterator[TextPiece]:
     """One piece of each sign between two equal parts, the earlier text first."""
     gone = new = ""
     for piece in pieces:
@@ -137,24 +137,24 @@ def _merged(pieces: Iterable[Piece]) -> Iterator[Piece]:
     yield from _sides(gone, new)
 
 
-def _sides(gone: str, new: str) -> Iterator[Piece]:
+def _sides(gone: str, new: str) -> Iterator[TextPiece]:
     if gone:
-        yield Piece("-", gone)
+        yield TextPiece("-", gone)
     if new:
-        yield Piece("+", new)
+        yield TextPiece("+", new)
 
 
-def _shown(pieces: list[Piece], around: int) -> tuple[list[Piece], bool]:
+def _shown(pieces: list[TextPiece], around: int) -> tuple[list[TextPiece], bool]:
     """As much as there is room for on both sides, and whether that is everything."""
     room: dict[Sign, int] = {"-": around, "+": around}
-    made: list[Piece] = []
+    made: list[TextPiece] = []
     for place, piece in enumerate(pieces):
         sides: tuple[Sign, ...] = ("-", "+") if piece.sign == " " else (piece.sign,)
         left = min(room[side] for side in sides)
         if piece.sign != "+" and min(room.values()) <= 0:
             return made, False  # both sides of a difference are shown, or none
         text = _folded(piece.text, last=place == len(pieces) - 1) if piece.sign == " " and place else piece.text
-        made.append(Piece(piece.sign, cut(text, max(left, 1))))
+        made.append(TextPiece(piece.sign, cut(text, max(left, 1))))
         for side in sides:
             room[side] -= len(text)
     return made, min(room.values()) >= 0
@@ -169,7 +169,7 @@ def _folded(text: str, *, last: bool) -> str:
     return f"{begin.rstrip()} …" + ("" if last else f" {end.lstrip()}")
 
 
-def _lines(found: Difference) -> Iterator[str]:
+def _lines(found: TextDifference) -> Iterator[str]:
     lines = [f"{piece.sign} {line}".rstrip() for piece in found.pieces for line in _wrapped(piece)]
     if found.begun and lines:
         yield from ([f"  … {lines.pop(0)[2:]}"] if lines[0].startswith("  ") else ["  …"])
@@ -178,7 +178,7 @@ def _lines(found: Difference) -> Iterator[str]:
         yield "  …"
 
 
-def _wrapped(piece: Piece) -> Iterator[str]:
+def _wrapped(piece: TextPiece) -> Iterator[str]:
     """Lines of the text, the long ones broken; a difference of blanks alone is made visible."""
     if piece.sign != " " and not piece.text.strip():
         yield piece.text.replace("\n", "⏎").replace(" ", "·").replace("\t", "→")

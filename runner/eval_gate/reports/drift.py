@@ -11,17 +11,17 @@ from eval_gate.gate.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, Wors
 from eval_gate.gate.drift.models import ModelChange, names
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import MINUS, count
-from eval_gate.results.levels import Measured
+from eval_gate.results.levels import LevelKind
 from eval_gate.text import escape
 
 PAGE: Final = "docs/drift.md"
 NAMES: Final = {
-    Measured.FAILING: "failing cases",
-    Measured.FIRST: "failures at first",
-    Measured.SCORE: "scores",
-    Measured.GRADING: "the judge",
-    Measured.TIME: "time",
-    Measured.COST: "cost",
+    LevelKind.FAILING: "failing cases",
+    LevelKind.FIRST: "failures at first",
+    LevelKind.SCORE: "scores",
+    LevelKind.GRADING: "the judge",
+    LevelKind.TIME: "time",
+    LevelKind.COST: "cost",
 }
 CASES: Final = "single cases"
 MOST_CASES: Final = 10
@@ -42,7 +42,9 @@ def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
     """The issue's body, without its marker."""
     shown = escape.code_span(branch)
     head = (
-        "is worse than it was, and it is not chance." if drift.found else "was worse, and nothing of that is seen now."
+        "is worse than it was, and it is not chance."
+        if drift.anything_worse
+        else "was worse, and nothing of that is seen now."
     )
     lines = [f"**{shown} {head}**", "", *_findings(drift, branch, context), ""]
     newest = drift.newest
@@ -60,12 +62,12 @@ def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
 def render_part(drift: Drift, branch: str, context: ReportContext, issue_url: str | None = None) -> str:
     """What the job summary of a run of the branch says below everything else."""
     shown = escape.code_span(branch)
-    if not drift.known:
+    if not drift.could_find:
         return (
             f"\n<sub>Whether {shown} gets worse over its runs is not known yet: {count(drift.runs, 'run')} of the"
             f" {LEAST_RUNS} that this takes are on record.{_model_alone(drift, context)}</sub>\n"
         )
-    if not drift.found:
+    if not drift.anything_worse:
         return (
             f"\n<sub>{shown} has not become worse over {count(drift.runs, 'run')}."
             f"{_model_alone(drift, context)}</sub>\n"
@@ -92,11 +94,11 @@ def lost_words(branch: str) -> str:
 
 def console_lines(drift: Drift) -> Iterator[str]:
     """The same for a terminal."""
-    if not drift.known:
+    if not drift.could_find:
         yield f"not known: {count(drift.runs, 'run')} on record, {LEAST_RUNS} are needed"
         yield from _model_line(drift)
         return
-    if not drift.found:
+    if not drift.anything_worse:
         yield f"nothing has become worse over {count(drift.runs, 'run')}"
     yield from _model_line(drift)
     for one in drift.worse:
@@ -184,23 +186,23 @@ def _rates(case: CaseSince) -> str:
 
 def _sentence(one: Worse) -> str:
     match one.measured:
-        case Measured.FAILING:
+        case LevelKind.FAILING:
             return (
                 f"{_points(one.now - one.then)} of all cases more fail:"
                 f" {_percent(one.then)} before, {_percent(one.now)} now."
             )
-        case Measured.FIRST:
+        case LevelKind.FIRST:
             return (
                 f"{_points(one.now - one.then)} of all cases more fail at first, before re-runs:"
                 f" {_percent(one.then)} before, {_percent(one.now)} now."
             )
-        case Measured.SCORE:
+        case LevelKind.SCORE:
             return f"Scores fell from {one.then:.2f} to {one.now:.2f}."
-        case Measured.GRADING:
+        case LevelKind.GRADING:
             return f"The judge gives less for the same answers: {MINUS}{one.then - one.now:.2f} on average."
-        case Measured.TIME:
+        case LevelKind.TIME:
             return f"A case takes {math.exp(min(one.now - one.then, 50.0)):.1f} × as long."
-        case Measured.COST:
+        case LevelKind.COST:
             return f"A case costs {math.exp(min(one.now - one.then, 50.0)):.1f} × as much."
 
 

@@ -24,7 +24,7 @@ def nothing_comparable(run: RunResult) -> bool:
     return run.comparison is not None and not any(one.change.compared for one in run.comparison.changes)
 
 
-def standing(run: RunResult, *classes: CaseClass) -> list[CaseChange]:
+def changes_that_count(run: RunResult, *classes: CaseClass) -> list[CaseChange]:
     """The cases of these classes, those apart that somebody accepted or set aside."""
     return not_waived(run, run.comparison.of(*classes) if run.comparison else ())
 
@@ -117,7 +117,7 @@ def wilson(passed: int, judged: int) -> tuple[float, float]:
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))  # rounding leaves the ends out
 
 
-def paired(worse: int, better: int, cases: int) -> tuple[float, float]:
+def paired_interval(worse: int, better: int, cases: int) -> tuple[float, float]:
     """The 95 % interval of the change of a pass rate, -1 to 1, where both runs asked the same cases.
 
     Half a case more in each cell of the table, which keeps it honest where few cases changed (Agresti and Min 2005,

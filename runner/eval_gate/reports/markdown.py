@@ -91,7 +91,7 @@ def _names(view: View, detail: Detail) -> dict[str, object]:
         "provenance": phrases.provenance(view),
         "spent": phrases.spent(view),
         "baseline_words": phrases.baseline(view) if view.comparison else None,
-        "unmeasured_note": phrases.unmeasured(view),
+        "unmeasured_note": phrases.unmeasured_words(view),
         "stale_note": phrases.stale_baseline(view) if view.baseline_is_stale else None,
     }
 
@@ -121,8 +121,8 @@ def _words(sides: Sides) -> list[str]:
     said = []
     if sides.question:
         said.append(f"**Asked:** {escape.plain(sides.question, MAX_QUESTION)}")
-    if sides.wanted:
-        wanted = escape.first_few(sides.wanted, MAX_WANTED, lambda one: escape.code_span(one, MAX_WORDS))
+    if sides.expected:
+        wanted = escape.first_few(sides.expected, MAX_WANTED, lambda one: escape.code_span(one, MAX_WORDS))
         said.append(f"**Wanted:** {wanted}")
     if sides.calls:
         said.append(f"**Calls:** {'; '.join(map(phrases.prose, sides.calls))}")

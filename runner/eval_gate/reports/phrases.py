@@ -176,7 +176,7 @@ def stale_baseline(view: View) -> str:
     return f"The baseline is {' and '.join(parts)}. {why} Refresh: {remedy}."
 
 
-def unmeasured(view: View, mark: Callable[[str], str] = code_span) -> str | None:
+def unmeasured_words(view: View, mark: Callable[[str], str] = code_span) -> str | None:
     """Which runs of the baseline's branch were passed over because they could not be measured; None where none was.
 
     `mark` sets off names and commits as the place where the sentence stands does it.

@@ -13,7 +13,7 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
-from eval_gate.text.shell import hidden, shell_line
+from eval_gate.text.shell import is_hidden, shell_line
 
 MAX_PATTERNS: Final = 5
 MAX_NAMES: Final = 400
@@ -92,7 +92,9 @@ def rerun_of(case_id: str, command: str) -> str | None:
 
 def _glob(case_id: str) -> str:
     """What `--case` finds this case by: it splits at commas, takes blanks away at the ends, and reads globs."""
-    glob = "".join("?" if char == "," or hidden(char) else f"[{char}]" if char in "*?[" else char for char in case_id)
+    glob = "".join(
+        "?" if char == "," or is_hidden(char) else f"[{char}]" if char in "*?[" else char for char in case_id
+    )
     begin, end = len(glob) - len(glob.lstrip()), len(glob.rstrip())
     return "?" * begin + glob[begin:end] + "?" * (len(glob) - end) if begin < end else "?" * len(glob)
 

@@ -11,18 +11,18 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import BROUGHT_TEXT
 from eval_gate.result_formats.rows import (
-    Place,
-    Row,
-    Score,
-    Told,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
     blame_of,
     broken_off,
     mapping,
     members,
     milliseconds,
     name_of,
+    nested,
     number,
-    part,
     unreadable,
     usage,
     words,
@@ -36,25 +36,25 @@ _SUMMARY: Final = "benchmark.json"
 _JUDGED: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
 
 
-def read_agentv(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every row of the index. Raises GateError, as for a run with fewer rows than AgentV had planned."""
-    told.tool = "AgentV"
+    facts.tool = "AgentV"
     beside = _Beside(file.parent, _shared(file, shown))
     count = 0
     for place, value in lines(file, shown):
         yield _row(mapping(value, place), beside, place)
         count += 1
-    planned = number(part(beside.json(_SUMMARY, Place(shown)), "metadata", "planned_test_count"))
+    planned = number(nested(beside.json(_SUMMARY, RowPlace(shown)), "metadata", "planned_test_count"))
     if planned is not None and count < planned:  # rows are written one by one
-        raise broken_off(Place(shown), f"holds {count} of {planned:.0f} results that AgentV had planned")
+        raise broken_off(RowPlace(shown), f"holds {count} of {planned:.0f} results that AgentV had planned")
 
 
 def _shared(file: Path, shown: str) -> frozenset[str]:
     """Folders that rows of several targets name: AgentV lets the last target overwrite what the others left there."""
     targets: dict[str, set[str]] = {}
     for _, value in lines(file, shown):
-        if isinstance(folder := part(value, "artifact_dir"), str):
-            targets.setdefault(folder, set()).add(words(part(value, "target")))
+        if isinstance(folder := nested(value, "artifact_dir"), str):
+            targets.setdefault(folder, set()).add(words(nested(value, "target")))
     return frozenset(folder for folder, several in targets.items() if len(several) > 1)
 
 
@@ -69,7 +69,7 @@ class _Beside:
         """Whether what the row's files say of an answer is about this row, and not about another target's."""
         return row.get("artifact_dir") not in self._shared
 
-    def text(self, named: JsonValue, place: Place) -> str | None:
+    def text(self, named: JsonValue, place: RowPlace) -> str | None:
         """The file's text; None where none is named, or it is not there."""
         if not isinstance(named, str) or not named:
             return None
@@ -81,22 +81,22 @@ class _Beside:
         except (OSError, ValueError):
             return None
 
-    def json(self, named: JsonValue, place: Place) -> JsonValue:
+    def json(self, named: JsonValue, place: RowPlace) -> JsonValue:
         """The file's value; None where it is not there."""
         text = self.text(named, place)
         return value_of(text, place) if text else None
 
 
-def _row(row: dict[str, JsonValue], beside: _Beside, place: Place) -> Row:
+def _row(row: dict[str, JsonValue], beside: _Beside, place: RowPlace) -> ResultRow:
     scores = tuple(_score(one) for one in members(row.get("scores")))
     status = _JUDGED.get(words(row.get("execution_status")), Status.ERROR)
     own = beside.own(row)
     timing = beside.json(row.get("timing_path"), place) if own else None
     asked = beside.text(row.get("input_path"), place) or ""
     suite, target = words(row.get("suite")) or "agentv", words(row.get("target"))[:200]
-    variant = words(part(row, "projection_identity", "dimensions", "variant"))
-    attempt = part(row, "projection_identity", "dimensions", "attempt")
-    return Row(
+    variant = words(nested(row, "projection_identity", "dimensions", "variant"))
+    attempt = nested(row, "projection_identity", "dimensions", "attempt")
+    return ResultRow(
         suite=", ".join(filter(None, (suite[:300], target, variant[:100]))),
         id=name_of(row.get("test_id"), place, "test_id"),
         status=status,
@@ -106,9 +106,9 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: Place) -> Row:
         question=asked,
         answer=beside.text(row.get("answer_path") or row.get("output_path"), place) if own else None,
         error=None if status is Status.PASSED else _why(row, scores),
-        blame=blame_of(words(row.get("error") or part(row, "error", "message"))),
-        duration_ms=milliseconds(part(timing, "duration_ms")),
-        usage=usage(part(timing, "token_usage", "input"), part(timing, "token_usage", "output")),
+        blame=blame_of(words(row.get("error") or nested(row, "error", "message"))),
+        duration_ms=milliseconds(nested(timing, "duration_ms")),
+        usage=usage(nested(timing, "token_usage", "input"), nested(timing, "token_usage", "output")),
         target=target or None,
         content=fingerprint([asked]) if asked else None,
         repeat="" if isinstance(attempt, int) else None,
@@ -116,17 +116,17 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: Place) -> Row:
     )
 
 
-def _score(one: JsonValue) -> Score:
-    verdict, said = part(one, "verdict"), members(part(one, "assertions"))
-    missed = [words(part(each, "text")) for each in said if part(each, "passed") is not True]
-    shown = missed or [words(part(each, "text")) for each in said]
+def _score(one: JsonValue) -> RowScore:
+    verdict, said = nested(one, "verdict"), members(nested(one, "assertions"))
+    missed = [words(nested(each, "text")) for each in said if nested(each, "passed") is not True]
+    shown = missed or [words(nested(each, "text")) for each in said]
     passed = {"pass": True, "fail": False}.get(verdict) if isinstance(verdict, str) else None
-    return Score(
-        words(part(one, "name"))[:200] or "score", number(part(one, "score")), passed, "; ".join(shown) or None
+    return RowScore(
+        words(nested(one, "name"))[:200] or "score", number(nested(one, "score")), passed, "; ".join(shown) or None
     )
 
 
-def _why(row: dict[str, JsonValue], scores: tuple[Score, ...]) -> str:
+def _why(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> str:
     missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False]
-    said = words(row.get("error") or part(row, "error", "message"))
+    said = words(row.get("error") or nested(row, "error", "message"))
     return said or "; ".join(missed) or words(row.get("execution_status")) or "no verdict"

@@ -15,41 +15,41 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Blame, Status
 from eval_gate.result_formats.rows import (
-    Place,
-    Row,
-    Score,
-    Told,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
     dollars,
-    listed,
+    list_members,
     mapping,
     members,
     name_of,
+    nested,
     number,
-    part,
     seconds,
     usage,
     words,
 )
-from eval_gate.result_formats.streaming import whole
+from eval_gate.result_formats.streaming import read_whole
 from eval_gate.text.digest import digest, fingerprint
 
 _NOT_ITS_OWN: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)?test_case_\d+", re.DOTALL)
 _SHOWN: Final = 200
 
 
-def read_deepeval(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every test case, then every conversation."""
-    told.tool = "DeepEval"
-    run = mapping(whole(file, shown), Place(shown))
+    facts.tool = "DeepEval"
+    run = mapping(read_whole(file, shown), RowPlace(shown))
     suite = words(run.get("testFile")) or "deepeval"
-    for _, case, place in listed(run, ("testCases", "conversationalTestCases"), shown):
+    for _, case, place in list_members(run, ("testCases", "conversationalTestCases"), shown):
         yield _row(case, suite, place)
 
 
-def _row(case: dict[str, JsonValue], suite: str, place: Place) -> Row:
+def _row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> ResultRow:
     scores = tuple(_score(one) for one in members(case.get("metricsData")))
     question = words(case.get("input")) or "\n".join(
-        words(part(turn, "content")) for turn in members(case.get("turns"))
+        words(nested(turn, "content")) for turn in members(case.get("turns"))
     )
     broke = [score for score in scores if score.broke]
     failed = [score for score in scores if score.passed is False and not score.broke]
@@ -58,7 +58,7 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place) -> Row:
     status = Status.PASSED if passed else Status.FAILED if failed or not broke else Status.ERROR
     name, by = _name(case, question, place)
     content = fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])
-    return Row(
+    return ResultRow(
         suite=suite[:300],
         id=name,
         status=status,
@@ -83,7 +83,7 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place) -> Row:
     )
 
 
-def _name(case: dict[str, JsonValue], question: str, place: Place) -> tuple[str, str]:
+def _name(case: dict[str, JsonValue], question: str, place: RowPlace) -> tuple[str, str]:
     name = name_of(case.get("name"), place, "name")
     if not _NOT_ITS_OWN.fullmatch(name) or not question:
         return name, "name"
@@ -94,21 +94,21 @@ def _shortened(question: str) -> str:
     return question if len(question) <= _SHOWN else f"{question[:_SHOWN]}… {digest(question)[:8]}"
 
 
-def _score(one: JsonValue) -> Score:
-    error = part(one, "error")
-    return Score(
-        words(part(one, "name"))[:200] or "metric",
-        number(part(one, "score")),
-        None if error else part(one, "success") is True,
-        words(error or part(one, "reason")) or None,
+def _score(one: JsonValue) -> RowScore:
+    error = nested(one, "error")
+    return RowScore(
+        words(nested(one, "name"))[:200] or "metric",
+        number(nested(one, "score")),
+        None if error else nested(one, "success") is True,
+        words(error or nested(one, "reason")) or None,
         broke=bool(error),
     )
 
 
 def _call(one: JsonValue) -> ToolCall:
-    given = part(one, "inputParameters")
+    given = nested(one, "inputParameters")
     return ToolCall(
-        name=words(part(one, "name"))[:1_000],
+        name=words(nested(one, "name"))[:1_000],
         params=given if isinstance(given, dict) else {},
-        result=part(one, "output"),
+        result=nested(one, "output"),
     )

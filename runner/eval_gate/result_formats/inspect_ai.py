@@ -20,17 +20,17 @@ from eval_gate.model.execution import Status
 from eval_gate.model.limits import ARCHIVE_ENTRIES, BROUGHT_LINE_BYTES
 from eval_gate.model.usage import Usage
 from eval_gate.result_formats.rows import (
-    Place,
-    Row,
-    Score,
-    Told,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
     blame_of,
     broken_off,
     mapping,
     members,
     name_of,
+    nested,
     number,
-    part,
     seconds,
     unreadable,
     usage,
@@ -53,7 +53,7 @@ _VERDICTS: Final = {"C": True, "I": False, "N": False, "yes": True, "true": True
 _VALUES: Final = {"P": 0.5} | {word: float(passed) for word, passed in _VERDICTS.items()}
 
 
-def read_inspect(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every sample and epoch of a log as JSON."""
     head: dict[str, JsonValue] = {}
     with document(file, shown) as walked:
@@ -61,7 +61,7 @@ def read_inspect(file: Path, shown: str, told: Told) -> Iterator[Row]:
             if key == "samples":
                 _finished(head, shown)
                 for at, sample in enumerate(walked.members()):
-                    place = Place(shown, field=f"samples[{at}]")
+                    place = RowPlace(shown, field=f"samples[{at}]")
                     yield _row(mapping(sample, place), head, place)
             elif key in {"status", "eval", "error"}:
                 head[key] = walked.value()
@@ -69,33 +69,33 @@ def read_inspect(file: Path, shown: str, told: Told) -> Iterator[Row]:
                 walked.value()
         walked.end()
     _finished(head, shown)  # it may stand behind the samples
-    told.tool = _tool(head)
+    facts.tool = _tool(head)
 
 
-def read_inspect_archive(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """The same of an `.eval` archive."""
     try:
         if has_more_entries(file, ARCHIVE_ENTRIES):
-            raise unreadable(Place(shown), f"has more than {ARCHIVE_ENTRIES:,} entries")
+            raise unreadable(RowPlace(shown), f"has more than {ARCHIVE_ENTRIES:,} entries")
         with zipfile.ZipFile(file) as archive:
             entries = {one.filename: one for one in archive.infolist()}
             if HEADER not in entries:
                 if any(name.startswith(_BEGUN) for name in entries):
-                    raise broken_off(Place(shown), f"has no {HEADER} yet: Inspect was ended before it wrote one")
-                raise unreadable(Place(shown), f"has no {HEADER}, and is no log of Inspect's")
-            head = mapping(_entry(archive, entries[HEADER], shown), Place(f"{shown}!{HEADER}"))
+                    raise broken_off(RowPlace(shown), f"has no {HEADER} yet: Inspect was ended before it wrote one")
+                raise unreadable(RowPlace(shown), f"has no {HEADER}, and is no log of Inspect's")
+            head = mapping(_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
             _finished(head, shown)
-            told.tool = _tool(head)
+            facts.tool = _tool(head)
             for name, one in entries.items():
                 if name.startswith("samples/") and name.endswith(".json"):
-                    place = Place(f"{shown}!{name[:200]}")
+                    place = RowPlace(f"{shown}!{name[:200]}")
                     yield _row(mapping(_entry(archive, one, shown), place), head, place)
     except (struct.error, NotImplementedError, *DAMAGED) as error:
-        raise unreadable(Place(shown), f"is not an archive that can be read: {error}") from None
+        raise unreadable(RowPlace(shown), f"is not an archive that can be read: {error}") from None
 
 
 def _entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> JsonValue:
-    place = Place(f"{shown}!{one.filename[:200]}")
+    place = RowPlace(f"{shown}!{one.filename[:200]}")
     if one.compress_type == _ZSTD:
         data = _unpacked(archive, one)
     else:
@@ -133,25 +133,25 @@ def _raw(stream: IO[bytes] | None, one: zipfile.ZipInfo) -> bytes:
 def _finished(head: dict[str, JsonValue], shown: str) -> None:
     status = head.get("status")
     if status is not None and status != "success":
-        why = words(part(head, "error", "message"))[:300]
-        raise broken_off(Place(shown, field="status"), f"is {words(status)[:40]}{f': {why}' if why else ''}")
+        why = words(nested(head, "error", "message"))[:300]
+        raise broken_off(RowPlace(shown, field="status"), f"is {words(status)[:40]}{f': {why}' if why else ''}")
 
 
 def _tool(head: dict[str, JsonValue]) -> str:
-    version = words(part(head, "eval", "packages", "inspect_ai"))[:40]
+    version = words(nested(head, "eval", "packages", "inspect_ai"))[:40]
     return f"Inspect {version}".rstrip()
 
 
-def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: Place) -> Row:
+def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPlace) -> ResultRow:
     scores = _scores(sample.get("scores"))
-    error = words(part(sample, "error", "message"))
-    limit = words(part(sample, "limit", "type"))
+    error = words(nested(sample, "error", "message"))
+    limit = words(nested(sample, "limit", "type"))
     given = sample.get("input")
     content = fingerprint([given, sample.get("target")])
     question = given if isinstance(given, str) else "\n\n".join(_message(one) for one in members(given))
     target = sample.get("target")
     epoch = sample.get("epoch")
-    return Row(
+    return ResultRow(
         suite=_suite(head),
         id=name_of(sample.get("id"), place, "id"),
         status=_status(scores, broke=bool(error)),
@@ -159,7 +159,7 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: Place)
         scores=scores,
         question=words(question),
         expectation=(words(target),) if target not in (None, "", []) else (),
-        answer=words(part(sample, "output", "completion")) or None,
+        answer=words(nested(sample, "output", "completion")) or None,
         error=error or (f"stopped by its {limit} limit" if limit else _why(scores)),
         blame=blame_of(error),
         duration_ms=seconds(sample.get("total_time")),
@@ -173,11 +173,11 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: Place)
 
 
 def _suite(head: dict[str, JsonValue]) -> str:
-    task, given = words(part(head, "eval", "task")) or "inspect", part(head, "eval", "task_args_passed")
+    task, given = words(nested(head, "eval", "task")) or "inspect", nested(head, "eval", "task_args_passed")
     return f"{task[:200]} {words(given)[:200]}" if given else task[:200]
 
 
-def _status(scores: tuple[Score, ...], *, broke: bool) -> Status | None:
+def _status(scores: tuple[RowScore, ...], *, broke: bool) -> Status | None:
     """What the scores say together; None where a rule has to say from where on one of them passes."""
     if broke or not scores:
         return Status.ERROR
@@ -188,13 +188,13 @@ def _status(scores: tuple[Score, ...], *, broke: bool) -> Status | None:
     return None if any(score.passed is None for score in scores) else Status.PASSED
 
 
-def _scores(given: JsonValue) -> tuple[Score, ...]:
+def _scores(given: JsonValue) -> tuple[RowScore, ...]:
     found = given.items() if isinstance(given, dict) else ()
     return tuple(score for name, one in found for score in _scores_of(name[:200], one))
 
 
-def _scores_of(name: str, one: JsonValue) -> Iterator[Score]:
-    value, reason = part(one, "value"), words(part(one, "explanation")) or None
+def _scores_of(name: str, one: JsonValue) -> Iterator[RowScore]:
+    value, reason = nested(one, "value"), words(nested(one, "explanation")) or None
     if isinstance(value, dict):
         yield from (_score(f"{name}.{key[:200]}", inner, reason) for key, inner in value.items())
     elif isinstance(value, list):
@@ -203,13 +203,13 @@ def _scores_of(name: str, one: JsonValue) -> Iterator[Score]:
         yield _score(name, value, reason)
 
 
-def _score(name: str, value: JsonValue, reason: str | None) -> Score:
+def _score(name: str, value: JsonValue, reason: str | None) -> RowScore:
     if isinstance(value, bool):
-        return Score(name, float(value), value, reason)
+        return RowScore(name, float(value), value, reason)
     if isinstance(value, str):
         word = value if value in _VALUES else value.lower()
-        return Score(name, _VALUES.get(word, _number_in(value)), _VERDICTS.get(word), reason)
-    return Score(name, number(value), None, reason, broke=value is None)  # not-a-number: it was not scored
+        return RowScore(name, _VALUES.get(word, _number_in(value)), _VERDICTS.get(word), reason)
+    return RowScore(name, number(value), None, reason, broke=value is None)  # not-a-number: it was not scored
 
 
 def _number_in(text: str) -> float | None:
@@ -219,31 +219,31 @@ def _number_in(text: str) -> float | None:
         return None
 
 
-def _why(scores: tuple[Score, ...]) -> str | None:
+def _why(scores: tuple[RowScore, ...]) -> str | None:
     missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is not True]
     return "; ".join(missed) or (None if scores else "nothing was scored")
 
 
 def _message(one: JsonValue) -> str:
-    content = part(one, "content")
-    parts = [content] if isinstance(content, str) else [part(piece, "text") or piece for piece in members(content)]
-    return f"{words(part(one, 'role'))}: {' '.join(words(piece) for piece in parts)}"
+    content = nested(one, "content")
+    parts = [content] if isinstance(content, str) else [nested(piece, "text") or piece for piece in members(content)]
+    return f"{words(nested(one, 'role'))}: {' '.join(words(piece) for piece in parts)}"
 
 
 def _calls(messages: JsonValue) -> Iterator[ToolCall]:
-    results = {words(part(one, "tool_call_id")): one for one in members(messages) if part(one, "role") == "tool"}
+    results = {words(nested(one, "tool_call_id")): one for one in members(messages) if nested(one, "role") == "tool"}
     for message in members(messages):
-        for call in members(part(message, "tool_calls")):
-            answer, given = results.get(words(part(call, "id"))), part(call, "arguments")
+        for call in members(nested(message, "tool_calls")):
+            answer, given = results.get(words(nested(call, "id"))), nested(call, "arguments")
             yield ToolCall(
-                name=words(part(call, "function"))[:1_000],
+                name=words(nested(call, "function"))[:1_000],
                 params=given if isinstance(given, dict) else {},
-                result=part(answer, "content"),
-                success=None if answer is None else part(answer, "error") is None,
+                result=nested(answer, "content"),
+                success=None if answer is None else nested(answer, "error") is None,
             )
 
 
 def _usage(given: JsonValue) -> Usage | None:
     sides = list(given.values()) if isinstance(given, dict) else []
-    counted = [sum(int(number(part(one, name)) or 0) for one in sides) for name in ("input_tokens", "output_tokens")]
+    counted = [sum(int(number(nested(one, name)) or 0) for one in sides) for name in ("input_tokens", "output_tokens")]
     return usage(counted[0], counted[1]) if sides else None

@@ -23,7 +23,7 @@ from eval_gate.model.limits import (
     MAX_TOKENS,
 )
 from eval_gate.model.usage import Usage
-from eval_gate.result_formats.rows import MAX_NAME, Place, Row, Score, Told, unreadable, words
+from eval_gate.result_formats.rows import MAX_NAME, FileFacts, ResultRow, RowPlace, RowScore, unreadable, words
 from eval_gate.result_formats.streaming import lines, value_of
 from eval_gate.text.digest import fingerprint
 from eval_gate.text.foreign.well_formed import well_formed
@@ -40,7 +40,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-class Check(_Part):
+class LineCheck(_Part):
     """What one scorer or assertion said. `passed` may be left out where there is a score."""
 
     name: _Name
@@ -49,7 +49,7 @@ class Check(_Part):
     reason: _Text | None = None
 
 
-class Call(_Part):
+class LineCall(_Part):
     """One tool call, in call order."""
 
     name: _Name
@@ -75,8 +75,8 @@ class ResultLine(_Part):
     cost_usd: float | None = Field(None, ge=0, le=MAX_COST_USD)
     input_tokens: int | None = Field(None, ge=0, le=MAX_TOKENS)
     output_tokens: int | None = Field(None, ge=0, le=MAX_TOKENS)
-    tool_calls: tuple[Call, ...] = ()
-    checks: tuple[Check, ...] = ()
+    tool_calls: tuple[LineCall, ...] = ()
+    checks: tuple[LineCheck, ...] = ()
     trial: int | None = Field(None, ge=0, description="Which of several executions of the same case; from 0 or 1.")
     rerun: bool = Field(default=False, description="It was run again because the first executions left a doubt.")
     blame: Blame | None = Field(None, description="Whose fault an error is: crashed, unreachable, ours.")
@@ -87,24 +87,24 @@ class ResultLine(_Part):
     target: _Name | None = Field(None, description="What was asked, where it is not the same for all.")
 
 
-def read_jsonl(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
-    told.tool = "JSON lines"
+    facts.tool = "JSON lines"
     for place, value in lines(file, shown):
         yield _row(value, place)
 
 
-def read_csv(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
-    told.tool = "CSV"
-    place = Place(shown, 1)
+    facts.tool = "CSV"
+    place = RowPlace(shown, 1)
     csv.field_size_limit(BROUGHT_TEXT)
     try:
         with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
             for cells in (table := csv.DictReader(stream)):
                 if len(table.fieldnames or ()) > BROUGHT_COLUMNS:  # every row would have as many cells
-                    raise unreadable(Place(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")
-                place = Place(shown, table.line_num)
+                    raise unreadable(RowPlace(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")
+                place = RowPlace(shown, table.line_num)
                 if None in cells:
                     raise unreadable(place, "has more cells than there are columns")
                 yield _row(
@@ -116,36 +116,36 @@ def read_csv(file: Path, shown: str, told: Told) -> Iterator[Row]:
         raise unreadable(place, f"cannot be read: {error.strerror}") from error
 
 
-def _cell(name: str, cell: str, place: Place) -> JsonValue:
+def _cell(name: str, cell: str, place: RowPlace) -> JsonValue:
     """The value of a cell: lists as JSON, tags also as words between semicolons, texts as they are."""
     if name == "tags" and not cell.lstrip().startswith("["):
         return [tag.strip() for tag in cell.split(";") if tag.strip()]
     if name in _LISTS:
-        return value_of(cell, Place(place.file, place.line, name))
+        return value_of(cell, RowPlace(place.file, place.line, name))
     return cell
 
 
-def _row(value: JsonValue, place: Place) -> Row:
+def _row(value: JsonValue, place: RowPlace) -> ResultRow:
     if not isinstance(value, dict):
         raise unreadable(place, "is not a mapping")
     for name in _LISTS:
         given = value.get(name)
         if isinstance(given, list) and len(given) > BROUGHT_SCORES:  # a mistake in each of them would be kept
-            raise unreadable(Place(place.file, place.line, name), f"has more than {BROUGHT_SCORES:,} members")
+            raise unreadable(RowPlace(place.file, place.line, name), f"has more than {BROUGHT_SCORES:,} members")
     try:
         line = ResultLine.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise unreadable(Place(place.file, place.line, field_path(first["loc"])), sentence(first)) from None
+        raise unreadable(RowPlace(place.file, place.line, field_path(first["loc"])), sentence(first)) from None
     _refuse_misspelt(line, place)
     if line.status is None and line.score is None:
         raise unreadable(place, "has neither a status nor a score: one of them says whether it passed")
-    return Row(
+    return ResultRow(
         suite=well_formed(line.suite),
         id=well_formed(line.id),
         status=Status(line.status) if line.status else None,
         place=place,
-        scores=tuple(Score(one.name, one.score, one.passed, one.reason) for one in line.checks),
+        scores=tuple(RowScore(one.name, one.score, one.passed, one.reason) for one in line.checks),
         score=line.score,
         threshold=line.threshold,
         question=words(line.input),
@@ -173,7 +173,7 @@ def _row(value: JsonValue, place: Place) -> Row:
     )
 
 
-def _params(call: Call) -> dict[str, JsonValue]:
+def _params(call: LineCall) -> dict[str, JsonValue]:
     """The arguments by name; what is no mapping, such as a text that was cut, under one name."""
     if call.params is None:
         return {}
@@ -186,10 +186,10 @@ def _usage(line: ResultLine) -> Usage | None:
     return Usage(input_tokens=line.input_tokens, output_tokens=line.output_tokens)
 
 
-def _refuse_misspelt(line: ResultLine, place: Place) -> None:
+def _refuse_misspelt(line: ResultLine, place: RowPlace) -> None:
     """A key that is nearly one of ours is a mistake; any other is whoever's own and is left alone."""
     parts: list[_Part] = [line, *line.checks, *line.tool_calls]
     for part in parts:
         for key in part.model_extra or {}:
             if meant := did_you_mean(key, type(part).model_fields):
-                raise unreadable(Place(place.file, place.line, key[:80]), f"is not known{meant}")
+                raise unreadable(RowPlace(place.file, place.line, key[:80]), f"is not known{meant}")

@@ -17,9 +17,9 @@ from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_TEXT
 from eval_gate.result_formats.rows import (
     MAX_NAME,
-    Place,
-    Row,
-    Told,
+    FileFacts,
+    ResultRow,
+    RowPlace,
     blame_of,
     broken_off,
     dollars,
@@ -99,23 +99,25 @@ class _Parser:
         try:
             self._expat.Parse(data, last)
         except expat.ExpatError as error:
-            place = Place(self._shown, error.lineno)
+            place = RowPlace(self._shown, error.lineno)
             raise unreadable(place, f"is not XML: {expat.errors.messages[error.code]}") from None
         except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
-            raise unreadable(Place(self._shown, 1), f"is in an encoding that is not read: {str(error)[:100]}") from None
+            raise unreadable(
+                RowPlace(self._shown, 1), f"is in an encoding that is not read: {str(error)[:100]}"
+            ) from None
 
     def _refuse_doctype(self, *_: object) -> None:
-        raise unreadable(Place(self._shown, self._expat.CurrentLineNumber), "has a document type: JUnit needs none")
+        raise unreadable(RowPlace(self._shown, self._expat.CurrentLineNumber), "has a document type: JUnit needs none")
 
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
         if not self._open:
             if name not in {"testsuites", "testsuite"}:
-                raise unreadable(Place(self._shown), f"is not JUnit: it begins with <{name[:40]}>")
+                raise unreadable(RowPlace(self._shown), f"is not JUnit: it begins with <{name[:40]}>")
             self.tool = attributes.get("name", "")
             if self.tool == "promptfoo":
-                raise unreadable(Place(self._shown), "has names that do not last", _NUMBERED)
+                raise unreadable(RowPlace(self._shown), "has names that do not last", _NUMBERED)
         if len(self._open) > BROUGHT_DEPTH:
-            raise unreadable(Place(self._shown), f"is nested deeper than {BROUGHT_DEPTH} levels")
+            raise unreadable(RowPlace(self._shown), f"is nested deeper than {BROUGHT_DEPTH} levels")
         self._open.append(name)
         if name == "testsuite":
             self._suites.append(attributes.get("name", ""))
@@ -183,14 +185,14 @@ class _Parser:
         return text if text.startswith(self._message) or not self._message else f"{self._message}\n{text}".strip()
 
 
-def read_junit(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution of every test case."""
     parser = _Parser(shown)
     try:
         with file.open("rb") as stream:
             while data := stream.read(_CHUNK):
                 parser.feed(data, last=False)
-                told.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
+                facts.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
                 for case in parser.done[:-1]:  # what follows the last one may still be of it
                     yield from _rows(case, shown, vitest=parser.tool == _VITEST)
                 del parser.done[:-1]
@@ -198,11 +200,11 @@ def read_junit(file: Path, shown: str, told: Told) -> Iterator[Row]:
             for case in parser.done:
                 yield from _rows(case, shown, vitest=parser.tool == _VITEST)
     except OSError as error:
-        raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error
+        raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error
 
 
-def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[Row]:
-    place, attributes, properties = Place(shown, case.line), case.attributes, case.properties
+def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[ResultRow]:
+    place, attributes, properties = RowPlace(shown, case.line), case.attributes, case.properties
     name = attributes.get("name", "").strip()
     if not name or len(name) > MAX_NAME:
         raise unreadable(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
@@ -211,7 +213,7 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[Row]:
         raise broken_off(place, f"says that {name} could not be loaded, and none of its tests was run: {said}")
     file = attributes.get("file")
     line = attributes.get("line", "")
-    row = Row(
+    row = ResultRow(
         suite=(attributes.get("classname") or case.suite or "tests")[:MAX_NAME],
         id=name,
         status=case.status,

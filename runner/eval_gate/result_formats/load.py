@@ -13,30 +13,30 @@ from eval_gate.model.limits import BROUGHT_FILES, BROUGHT_SCORES, CASES
 from eval_gate.result_formats.agentv import INDEX
 from eval_gate.result_formats.masking import masked
 from eval_gate.result_formats.recognise import SUFFIXES, recognise
-from eval_gate.result_formats.rows import DOCS, MAX_ROWS, Place, Row, Told, broken_off, unreadable
-from eval_gate.result_formats.scoring import Rules
+from eval_gate.result_formats.rows import DOCS, MAX_ROWS, FileFacts, ResultRow, RowPlace, broken_off, unreadable
+from eval_gate.result_formats.scoring import ScoreRules
 from eval_gate.struct import Struct
 from eval_gate.text.redact import NOTHING_SECRET, Redactor
 
 _NAMED: Final = 10
 
 
-class Brought(Struct):
+class BroughtResults(Struct):
     """All rows, judged, by case and in the order in which the cases came."""
 
     format: ResultsFormat
     tool: str
-    cases: Mapping[CaseKey, Sequence[Row]]
+    cases: Mapping[CaseKey, Sequence[ResultRow]]
     files: tuple[str, ...]
     """The files and folders as they were given."""
     notes: tuple[str, ...] = ()
 
     @property
-    def rows(self) -> Iterable[Row]:
+    def rows(self) -> Iterable[ResultRow]:
         """Every execution."""
         return (row for rows in self.cases.values() for row in rows)
 
-    def let_go(self) -> Iterator[tuple[CaseKey, Sequence[Row]]]:
+    def let_go(self) -> Iterator[tuple[CaseKey, Sequence[ResultRow]]]:
         """Every case, once: nothing is kept of what was given."""
         held = list(self.cases.items())[::-1]
         self.cases = {}
@@ -45,8 +45,8 @@ class Brought(Struct):
 
 
 def load_results(
-    paths: Sequence[str], wanted: ResultsFormat, rules: Rules, redact: Redactor = NOTHING_SECRET
-) -> Brought:
+    paths: Sequence[str], wanted: ResultsFormat, rules: ScoreRules, redact: Redactor = NOTHING_SECRET
+) -> BroughtResults:
     """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
 
     Raises GateError `results-unreadable`, `results-duplicate`, `results-need-rule` and `results-incomplete`.
@@ -54,16 +54,16 @@ def load_results(
     tools: dict[str, None] = {}
     notes: dict[str, None] = {}
     formats: dict[ResultsFormat, str] = {}
-    cases: dict[CaseKey, list[Row]] = {}
+    cases: dict[CaseKey, list[ResultRow]] = {}
     clashing: set[CaseKey] = set()
     count = 0
     for file, shown in _files(paths):
-        known, told = recognise(file, shown, wanted), Told()
+        known, facts = recognise(file, shown, wanted), FileFacts()
         formats.setdefault(known.format, shown)
         if len(formats) > 1:
             (one, first), (other, second) = formats.items()
-            raise unreadable(Place(second), f"is {other}, and {first} is {one}: one tool's results at a time")
-        for row in known.reader()(file, shown, told):
+            raise unreadable(RowPlace(second), f"is {other}, and {first} is {one}: one tool's results at a time")
+        for row in known.reader()(file, shown, facts):
             count += 1
             if len(row.scores) > BROUGHT_SCORES:
                 raise unreadable(row.place, f"has more than {BROUGHT_SCORES:,} scores")
@@ -78,14 +78,14 @@ def load_results(
                 there.append(judged)
             if count > MAX_ROWS or len(cases) > CASES:
                 raise unreadable(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
-        tools[redact(told.tool)] = None
-        notes.update(dict.fromkeys(map(redact, told.notes)))
+        tools[redact(facts.tool)] = None
+        notes.update(dict.fromkeys(map(redact, facts.notes)))
     if clashing:
         cases = _told_apart(cases, clashing)
     if not cases:
-        raise unreadable(Place(paths[0]), "holds no case")
+        raise unreadable(RowPlace(paths[0]), "holds no case")
     notes.update(dict.fromkeys(_unstable(cases)))
-    return Brought(next(iter(formats)), ", ".join(tools), cases, tuple(paths), tuple(notes))
+    return BroughtResults(next(iter(formats)), ", ".join(tools), cases, tuple(paths), tuple(notes))
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[Path, str]]:
@@ -95,18 +95,18 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[Path, str]]:
         path = Path(given)
         if not path.is_dir():
             if not path.is_file():
-                raise broken_off(Place(given), "is not there: the tool did not write it, or wrote it somewhere else")
+                raise broken_off(RowPlace(given), "is not there: the tool did not write it, or wrote it somewhere else")
             found += 1
             yield path, given
             continue
         inside = _inside(path)
         if not any(path.iterdir()):
-            raise broken_off(Place(given), "is empty: the tool made the folder and wrote no results")
+            raise broken_off(RowPlace(given), "is empty: the tool made the folder and wrote no results")
         if not inside:
-            raise unreadable(Place(given), f"holds no {', '.join(SUFFIXES)}")
+            raise unreadable(RowPlace(given), f"holds no {', '.join(SUFFIXES)}")
         found += len(inside)
         if found > BROUGHT_FILES:
-            raise unreadable(Place(given), f"holds more than {BROUGHT_FILES:,} files")
+            raise unreadable(RowPlace(given), f"holds more than {BROUGHT_FILES:,} files")
         yield from ((file, str(file)) for file in inside)
 
 
@@ -119,9 +119,9 @@ def _inside(folder: Path) -> list[Path]:
     return [runs[-1]] if runs and len(runs) == len(files) else files
 
 
-def _told_apart(cases: dict[CaseKey, list[Row]], clashing: set[CaseKey]) -> dict[CaseKey, list[Row]]:
+def _told_apart(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey]) -> dict[CaseKey, list[ResultRow]]:
     """Cases that share a name get a longer one, or that of their file before it; where nothing helps it is an error."""
-    parted: dict[CaseKey, list[Row]] = {}
+    parted: dict[CaseKey, list[ResultRow]] = {}
     for key, rows in cases.items():
         for row in rows:
             named = _longer(row) if key in clashing else row
@@ -144,13 +144,13 @@ def _told_apart(cases: dict[CaseKey, list[Row]], clashing: set[CaseKey]) -> dict
     )
 
 
-def _longer(row: Row) -> Row:
+def _longer(row: ResultRow) -> ResultRow:
     if row.longer is not None:
         return row._replace(id=row.longer)
     return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row
 
 
-def _unstable(cases: dict[CaseKey, list[Row]]) -> Iterator[str]:
+def _unstable(cases: dict[CaseKey, list[ResultRow]]) -> Iterator[str]:
     """What is to be said of names that may be others in the next run."""
     found = [rows[0] for rows in cases.values() if rows[0].unstable]
     if found:

@@ -5,11 +5,11 @@ A tool's answers, errors and names may repeat a key that it was given. What is a
 
 from __future__ import annotations
 
-from eval_gate.result_formats.rows import Row
+from eval_gate.result_formats.rows import ResultRow
 from eval_gate.text.redact import Redactor
 
 
-def masked(row: Row, redact: Redactor) -> Row:
+def masked(row: ResultRow, redact: Redactor) -> ResultRow:
     """The row with every text masked. Its tool is still asked by the name that it knows."""
     name = redact(row.id)
     return row._replace(

@@ -9,14 +9,14 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import CASES
 from eval_gate.result_formats.rows import (
-    Place,
-    Row,
-    Told,
+    FileFacts,
+    ResultRow,
+    RowPlace,
     blame_of,
     broken_off,
     mapping,
     members,
-    part,
+    nested,
     unreadable,
     words,
 )
@@ -27,21 +27,21 @@ _BY_INDEX = "samples are named by their number, which shifts when a line is adde
 
 
 class _Sample(Struct):
-    place: Place
+    place: RowPlace
     verdicts: list[bool]
     question: str = ""
     answer: str | None = None
     error: str | None = None
 
 
-def read_openai(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_openai(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every sample that was matched or that broke."""
-    told.tool = "OpenAI evals"
+    facts.tool = "OpenAI evals"
     suite, finished, samples = "openai", False, dict[str, _Sample]()
     for place, value in lines(file, shown):
         event = mapping(value, place)
         if "spec" in event:
-            suite = words(part(event, "spec", "eval_name"))[:300] or suite
+            suite = words(nested(event, "spec", "eval_name"))[:300] or suite
         elif "final_report" in event:
             finished = True
         elif event.get("sample_id") is not None:
@@ -49,8 +49,8 @@ def read_openai(file: Path, shown: str, told: Told) -> Iterator[Row]:
                 raise unreadable(place, f"is of more than {CASES:,} samples")
             _take(samples.setdefault(words(event["sample_id"])[:300], _Sample(place, [])), event)
     if not finished:
-        raise broken_off(Place(shown), "has no final_report")
-    told.notes.append(_BY_INDEX)
+        raise broken_off(RowPlace(shown), "has no final_report")
+    facts.notes.append(_BY_INDEX)
     for name, sample in samples.items():
         yield from _rows(suite, name, sample)
 
@@ -59,25 +59,25 @@ def _take(sample: _Sample, event: dict[str, JsonValue]) -> None:
     data = event.get("data")
     match event.get("type"):
         case "match":
-            sample.verdicts.append(part(data, "correct") is True)
-            if part(data, "correct") is not True and part(data, "expected") is not None:
-                sample.error = f"expected {words(part(data, 'expected'))[:300]}"
+            sample.verdicts.append(nested(data, "correct") is True)
+            if nested(data, "correct") is not True and nested(data, "expected") is not None:
+                sample.error = f"expected {words(nested(data, 'expected'))[:300]}"
         case "sampling":
-            prompt, sampled = part(data, "prompt"), part(data, "sampled")
+            prompt, sampled = nested(data, "prompt"), nested(data, "sampled")
             sample.question = (
                 prompt
                 if isinstance(prompt, str)
                 else "\n\n".join(
-                    f"{words(part(one, 'role'))}: {words(part(one, 'content'))}" for one in members(prompt)
+                    f"{words(nested(one, 'role'))}: {words(nested(one, 'content'))}" for one in members(prompt)
                 )
             )
             sample.answer = words(sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled)
         case "error":
-            sample.error = words(part(data, "message")) or words(part(data, "type")) or "an error"
+            sample.error = words(nested(data, "message")) or words(nested(data, "type")) or "an error"
 
 
-def _rows(suite: str, name: str, sample: _Sample) -> Iterator[Row]:
-    row = Row(
+def _rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
+    row = ResultRow(
         suite=suite,
         id=name,
         status=Status.ERROR,

@@ -18,22 +18,22 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import BROUGHT_LINE_BYTES
 from eval_gate.result_formats.rows import (
-    Place,
-    Row,
-    Score,
-    Told,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
     blame_of,
     dollars,
     mapping,
     members,
     milliseconds,
+    nested,
     number,
-    part,
     unreadable,
     usage,
     words,
 )
-from eval_gate.result_formats.streaming import Document, document, left_raw, lines
+from eval_gate.result_formats.streaming import JsonWalk, document, left_raw, lines
 from eval_gate.text.digest import digest, fingerprint_of, sorted_json
 from eval_gate.text.javascript.strings import compact_json
 
@@ -94,9 +94,9 @@ class _Result(TypedDict, total=False):
     vars: Any
 
 
-def read_promptfoo(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every result of `-o FILE.json`."""
-    told.tool = "promptfoo"
+    facts.tool = "promptfoo"
     found = False
     with document(file, shown) as walked:
         for key in walked.names():
@@ -105,28 +105,28 @@ def read_promptfoo(file: Path, shown: str, told: Told) -> Iterator[Row]:
                 yield from _results(walked, shown)
             else:
                 value = walked.value()
-                if key == "metadata" and (version := part(value, "promptfooVersion")):
-                    told.tool = f"promptfoo {words(version)[:40]}"
+                if key == "metadata" and (version := nested(value, "promptfooVersion")):
+                    facts.tool = f"promptfoo {words(version)[:40]}"
         walked.end()
     if not found:
-        raise unreadable(Place(shown, field="results"), "is missing")
+        raise unreadable(RowPlace(shown, field="results"), "is missing")
 
 
-def _results(walked: Document, shown: str) -> Iterator[Row]:
+def _results(walked: JsonWalk, shown: str) -> Iterator[ResultRow]:
     numbers: dict[int, int] = {}
     for key in walked.names():
         if key == "results":
             for at, value in enumerate(walked.members(_Result)):
-                yield _row(value, Place(shown, field=f"results.results[{at}]"), numbers)
+                yield _row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers)
         else:
             value = walked.value()
             if key == "prompts":  # it comes before the results
-                numbers = _numbers((at, words(part(one, "provider"))) for at, one in enumerate(members(value)))
+                numbers = _numbers((at, words(nested(one, "provider"))) for at, one in enumerate(members(value)))
 
 
-def read_promptfoo_lines(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of `-o FILE.jsonl`."""
-    told.tool = "promptfoo"
+    facts.tool = "promptfoo"
     numbers = _numbers(_asked(file, shown)) if _asks_several(file, shown) else {}
     return (_row(value, place, numbers) for place, value in lines(file, shown))
 
@@ -137,7 +137,7 @@ def _asks_several(file: Path, shown: str) -> bool:
         with file.open("rb") as stream:
             return any(_ANOTHER.search(line) for line in iter(lambda: stream.readline(BROUGHT_LINE_BYTES), b""))
     except OSError as error:
-        raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error
+        raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error
 
 
 def _asked(file: Path, shown: str) -> Iterator[tuple[int, str]]:
@@ -158,7 +158,7 @@ def _numbers(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
     return {at: number for pairs in by_provider.values() for number, at in enumerate(sorted(pairs))}
 
 
-def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
+def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int]) -> ResultRow:
     result = mapping(value, place)
     case, variables = result.get("testCase"), result.get("vars") or {}
     broke = result.get("failureReason") == _ERROR
@@ -173,7 +173,7 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
     tokens, cost = result.get("tokenUsage"), result.get("cost")
     wanted = _read_once(asserts, _asserted, _asserted_in)
     content = fingerprint_of(f"[{sorted_json(variables)},{wanted.json}]")
-    return Row(
+    return ResultRow(
         suite=_suite(result, numbers),
         id=name.name,
         status=status,
@@ -187,7 +187,9 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
         blame=blame_of(words(result.get("error"))) if broke else Blame.CRASHED,
         duration_ms=milliseconds(result.get("latencyMs")),
         cost_usd=dollars(cost) or None if cost else None,  # 0 where nobody knows
-        usage=usage(part(tokens, "prompt"), part(tokens, "completion")) if tokens and part(tokens, "total") else None,
+        usage=usage(nested(tokens, "prompt"), nested(tokens, "completion"))
+        if tokens and nested(tokens, "total")
+        else None,
         description=description[:500],
         content=content,
         repeat=content,
@@ -223,7 +225,7 @@ class _Name(NamedTuple):
 
 
 def _name(result: dict[str, JsonValue], case: JsonValue, description: str, variables: JsonValue) -> _Name:
-    own = part(result.get("metadata"), "testCaseId") or part(case, "metadata", "testCaseId")
+    own = nested(result.get("metadata"), "testCaseId") or nested(case, "metadata", "testCaseId")
     if own:
         return _Name(words(own)[:300], "metadata.testCaseId")
     description = description.strip()[:300]
@@ -266,12 +268,12 @@ def _asserted_in(data: bytes) -> _Asserted:
     return _asserted(left_raw(data))
 
 
-def _scored(parts: JsonValue) -> tuple[Score, ...]:
+def _scored(parts: JsonValue) -> tuple[RowScore, ...]:
     return tuple([_score(one) for one in members(parts)])
 
 
 @lru_cache(1_000)
-def _scored_in(data: bytes) -> tuple[Score, ...]:
+def _scored_in(data: bytes) -> tuple[RowScore, ...]:
     return _scored(left_raw(data))
 
 
@@ -293,23 +295,23 @@ def _in_words(kind: str, value: JsonValue) -> str:
     return words(f"{kind} {compact_json(value)[:300]}") if value is not None else kind
 
 
-def _score(one: JsonValue) -> Score:
+def _score(one: JsonValue) -> RowScore:
     if not isinstance(one, dict):
-        return Score("assertion", None, passed=False)
+        return RowScore("assertion", None, passed=False)
     assertion = one.get("assertion")
     named = assertion.get("metric") or assertion.get("type") if isinstance(assertion, dict) else None
     passed, reason = one.get("pass") is True, one.get("reason")
     if isinstance(named, str) and (reason is None or isinstance(reason, str)):
         return _said_of(named, number(one.get("score")), reason, passed=passed)  # nearly the same of most answers
-    return Score(words(named or "assertion")[:200], number(one.get("score")), passed, words(reason))
+    return RowScore(words(named or "assertion")[:200], number(one.get("score")), passed, words(reason))
 
 
 @lru_cache(1_000)
-def _said_of(named: str, score: float | None, reason: str | None, *, passed: bool) -> Score:
-    return Score(words(named)[:200], score, passed, words(reason))
+def _said_of(named: str, score: float | None, reason: str | None, *, passed: bool) -> RowScore:
+    return RowScore(words(named)[:200], score, passed, words(reason))
 
 
 def _reason(result: dict[str, JsonValue], *, broke: bool) -> str | None:
-    grading = words(part(result, "gradingResult", "reason"))
+    grading = words(nested(result, "gradingResult", "reason"))
     said = words(result.get("error"))
     return (said if broke else grading or said) or None

@@ -14,45 +14,45 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Blame, Status
 from eval_gate.result_formats.rows import (
-    Place,
-    Row,
-    Score,
-    Told,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
     blame_of,
     dollars,
-    listed,
+    list_members,
     mapping,
     members,
     name_of,
+    nested,
     number,
-    part,
     seconds,
     usage,
     words,
 )
-from eval_gate.result_formats.streaming import whole
+from eval_gate.result_formats.streaming import read_whole
 from eval_gate.text.digest import fingerprint
 
 _NUMBERED: Final = re.compile(r"Case \d+")
 _NAMELESS: Final = "pydantic-evals numbers cases without a name, and the number shifts: give each Case a name"
 
 
-def read_pydantic_evals(file: Path, shown: str, told: Told) -> Iterator[Row]:
+def read_pydantic_evals(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every case, then those whose task broke."""
-    told.tool = "pydantic-evals"
-    report = mapping(whole(file, shown), Place(shown))
+    facts.tool = "pydantic-evals"
+    report = mapping(read_whole(file, shown), RowPlace(shown))
     suite = words(report.get("dataset_name") or report.get("name")) or "pydantic-evals"
-    for kind, case, place in listed(report, ("cases", "failures"), shown):
+    for kind, case, place in list_members(report, ("cases", "failures"), shown):
         yield _row(case, suite[:300], place, broke=kind == "failures")
 
 
-def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -> Row:
+def _row(case: dict[str, JsonValue], suite: str, place: RowPlace, *, broke: bool) -> ResultRow:
     checks, failures = _checks(case.get("assertions")), members(case.get("evaluator_failures"))
     content = fingerprint([case.get("inputs"), case.get("expected_output")])
     metrics = case.get("metrics")
     # a name may itself end like the mark of a repeat, so that only this one is without it
     name = name_of(case.get("source_case_name") or case.get("name"), place, "name")
-    return Row(
+    return ResultRow(
         suite=suite,
         id=name,
         status=Status.ERROR if broke else _status(checks, failures, scored=bool(case.get("scores"))),
@@ -64,8 +64,8 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -
         error=words(case.get("error_message")) or _why(checks, failures),
         blame=blame_of(words(case.get("error_message"))) if broke else Blame.OURS,
         duration_ms=seconds(case.get("task_duration")),
-        cost_usd=dollars(part(metrics, "cost")),
-        usage=usage(part(metrics, "input_tokens"), part(metrics, "output_tokens")),
+        cost_usd=dollars(nested(metrics, "cost")),
+        usage=usage(nested(metrics, "input_tokens"), nested(metrics, "output_tokens")),
         content=content,
         repeat=content if case.get("source_case_name") else None,
         named_by="name",
@@ -73,7 +73,7 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -
     )
 
 
-def _status(checks: tuple[Score, ...], failures: Sequence[JsonValue], *, scored: bool) -> Status | None:
+def _status(checks: tuple[RowScore, ...], failures: Sequence[JsonValue], *, scored: bool) -> Status | None:
     if any(check.passed is False for check in checks):
         return Status.FAILED
     if failures:
@@ -83,28 +83,29 @@ def _status(checks: tuple[Score, ...], failures: Sequence[JsonValue], *, scored:
     return None if scored else Status.ERROR
 
 
-def _why(checks: tuple[Score, ...], failures: Sequence[JsonValue]) -> str | None:
+def _why(checks: tuple[RowScore, ...], failures: Sequence[JsonValue]) -> str | None:
     missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in checks if one.passed is False]
-    broke = [f"{words(part(one, 'name'))}: {words(part(one, 'error_message'))}" for one in failures]
+    broke = [f"{words(nested(one, 'name'))}: {words(nested(one, 'error_message'))}" for one in failures]
     said = "; ".join((*missed, *broke))
     return said or (None if checks else "nothing was asserted")
 
 
-def _checks(given: JsonValue) -> tuple[Score, ...]:
+def _checks(given: JsonValue) -> tuple[RowScore, ...]:
     found = given.items() if isinstance(given, dict) else ()
     return tuple(
-        Score(
+        RowScore(
             name[:200],
-            float(part(one, "value") is True),
-            part(one, "value") is True,
-            words(part(one, "reason")) or None,
+            float(nested(one, "value") is True),
+            nested(one, "value") is True,
+            words(nested(one, "reason")) or None,
         )
         for name, one in found
     )
 
 
-def _scores(given: JsonValue) -> tuple[Score, ...]:
+def _scores(given: JsonValue) -> tuple[RowScore, ...]:
     found = given.items() if isinstance(given, dict) else ()
     return tuple(
-        Score(name[:200], number(part(one, "value")), None, words(part(one, "reason")) or None) for name, one in found
+        RowScore(name[:200], number(nested(one, "value")), None, words(nested(one, "reason")) or None)
+        for name, one in found
     )

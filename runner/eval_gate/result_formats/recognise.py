@@ -14,36 +14,36 @@ from typing import Final, cast
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
-from eval_gate.result_formats.rows import Place, Reader, unreadable
+from eval_gate.result_formats.rows import ResultsReader, RowPlace, unreadable
 from eval_gate.struct import FrozenStruct
 
 _HEAD: Final = 1 << 16
 _KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
 
 
-class Known(FrozenStruct):
+class KnownFormat(FrozenStruct):
     """A format and the one of its readers that fits a file: `module:function` of this room, loaded when it is used."""
 
     format: ResultsFormat
     function: str
 
-    def reader(self) -> Reader:
+    def reader(self) -> ResultsReader:
         """The function. Most files need one, and XML or CSV take their time to load."""
         module, _, name = self.function.partition(":")
-        return cast("Reader", getattr(import_module(f"eval_gate.result_formats.{module}"), name))
+        return cast("ResultsReader", getattr(import_module(f"eval_gate.result_formats.{module}"), name))
 
 
-JSONL: Final = Known(ResultsFormat.JSONL, "jsonl:read_jsonl")
-CSV: Final = Known(ResultsFormat.JSONL, "jsonl:read_csv")
-JUNIT: Final = Known(ResultsFormat.JUNIT, "junit:read_junit")
-PROMPTFOO: Final = Known(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo")
-PROMPTFOO_LINES: Final = Known(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo_lines")
-DEEPEVAL: Final = Known(ResultsFormat.DEEPEVAL, "deepeval:read_deepeval")
-INSPECT: Final = Known(ResultsFormat.INSPECT, "inspect_ai:read_inspect")
-INSPECT_ARCHIVE: Final = Known(ResultsFormat.INSPECT, "inspect_ai:read_inspect_archive")
-PYDANTIC_EVALS: Final = Known(ResultsFormat.PYDANTIC_EVALS, "pydantic_evals:read_pydantic_evals")
-AGENTV: Final = Known(ResultsFormat.AGENTV, "agentv:read_agentv")
-OPENAI: Final = Known(ResultsFormat.OPENAI, "openai_evals:read_openai")
+JSONL: Final = KnownFormat(ResultsFormat.JSONL, "jsonl:read_jsonl")
+CSV: Final = KnownFormat(ResultsFormat.JSONL, "jsonl:read_csv")
+JUNIT: Final = KnownFormat(ResultsFormat.JUNIT, "junit:read_junit")
+PROMPTFOO: Final = KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo")
+PROMPTFOO_LINES: Final = KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo_lines")
+DEEPEVAL: Final = KnownFormat(ResultsFormat.DEEPEVAL, "deepeval:read_deepeval")
+INSPECT: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect")
+INSPECT_ARCHIVE: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect_archive")
+PYDANTIC_EVALS: Final = KnownFormat(ResultsFormat.PYDANTIC_EVALS, "pydantic_evals:read_pydantic_evals")
+AGENTV: Final = KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv")
+OPENAI: Final = KnownFormat(ResultsFormat.OPENAI, "openai_evals:read_openai")
 
 _LINES: Final = (
     ({"spec"}, OPENAI),
@@ -75,22 +75,22 @@ SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
 """What may be in a file that ends like this; in a folder only such files are looked at."""
 
 
-def recognise(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> Known:
+def recognise(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> KnownFormat:
     """The format of a file and its reader. Raises GateError where it is none that is known, or not `wanted`."""
     try:
         with file.open("rb") as stream:
             head = stream.read(_HEAD)
     except OSError as error:
-        raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error
+        raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error
     found = _of(head, file)
     if found is None:
         names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)
         said = (
             f"is not {wanted}" if wanted is not ResultsFormat.AUTO else f"is none of the formats that are read: {names}"
         )
-        raise unreadable(Place(shown), said if head.strip() else "is empty")
+        raise unreadable(RowPlace(shown), said if head.strip() else "is empty")
     if wanted is not ResultsFormat.AUTO and found.format is not wanted:
-        raise unreadable(Place(shown), f"is {found.format}, and not {wanted} as --results-format says")
+        raise unreadable(RowPlace(shown), f"is {found.format}, and not {wanted} as --results-format says")
     return found
 
 
@@ -102,7 +102,7 @@ def tool_of(file: Path) -> ResultsFormat | None:
         return None
 
 
-def _of(head: bytes, file: Path) -> Known | None:
+def _of(head: bytes, file: Path) -> KnownFormat | None:
     if zipfile.is_zipfile(file):
         return INSPECT_ARCHIVE
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").lstrip()

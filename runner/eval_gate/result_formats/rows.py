@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.model.base import JsonValue, made
+from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Blame, EvaluatorResult, Status
@@ -43,7 +43,7 @@ def blame_of(error: str) -> Blame:
     return Blame.UNREACHABLE if _AWAY.search(error[:_LOOKED_AT]) else Blame.CRASHED
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """Where a row stands: the file as it was given, and a line, or where in its structure."""
 
     file: str
@@ -58,7 +58,7 @@ class Place(NamedTuple):
         return str(self.problem("")).rstrip(": ")
 
 
-class Score(NamedTuple):
+class RowScore(NamedTuple):
     """What one scorer or assertion of the tool gave. `passed` None where the tool itself has no opinion."""
 
     name: str
@@ -69,7 +69,7 @@ class Score(NamedTuple):
     """It could not judge."""
 
 
-class Row(NamedTuple):
+class ResultRow(NamedTuple):
     """One execution. `status` None: nobody has said, and a rule about the scores has to.
 
     Rows with the same suite and name are executions of one case where `repeat` is equal in all of them and not None;
@@ -80,8 +80,8 @@ class Row(NamedTuple):
     suite: str
     id: str
     status: Status | None
-    place: Place
-    scores: tuple[Score, ...] = ()
+    place: RowPlace
+    scores: tuple[RowScore, ...] = ()
     score: float | None = None
     """The tool's score of the whole."""
     graded: bool = False
@@ -121,7 +121,7 @@ class Row(NamedTuple):
         return CaseKey(self.suite, self.id)
 
 
-class Told(Struct):
+class FileFacts(Struct):
     """What a file says beside its rows; complete once they were read."""
 
     tool: str = ""
@@ -130,15 +130,15 @@ class Told(Struct):
     """Sentences for people."""
 
 
-class Reader(Protocol):
+class ResultsReader(Protocol):
     """Reads the files of one format."""
 
-    def __call__(self, file: Path, shown: str, told: Told) -> Iterator[Row]:
+    def __call__(self, file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
         """Every execution in the file, in its order. `shown` is the file as it was given. Raises GateError."""
         ...
 
 
-def unreadable(place: Place, what: str, hint: str | None = None) -> GateError:
+def unreadable(place: RowPlace, what: str, hint: str | None = None) -> GateError:
     """The error for a file that is not what it should be. Nothing was judged: usage."""
     return GateError(
         "results-unreadable",
@@ -148,7 +148,7 @@ def unreadable(place: Place, what: str, hint: str | None = None) -> GateError:
     )
 
 
-def broken_off(place: Place, what: str) -> GateError:
+def broken_off(place: RowPlace, what: str) -> GateError:
     """The error for results of a tool that did not finish: not judged, and no mistake of who calls."""
     return GateError(
         "results-incomplete",
@@ -159,7 +159,7 @@ def broken_off(place: Place, what: str) -> GateError:
     )
 
 
-def mapping(value: JsonValue, place: Place) -> dict[str, JsonValue]:
+def mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:
     """The value as a mapping. Raises GateError."""
     if not isinstance(value, dict):
         raise unreadable(place, "is not a mapping")
@@ -171,19 +171,19 @@ def members(value: JsonValue) -> Sequence[JsonValue]:
     return value if isinstance(value, list) else ()
 
 
-def listed(
+def list_members(
     document: dict[str, JsonValue], kinds: Sequence[str], shown: str
-) -> Iterator[tuple[str, dict[str, JsonValue], Place]]:
+) -> Iterator[tuple[str, dict[str, JsonValue], RowPlace]]:
     """The members of a document's lists, each with its list and its place. Raises GateError where the first is none."""
     if not isinstance(document.get(kinds[0]), list):
-        raise unreadable(Place(shown, field=kinds[0]), "is missing")
+        raise unreadable(RowPlace(shown, field=kinds[0]), "is missing")
     for kind in kinds:
         for at, member in enumerate(members(document.get(kind))):
-            place = Place(shown, field=f"{kind}[{at}]")
+            place = RowPlace(shown, field=f"{kind}[{at}]")
             yield kind, mapping(member, place), place
 
 
-def part(value: JsonValue, *names: str) -> JsonValue:
+def nested(value: JsonValue, *names: str) -> JsonValue:
     """What stands under these names, one within the other; None where one of them is missing."""
     for name in names:
         if not isinstance(value, dict):
@@ -202,7 +202,7 @@ def words(value: JsonValue) -> str:
     return said[:BROUGHT_TEXT]
 
 
-def name_of(value: JsonValue, place: Place, what: str) -> str:
+def name_of(value: JsonValue, place: RowPlace, what: str) -> str:
     """A name: a text or a whole number that is not empty. Raises GateError."""
     named = words(value).strip() if isinstance(value, str) or (isinstance(value, int) and value is not True) else ""
     if not named or len(named) > MAX_NAME:
@@ -243,21 +243,23 @@ def usage(inputs: JsonValue, outputs: JsonValue) -> Usage | None:
     found = [in_range(number(side), MAX_TOKENS) for side in (inputs, outputs)]
     whole = [None if side is None else int(side) for side in found]
     return (
-        made(Usage, input_tokens=whole[0], output_tokens=whole[1]) if any(side is not None for side in whole) else None
+        construct(Usage, input_tokens=whole[0], output_tokens=whole[1])
+        if any(side is not None for side in whole)
+        else None
     )
 
 
 @lru_cache(1_000)
-def evaluators_of(scores: tuple[Score, ...]) -> tuple[EvaluatorResult, ...]:
+def evaluators_of(scores: tuple[RowScore, ...]) -> tuple[EvaluatorResult, ...]:
     """Scorers as the record keeps them. Most executions are said the same of, and share it."""
     return tuple(map(_evaluator_of, scores))
 
 
-def _evaluator_of(score: Score) -> EvaluatorResult:
+def _evaluator_of(score: RowScore) -> EvaluatorResult:
     """Its reason is among what was hit or missed, as it passed or not."""
     said = (score.reason or score.name,)
     value = score.value if score.value is not None else float(bool(score.passed))
-    return made(
+    return construct(
         EvaluatorResult,
         name=score.name,
         type="score" if score.passed is None else "check",

@@ -5,18 +5,18 @@ from __future__ import annotations
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.errors import GateError
 from eval_gate.model.execution import Status
-from eval_gate.result_formats.rows import Row, Score
+from eval_gate.result_formats.rows import ResultRow, RowScore
 from eval_gate.struct import Struct, field
 
 
-class Rules(Struct):
+class ScoreRules(Struct):
     """All rules. `pass_score` is what a score of the whole case has to reach where nobody else says."""
 
     scores: tuple[ScoreRule, ...] = ()
     pass_score: float | None = None
     _used: set[str] = field(default_factory=set)
 
-    def judged(self, row: Row) -> Row:
+    def judged(self, row: ResultRow) -> ResultRow:
         """The row with a status. Raises GateError `results-need-rule` where nobody says from where on a score passes.
 
         Rules for scorers win over the tool's own verdict; of the scorers that have none its own opinion counts.
@@ -32,14 +32,14 @@ class Rules(Struct):
             return self._graded(row)
         return self._concluded(row._replace(scores=scores), touched=touched)
 
-    def _score(self, score: Score, rule: ScoreRule | None) -> Score:
+    def _score(self, score: RowScore, rule: ScoreRule | None) -> RowScore:
         if rule is None:
             return score
         self._used.add(rule.name)
         said = score.reason or f"{score.name} is {score.value if score.value is not None else 'missing'}"
         return score._replace(passed=rule.holds(score.value), reason=f"{said} (rule: {rule})")
 
-    def _concluded(self, row: Row, *, touched: bool) -> Row:
+    def _concluded(self, row: ResultRow, *, touched: bool) -> ResultRow:
         open_ = [score for score in row.scores if score.passed is None]
         if row.scores and not open_:
             return row._replace(status=_passing(all(score.passed for score in row.scores)))
@@ -61,7 +61,7 @@ class Rules(Struct):
             problems=[row.place.problem(f'"{row.id[:100]}" has scores and no verdict')],
         )
 
-    def _graded(self, row: Row) -> Row:
+    def _graded(self, row: ResultRow) -> ResultRow:
         """What the tool has judged, and whether the gate's pass score may say that less is enough."""
         return row if self.pass_score is None or row.score is None else row._replace(graded=True)
 

@@ -17,7 +17,7 @@ from eval_gate.errors import GateError
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_BYTES, BROUGHT_LINE_BYTES, DOCUMENT_VALUES
-from eval_gate.result_formats.rows import Place, broken_off, unreadable
+from eval_gate.result_formats.rows import RowPlace, broken_off, unreadable
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import mend_halves
 
@@ -32,9 +32,9 @@ _NEXT: Final = re.compile(r',\s{0,40}\{\s{0,40}"[^"\\]{1,40}"')
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def whole(file: Path, shown: str) -> JsonValue:
+def read_whole(file: Path, shown: str) -> JsonValue:
     """A JSON document that is read at once. Raises GateError `results-unreadable`."""
-    place = Place(shown)
+    place = RowPlace(shown)
     try:
         data = read_up_to(file, BROUGHT_BYTES)
     except OSError as error:
@@ -44,7 +44,7 @@ def whole(file: Path, shown: str) -> JsonValue:
     return value_of(data, place, DOCUMENT_VALUES)
 
 
-def value_of(data: bytes | str, place: Place, values: int = DOCUMENT_VALUES) -> JsonValue:
+def value_of(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES) -> JsonValue:
     """The JSON value in this text. Not-a-number is null: Python's tools write it. Raises GateError."""
     try:
         return read_foreign(data, values=values, constant=lambda _: None)
@@ -64,15 +64,15 @@ def left_raw(data: bytes) -> JsonValue:
     return value
 
 
-def lines(file: Path, shown: str) -> Iterator[tuple[Place, JsonValue]]:
+def lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValue]]:
     """The values of a file with one JSON value a line, empty lines left out. Raises GateError."""
-    place = Place(shown)
+    place = RowPlace(shown)
     try:
         with file.open("rb") as stream:
             number = 0
             while line := stream.readline(BROUGHT_LINE_BYTES + 1):
                 number += 1
-                place = Place(shown, number)
+                place = RowPlace(shown, number)
                 if len(line) > BROUGHT_LINE_BYTES:
                     raise unreadable(place, f"is longer than {BROUGHT_LINE_BYTES:,} bytes")
                 text = line.strip().removeprefix(codecs.BOM_UTF8)
@@ -82,13 +82,13 @@ def lines(file: Path, shown: str) -> Iterator[tuple[Place, JsonValue]]:
         raise unreadable(place, f"cannot be read: {error.strerror}") from error
 
 
-class Document:
+class JsonWalk:
     """A JSON document that is walked through once. Its values are made one by one, when they are asked for."""
 
     def __init__(self, stream: IO[str], shown: str) -> None:
         """`stream` is decoded already, with U+FFFD for what is no UTF-8."""
         self._stream = stream
-        self._place = Place(shown)
+        self._place = RowPlace(shown)
         self._text = stream.read(1).removeprefix(_MARK)
         self._at = 0
         self._reads = 0
@@ -240,10 +240,10 @@ class _Many:
 
 
 @contextmanager
-def document(file: Path, shown: str) -> Iterator[Document]:
+def document(file: Path, shown: str) -> Iterator[JsonWalk]:
     """The document in a file, to be walked through. Raises GateError."""
     try:
         with file.open(encoding="utf-8", errors="replace") as stream:
-            yield Document(stream, shown)
+            yield JsonWalk(stream, shown)
     except OSError as error:
-        raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error
+        raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error

@@ -41,7 +41,7 @@ class NoBaseline(FrozenStruct):
 NOT_ASKED_FOR = NoBaseline("not-asked-for", "no baseline was named")
 
 
-def measured(run: RunResult) -> bool:
+def is_measured(run: RunResult) -> bool:
     """Whether a run says enough about the agent to be compared with: at least half of its cases were judged.
 
     An outage leaves runs in which every case broke; a gate that compared with one of them would find nothing to
@@ -51,7 +51,7 @@ def measured(run: RunResult) -> bool:
     return judged * 2 >= cases
 
 
-def unmeasured(run: RunResult) -> Unmeasured:
+def unmeasured_run(run: RunResult) -> Unmeasured:
     """A run that was not measured, as it is named."""
     judged, cases = judged_of(run)
     return Unmeasured(run_id=run.run_id, sha=run.sha, judged=judged, cases=cases)

@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from eval_gate.errors import GateError
 from eval_gate.model import limits
-from eval_gate.model.base import Many, Named, Record, made
+from eval_gate.model.base import Many, Named, Record, construct
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.grounds import RunName
@@ -80,7 +80,7 @@ class LedgerCase(Record):
     yardsticks: Many[str] = Field((), max_length=1000)
     runs: str = Field("", max_length=200_000)
 
-    def entries(self) -> "tuple[Entry | None, ...]":
+    def entries(self) -> "tuple[LedgerEntry | None, ...]":
         """The case in each of the runs, newest first; None, or nothing at the end, where a run does not have it.
 
         Raises GateError for what is no word of a ledger.
@@ -90,7 +90,7 @@ class LedgerCase(Record):
         except OddWordsError as error:
             raise _corrupt("the ledger", str(error)) from error
 
-    def words(self) -> "tuple[Entry | None, ...]":
+    def words(self) -> "tuple[LedgerEntry | None, ...]":
         """The same, without a look at the yardsticks."""
         try:
             return _entries(self.runs)
@@ -98,22 +98,22 @@ class LedgerCase(Record):
             raise _corrupt("the ledger", str(error)) from error
 
 
-class Execution(NamedTuple):
+class LedgerExecution(NamedTuple):
     """One execution: its letter, and the score of a graded one that no veto forbids to count."""
 
     letter: str
     score: float | None = None
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """One case in one run: the place of its yardstick, the first executions and the re-runs."""
 
     place: int
-    first: tuple[Execution, ...]
-    again: tuple[Execution, ...] = ()
+    first: tuple[LedgerExecution, ...]
+    again: tuple[LedgerExecution, ...] = ()
 
 
-_PASSED: Final = ((Execution("P"),), ())
+_PASSED: Final = ((LedgerExecution("P"),), ())
 
 
 class Ledger(Record):
@@ -148,14 +148,14 @@ class Ledger(Record):
             return self
         suites = {
             suite: {
-                case_id: made(LedgerCase, yardsticks=case.yardsticks, runs=_dropped(case.runs, start))
+                case_id: construct(LedgerCase, yardsticks=case.yardsticks, runs=_dropped(case.runs, start))
                 for case_id, case in cases.items()
             }
             for suite, cases in self.suites.items()
         }
         newer = {run.run_id for run in self.runs[:start]}
         levels = tuple(one for one in self.levels if one.run_id not in newer)
-        return made(Ledger, runs=self.runs[start:], suites=suites, levels=levels)
+        return construct(Ledger, runs=self.runs[start:], suites=suites, levels=levels)
 
     def with_levels(self, levels: tuple[RunLevels, ...]) -> "Ledger":
         """The same with these in place of its own, newest first."""
@@ -179,11 +179,11 @@ class Ledger(Record):
         for key in self.every_key():
             gone = self.suites[key.suite][key.case_id]
             if key not in taken and key.case_id not in suites.get(key.suite, {}):
-                kept = made(LedgerCase, yardsticks=gone.yardsticks, runs=_limited(f"{NOTHING} {gone.runs}"))
+                kept = construct(LedgerCase, yardsticks=gone.yardsticks, runs=_limited(f"{NOTHING} {gone.runs}"))
                 if not _empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
         runs = (ledger_run(run), *self.runs)[:MAX_RUNS]
-        return made(Ledger, runs=runs, suites=suites, levels=self.levels)
+        return construct(Ledger, runs=runs, suites=suites, levels=self.levels)
 
 
 _UNKNOWN: Final = LedgerCase()
@@ -261,7 +261,7 @@ def ledger_bytes(ledger: Ledger) -> bytes:
     return _FILE.dump_json(ledger, by_alias=True, exclude_defaults=True) + b"\n"
 
 
-def executions_of(case: CaseResult) -> tuple[tuple[Execution, ...], tuple[Execution, ...]]:
+def executions_of(case: CaseResult) -> tuple[tuple[LedgerExecution, ...], tuple[LedgerExecution, ...]]:
     """What a case did in one run: the first execution (or the trials), and the re-runs."""
     if case.status is Status.PASSED and len(case.trials) == 1 and not (case.graded or case.reruns):
         return _PASSED  # as most cases do
@@ -272,28 +272,28 @@ def executions_of(case: CaseResult) -> tuple[tuple[Execution, ...], tuple[Execut
     return executions(trials[:first], graded=case.graded), executions(trials[first:], graded=case.graded)
 
 
-def executions(trials: Iterable[Trial], *, graded: bool) -> tuple[Execution, ...]:
+def executions(trials: Iterable[Trial], *, graded: bool) -> tuple[LedgerExecution, ...]:
     """The same of executions alone; what was skipped or not run is none."""
     return tuple(filter(None, (_execution(trial, graded=graded) for trial in trials)))
 
 
-def _execution(trial: Trial, *, graded: bool) -> Execution | None:
+def _execution(trial: Trial, *, graded: bool) -> LedgerExecution | None:
     if trial.status.judged:
         score = None if not graded or trial.vetoed else round(min(max(trial.score, 0.0), 1.0), SCORE_DIGITS)
-        return Execution(_LETTERS[trial.status], score)
+        return LedgerExecution(_LETTERS[trial.status], score)
     if trial.status is not Status.ERROR:
         return None
-    return Execution("T" if trial.timed_out else _BLAMED[trial.blame])
+    return LedgerExecution("T" if trial.timed_out else _BLAMED[trial.blame])
 
 
-class SameAs(NamedTuple):
+class YardstickLikeness(NamedTuple):
     """How alike two yardsticks are: the question and the expectation, and beside them graders, seeds and judge."""
 
     question: bool
     all: bool
 
 
-_THE_SAME: Final = SameAs(question=True, all=True)
+_THE_SAME: Final = YardstickLikeness(question=True, all=True)
 
 
 def yardstick_of(case: CaseResult) -> str:
@@ -306,13 +306,13 @@ def yardstick_of(case: CaseResult) -> str:
     return f"{question}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
 
 
-def alike(one: str, other: str) -> SameAs:
+def alike(one: str, other: str) -> YardstickLikeness:
     """How alike they are. Runs of other programs have no fingerprints; their cases go by id."""
     if one == other:
         return _THE_SAME
     question = one.partition(".")[0], other.partition(".")[0]
     same = not all(question) or question[0] == question[1]
-    return SameAs(same, same and one.partition(".")[2] == other.partition(".")[2])
+    return YardstickLikeness(same, same and one.partition(".")[2] == other.partition(".")[2])
 
 
 def _with_case(known: LedgerCase | None, case: CaseResult, runs: int) -> LedgerCase:
@@ -321,16 +321,16 @@ def _with_case(known: LedgerCase | None, case: CaseResult, runs: int) -> LedgerC
     older = known.runs if known else f"{NOTHING} " * runs
     first, again = executions_of(case)
     if not first:
-        return made(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{NOTHING} {older}"))
+        return construct(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{NOTHING} {older}"))
     yardstick = yardstick_of(case)
     if yardstick not in yardsticks:
         yardsticks = (*yardsticks, yardstick)
-    word = _word(Entry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
-    return _tidied(made(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{word} {older}")))
+    word = _word(LedgerEntry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
+    return _tidied(construct(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{word} {older}")))
 
 
 @lru_cache(maxsize=1_000)
-def _word(entry: Entry) -> str:
+def _word(entry: LedgerEntry) -> str:
     executions = (*entry.first, *entry.again)
     again = "|" + "".join(one.letter for one in entry.again) if entry.again else ""
     scores = ""
@@ -389,7 +389,7 @@ def _words(runs: str) -> Iterator[tuple[str, int]]:
         yield what, int(times) if times.isdecimal() else 1
 
 
-def _entries_of(case: LedgerCase) -> tuple[Entry | None, ...]:
+def _entries_of(case: LedgerCase) -> tuple[LedgerEntry | None, ...]:
     entries = _entries(case.runs)
     if any(entry is not None and entry.place >= len(case.yardsticks) for entry in entries):
         raise OddWordsError("a run names a yardstick that is not there")
@@ -397,8 +397,8 @@ def _entries_of(case: LedgerCase) -> tuple[Entry | None, ...]:
 
 
 @lru_cache(maxsize=50_000)
-def _entries(runs: str) -> tuple[Entry | None, ...]:
-    found: list[Entry | None] = []
+def _entries(runs: str) -> tuple[LedgerEntry | None, ...]:
+    found: list[LedgerEntry | None] = []
     for word in runs.split()[:MAX_RUNS]:
         match = _WORD.fullmatch(word)
         if match is None:
@@ -408,7 +408,7 @@ def _entries(runs: str) -> tuple[Entry | None, ...]:
     return tuple(found)
 
 
-def _entry(match: re.Match[str]) -> Entry:
+def _entry(match: re.Match[str]) -> LedgerEntry:
     letters = match["first"] + (match["again"] or "")
     scores: list[float | None] = [None] * len(letters)
     if match["scores"]:
@@ -416,9 +416,9 @@ def _entry(match: re.Match[str]) -> Entry:
         if len(given) != len(letters):
             raise OddWordsError(f"{len(given)} scores for {len(letters)} executions")
         scores = [_score(text) for text in given]
-    executions = tuple(Execution(*pair) for pair in zip(letters, scores, strict=True))
+    executions = tuple(LedgerExecution(*pair) for pair in zip(letters, scores, strict=True))
     first = len(match["first"])
-    return Entry(int(match["yardstick"]), executions[:first], executions[first:])
+    return LedgerEntry(int(match["yardstick"]), executions[:first], executions[first:])
 
 
 def _score(text: str) -> float | None:

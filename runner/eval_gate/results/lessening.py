@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, Literal
 
-from eval_gate.model.base import JsonValue, made
+from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, KeptCall, Status
 from eval_gate.model.limits import KEPT_ANSWER, KEPT_CALL, OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
@@ -40,7 +40,7 @@ _facts_of: Final = itemgetter(*_FACTS)
 Part = Literal["arguments", "result"]
 
 
-def beginning(value: JsonValue, limit: int) -> JsonValue:
+def json_beginning(value: JsonValue, limit: int) -> JsonValue:
     """The value itself, or the beginning of its JSON text where that is longer than `limit` characters."""
     if value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= limit - 2):
         return value
@@ -68,7 +68,7 @@ def within(details: CaseDetails) -> CaseDetails:
 def _message_within(message: Message) -> Message:
     content = message.content
     return message.model_copy(
-        update={"content": content[:KEPT_ANSWER] if isinstance(content, str) else beginning(content, KEPT_ANSWER)}
+        update={"content": content[:KEPT_ANSWER] if isinstance(content, str) else json_beginning(content, KEPT_ANSWER)}
     )
 
 
@@ -93,7 +93,7 @@ def lesser(details: CaseDetails) -> CaseDetails:
 
 def _lesser_call(call: KeptCall, limit: int) -> KeptCall:
     arguments, result = (
-        value[:limit] if part in call.cut and isinstance(value, str) else beginning(value, limit)
+        value[:limit] if part in call.cut and isinstance(value, str) else json_beginning(value, limit)
         for part, value in (("arguments", call.arguments), ("result", call.result))
     )
     cut = cut_parts(
@@ -137,7 +137,7 @@ def without_words(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, 
 @lru_cache(1_000, typed=True)
 def _silent(name: str, type_: str, score: float, weight: float, vetoed: bool) -> EvaluatorResult:  # noqa: FBT001
     """One for all cases of which a record says just this."""
-    return made(EvaluatorResult, name=name, type=type_, score=score, weight=weight, vetoed=vetoed)
+    return construct(EvaluatorResult, name=name, type=type_, score=score, weight=weight, vetoed=vetoed)
 
 
 def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:
@@ -152,7 +152,7 @@ def without_answer(details: CaseDetails) -> CaseDetails:
 @lru_cache(1_000)
 def _unanswered(facts: tuple[Any, ...]) -> CaseDetails:
     """One for all cases of which a record says just this."""
-    return made(CaseDetails, **dict(zip(_FACTS, facts, strict=True)))
+    return construct(CaseDetails, **dict(zip(_FACTS, facts, strict=True)))
 
 
 def unquoted(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:

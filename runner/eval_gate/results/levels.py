@@ -22,7 +22,7 @@ MAX_MODELS: Final = 8
 """Names of models that are kept of a run: where more answered, those that answered most."""
 
 
-class Measured(StrEnum):
+class LevelKind(StrEnum):
     """What a level is about."""
 
     FAILING = "failing"
@@ -40,7 +40,7 @@ class Measured(StrEnum):
 
 
 class RunLevels(Record):
-    """One run of the branch, and its levels by `Measured`; what is not known is left out."""
+    """One run of the branch, and its levels by `LevelKind`; what is not known is left out."""
 
     run_id: str = Field(max_length=200)
     timestamp: str = Field(max_length=100)
@@ -49,10 +49,10 @@ class RunLevels(Record):
     """Which agent: levels of another one are not compared."""
     cases: int = Field(0, ge=0)
     """Cases that were judged."""
-    levels: Annotated[dict[Measured, float], FailFastNamed()] = Field(default_factory=dict, max_length=len(Measured))
+    levels: Annotated[dict[LevelKind, float], FailFastNamed()] = Field(default_factory=dict, max_length=len(LevelKind))
     models: Many[Annotated[str, Field(max_length=limits.KEPT_MODEL)]] = Field((), max_length=MAX_MODELS)
     """The models that answered, as whoever runs them names them in their answers; none where none says."""
-    anew: Many[Measured] = Field((), max_length=len(Measured))
+    anew: Many[LevelKind] = Field((), max_length=len(LevelKind))
     """Levels that do not go on from the run before: too few cases were in both."""
 
 

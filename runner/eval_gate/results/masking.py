@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import Before, CaseDetails, EvaluatorResult, KeptCall
-from eval_gate.model.result import Asked
+from eval_gate.model.execution import BaselineSide, CaseDetails, EvaluatorResult, KeptCall
+from eval_gate.model.result import AskedWords
 from eval_gate.text.redact import MASK
 
 Change: TypeAlias = Callable[[str], str]
@@ -23,7 +23,7 @@ MARGIN: Final = 500
 """Characters behind a cut that patterns may look at as well, so that no half of what they find is left before it."""
 
 
-class Masked:
+class TextMasking:
     """Finds the texts of things in one pass, and puts in their place, in a second one, what has become of them."""
 
     def __init__(self) -> None:
@@ -76,14 +76,14 @@ def results_with(results: Iterable[EvaluatorResult], change: Change) -> tuple[Ev
     )
 
 
-def asked_with(asked: Asked, change: Change) -> Asked:
+def asked_words_with(asked: AskedWords, change: Change) -> AskedWords:
     """Question and expectation, changed."""
     return asked.model_copy(
         update={"question": change(asked.question), "expectation": tuple(map(change, asked.expectation))}
     )
 
 
-def before_with(before: Before, change: Change) -> Before:
+def baseline_side_with(before: BaselineSide, change: Change) -> BaselineSide:
     """The baseline's side, which may have been stored when there was no such pattern."""
     return before.model_copy(
         update={

@@ -16,10 +16,18 @@ from eval_gate.model import limits
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.archive import ArchiveError, read_one
-from eval_gate.results.ledger import EMPTY, Entry, Ledger, LedgerCase, OddWordsError, first_mistake, refuse_odd_words
+from eval_gate.results.ledger import (
+    EMPTY,
+    Ledger,
+    LedgerCase,
+    LedgerEntry,
+    OddWordsError,
+    first_mistake,
+    refuse_odd_words,
+)
 from eval_gate.results.names import RUN_NAME
 from eval_gate.results.read import read_run
 
@@ -59,7 +67,7 @@ def _held_against(run: RunResult) -> RunResult:
     changes = run.comparison.changes if run.comparison else ()
     told = {one.key: one.grounds for one in changes if one.grounds is not None}
     lesser = {key: _lesser for key, one in told.items() if one.repeats is not None}
-    lesser |= {key: _unsaid for key, one in told.items() if one.why is Why.CONTROL}
+    lesser |= {key: _unsaid for key, one in told.items() if one.why is GroundKind.CONTROL}
     if not lesser:
         return run
     suites = tuple(
@@ -97,7 +105,7 @@ def _newest(case: LedgerCase) -> LedgerCase | None:
     return kept if any(entry is not None and _failed(entry) for entry in kept.entries()) else None
 
 
-def _failed(entry: Entry) -> bool:
+def _failed(entry: LedgerEntry) -> bool:
     """Whether any execution failed, or may be called a failure by some pass score."""
     every = (*entry.first, *entry.again)
     return any(one.letter in _FAILED or (one.score is not None and one.score < 1) for one in every)

@@ -17,7 +17,7 @@ from eval_gate.model import limits
 from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import RunResult
 from eval_gate.results.archive import ArchiveError, read_one
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, is_measured, unmeasured_run
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_RUNS, Ledger, ledger_of
 from eval_gate.results.ledger_of_run import ending_with, ledger_beside, ledger_file
 from eval_gate.results.names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
@@ -83,7 +83,7 @@ def _find_baseline(reference: str | None, output_dir: Path, besides: str | None)
     return Baseline(run, reference, ledger=_ledger_up_to(run, record, among))
 
 
-def _ledger_up_to(run: RunResult, record: Path, among: Iterable[Kept]) -> Ledger:
+def _ledger_up_to(run: RunResult, record: Path, among: Iterable[StoredHead]) -> Ledger:
     """The record that ends with this run: what travelled with it, or what the runs that it lies among know more.
 
     They, newest first, are read only where one that is older did not travel. So a run is the same baseline whether
@@ -110,7 +110,7 @@ def _record(path: Path, reference: str, output_dir: Path) -> Path:
     return path if path.is_file() else output_dir / reference / RUN_NAME
 
 
-def first_measured(complete: Iterable[Kept], reference: str, among: Sequence[Kept]) -> Baseline | None:
+def first_measured(complete: Iterable[StoredHead], reference: str, among: Sequence[StoredHead]) -> Baseline | None:
     """The first of these that was measured, with those it was preferred to; None where none was.
 
     They lie `among` these, newest first.
@@ -118,10 +118,10 @@ def first_measured(complete: Iterable[Kept], reference: str, among: Sequence[Kep
     passed_over: list[Unmeasured] = []
     for one in complete:
         run = one.read()
-        if measured(run):
+        if is_measured(run):
             ledger, over = _ledger_up_to(run, one.file, among), tuple(passed_over)
             return Baseline(run, reference, ledger=ledger, unmeasured=over, exact=str(one.folder))
-        passed_over.append(unmeasured(run))
+        passed_over.append(unmeasured_run(run))
     return None
 
 
@@ -143,7 +143,7 @@ def newest_passed(folder: Path, *, target: str | None = None, besides: str | Non
     files = _written(folder)
     older = (one for file in files[MAX_RUNS_READ:MAX_RUNS_SOUGHT] for one in _heads([file]))
     usable = _of_everything(chain(_heads(files[:MAX_RUNS_READ]), older), target, besides)
-    judged: Kept | None = None
+    judged: StoredHead | None = None
     passed_over: list[Unmeasured] = []
     for one in usable:
         outcome = one.head.verdict.outcome if one.head.verdict else None
@@ -151,8 +151,8 @@ def newest_passed(folder: Path, *, target: str | None = None, besides: str | Non
             run, before = one.read(), chain([one], usable)  # red ones too, but none whose change came later
             ledger, over = _ledger_up_to(run, one.file, before), tuple(passed_over)
             return Baseline(run, LATEST, ledger=ledger, unmeasured=over, exact=_leads_to(one))
-        if not measured(run := one.read()):
-            passed_over.append(unmeasured(run))
+        if not is_measured(run := one.read()):
+            passed_over.append(unmeasured_run(run))
         if outcome is not Outcome.ERROR:
             judged = judged or one
     of = f" of {target[:80]}" if target else ""
@@ -234,7 +234,7 @@ def runs_in(folder: Path, below: str = IN_RUNS, most: int = MAX_RUNS_READ) -> tu
     return tuple(run for run, _ in _newest_first(_written(folder, below)[:most], run_of))
 
 
-class Kept(FrozenStruct):
+class StoredHead(FrozenStruct):
     """A run of a folder of runs, of which only the head was read so far: all but cases and comparison."""
 
     head: RunResult
@@ -250,7 +250,7 @@ class Kept(FrozenStruct):
         return _run_in(self.file, compared=compared)
 
 
-def kept_in(folder: Path) -> list[Kept]:
+def kept_in(folder: Path) -> list[StoredHead]:
     """The runs of a folder of runs, newest first; of very many those that were written last. Raises GateError."""
     return _heads(_written(folder)[:MAX_RUNS_READ])
 
@@ -260,9 +260,9 @@ def _written(folder: Path, below: str = IN_RUNS) -> list[tuple[int, Path]]:
     return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below)), reverse=True)
 
 
-def _heads(files: Iterable[tuple[int, Path]]) -> list[Kept]:
+def _heads(files: Iterable[tuple[int, Path]]) -> list[StoredHead]:
     """The runs in these files, by their time stamps the newest first."""
-    return [Kept(*one) for one in _newest_first(files, head_of)]
+    return [StoredHead(*one) for one in _newest_first(files, head_of)]
 
 
 def _newest_first(
@@ -275,7 +275,7 @@ def _newest_first(
     return [(run, file) for run, _, file in found]
 
 
-def _of_everything(kept: Iterable[Kept], target: str | None, besides: str | None) -> Iterator[Kept]:
+def _of_everything(kept: Iterable[StoredHead], target: str | None, besides: str | None) -> Iterator[StoredHead]:
     """The complete runs, of this target, that no cases were chosen for and that are no shard."""
     for one in kept:
         run = one.head
@@ -284,7 +284,7 @@ def _of_everything(kept: Iterable[Kept], target: str | None, besides: str | None
             yield one
 
 
-def _leads_to(kept: Kept) -> str:
+def _leads_to(kept: StoredHead) -> str:
     """What leads to exactly this run of the results folder."""
     return kept.folder.name if is_run_id(kept.folder.name) else str(kept.folder)
 
@@ -294,7 +294,7 @@ def _record_in(folder: Path) -> Path:
     return own if own.is_file() else _complete(kept_in(folder), folder)[0].file
 
 
-def _complete(kept: Sequence[Kept], folder: Path) -> Sequence[Kept]:
+def _complete(kept: Sequence[StoredHead], folder: Path) -> Sequence[StoredHead]:
     """The complete ones, those of everything before those of chosen cases. Raises GateError where there is none."""
     complete = sorted((one for one in kept if one.head.complete), key=lambda one: one.head.partial)
     if complete:

@@ -20,8 +20,8 @@ from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
-from eval_gate.results.record.fitting import Lessened, fitted, lessened, may_fit
-from eval_gate.results.record.forms import Fitted, Measured, TooLargeError, indented, suite_files
+from eval_gate.results.record.fitting import LessenedRun, fitted_record, lessened_run, may_fit
+from eval_gate.results.record.forms import FittedRecord, MeasuredJson, RecordTooLargeError, indented, suite_files
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
@@ -33,7 +33,7 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
     return folder
 
 
-class Written(NamedTuple):
+class WrittenRun(NamedTuple):
     """Where the record is, and the run as it stands there: too much is left out of it, and a warning says what."""
 
     record: Path
@@ -42,7 +42,7 @@ class Written(NamedTuple):
 
 def write_record(output_dir: Path, result: RunResult) -> Path:
     """Write the run record and point `latest.json` at it; the path of the record."""
-    return _write_record(output_dir, fitted(result))
+    return _write_record(output_dir, fitted_record(result))
 
 
 def write_ledger(output_dir: Path, run_id: str, ledger: Ledger) -> None:
@@ -50,19 +50,19 @@ def write_ledger(output_dir: Path, run_id: str, ledger: Ledger) -> None:
     write_atomically(run_folder(output_dir, run_id) / LEDGER_NAME, ledger_bytes(ledger))
 
 
-def write_result(output_dir: Path, result: RunResult | Lessened, pushes: Pushes | None = None) -> Written:
+def write_result(output_dir: Path, result: RunResult | LessenedRun, pushes: Pushes | None = None) -> WrittenRun:
     """Write the record, every suite's EvalSuiteResult, and the pushes that end with this run."""
     names: set[str] = set()
-    less = result if isinstance(result, Lessened) else lessened(result)
+    less = result if isinstance(result, LessenedRun) else lessened_run(result)
     folder = run_folder(output_dir, less.run.run_id)
     if pushes is not None:
         write_atomically(folder / PUSHES_NAME, pushes_bytes(pushes))
     if may_fit(less) and _written_in_one_go(output_dir, less.run):
-        return Written(folder / RUN_NAME, less.run)
-    record = fitted(less)
+        return WrittenRun(folder / RUN_NAME, less.run)
+    record = fitted_record(less)
     for suite, pieces in suite_files(record):
         _write(folder / _suite_file(suite, names), pieces)
-    return Written(_write_record(output_dir, record), record.run)
+    return WrittenRun(_write_record(output_dir, record), record.run)
 
 
 def _written_in_one_go(output_dir: Path, run: RunResult) -> bool:
@@ -71,7 +71,7 @@ def _written_in_one_go(output_dir: Path, run: RunResult) -> bool:
     Made at once they would be in memory as a whole, and the cases of the suites would be put into JSON twice.
     """
     folder, names = run_folder(output_dir, run.run_id), set[str]()
-    sound = Measured(RESULT_BYTES, RESULT_VALUES)
+    sound = MeasuredJson(RESULT_BYTES, RESULT_VALUES)
     try:
         with replacing(folder / RUN_NAME) as write:
             for number, pieces in groupby(indented(run), key=lambda piece: piece.suite):
@@ -84,7 +84,7 @@ def _written_in_one_go(output_dir: Path, run: RunResult) -> bool:
                         sound.add(piece.record)
                         write(piece.record)
                         write_own(piece.own)
-    except TooLargeError:
+    except RecordTooLargeError:
         return False
     _point_at(output_dir, run)
     return True
@@ -94,7 +94,7 @@ def _nowhere(_piece: bytes) -> None:
     """What is in no suite has no file beside the record."""
 
 
-def _write_record(output_dir: Path, record: Fitted) -> Path:
+def _write_record(output_dir: Path, record: FittedRecord) -> Path:
     file = run_folder(output_dir, record.run.run_id) / RUN_NAME
     _write(file, record.pieces)
     _point_at(output_dir, record.run)

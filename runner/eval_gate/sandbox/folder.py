@@ -24,7 +24,7 @@ Beside: TypeAlias = Callable[[Collection[str], str], bool]
 """Of the names of one folder and one of them: whether that one belongs to somebody else and is passed over."""
 
 
-class Limits(FrozenStruct):
+class FolderLimits(FrozenStruct):
     """How much may lie in the folder: bytes of a file and of all, and how many files and folders."""
 
     file_bytes: int = limits.SANDBOX_FILE_BYTES
@@ -34,21 +34,21 @@ class Limits(FrozenStruct):
     """Entries of one folder, where more than `entries` may lie there: in somebody's folder."""
 
 
-class Listed(FrozenStruct):
+class ListedEntry(FrozenStruct):
     """One entry of a folder."""
 
     name: str
     kind: Literal["file", "folder", "other"]
 
 
-class Given(FrozenStruct):
+class InitialFile(FrozenStruct):
     """A file or folder that a fresh folder begins with. `path` is relative, POSIX style; `data` is None of a folder."""
 
     path: str
     data: bytes | None
 
 
-class Found(FrozenStruct):
+class WalkedEntry(FrozenStruct):
     """An entry met on a walk: where it is, in which open folder, and what it is."""
 
     path: str
@@ -69,23 +69,25 @@ class Sandbox:
     that breaks raises OSError. Everything is done at once and not in a thread: what was cancelled writes no more.
     """
 
-    def __init__(self, parent: Path | None = None, limits: Limits | None = None, given: Iterable[Given] = ()) -> None:
-        """Make a fresh folder below `parent`, or where the system keeps temporary files; it begins with `given`.
+    def __init__(
+        self, parent: Path | None = None, limits: FolderLimits | None = None, initial_files: Iterable[InitialFile] = ()
+    ) -> None:
+        """Make a fresh folder below `parent`, or where the system keeps temporary files; it begins with these files.
 
         Raises OSError.
         """
         need_handles()
-        self._limits = limits or Limits()
+        self._limits = limits or FolderLimits()
         self.path = Path(tempfile.mkdtemp(prefix="eval-gate-", dir=parent))
         self._self = identity(os.lstat(self.path))
-        self._given = {one.path: one.data for one in given if one.data is not None}
+        self._given = {one.path: one.data for one in initial_files if one.data is not None}
         try:
-            self._begin_with(given)
+            self._begin_with(initial_files)
         except BaseException:
             self.close()
             raise
 
-    def _begin_with(self, given: Iterable[Given]) -> None:
+    def _begin_with(self, given: Iterable[InitialFile]) -> None:
         for one in given:
             names = one.path.split("/")
             with self._folder(names if one.data is None else names[:-1], create=True) as folder:
@@ -129,11 +131,11 @@ class Sandbox:
         with self._folder(above) as folder:
             handles.unlink(folder, name)
 
-    def entries(self, path: str = ".") -> tuple[Listed, ...]:
+    def entries(self, path: str = ".") -> tuple[ListedEntry, ...]:
         """What lies in a folder, by name."""
         with self._folder(names_of(path)) as folder:
             names = handles.names_in(folder, self._most_listed)
-            return tuple(Listed(name, _kind(handles.look_at(folder, name))) for name in names)
+            return tuple(ListedEntry(name, _kind(handles.look_at(folder, name))) for name in names)
 
     def look(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
         """All that lies in the folder, with the text of every file, by path; `paths` are of no interest here.
@@ -151,7 +153,7 @@ class Sandbox:
                 taken.append(self._taken(found))
         return tuple(sorted(taken, key=lambda entry: entry.path))
 
-    def _taken(self, found: Found) -> FileEntry:
+    def _taken(self, found: WalkedEntry) -> FileEntry:
         kind = _kind(found.facts)
         if kind != "file":
             return FileEntry(path=found.path, kind=kind, problem=handles.why_no_file(found.facts))
@@ -224,7 +226,7 @@ class Sandbox:
             raise OSError(errno.ESTALE, "the folder of the run was replaced by another")
         return root
 
-    def _walk(self, passed_over: Beside | None = None) -> Iterator[Found]:
+    def _walk(self, passed_over: Beside | None = None) -> Iterator[WalkedEntry]:
         """Everything below the folder, each folder before what is in it. Links are met and not followed."""
         left = self._limits.entries
         root = self._root()
@@ -237,7 +239,7 @@ class Sandbox:
         finally:
             os.close(root)
 
-    def _walk_below(self, folder: int, above: str, depth: int, passed_over: Beside | None) -> Iterator[Found]:
+    def _walk_below(self, folder: int, above: str, depth: int, passed_over: Beside | None) -> Iterator[WalkedEntry]:
         if depth < 0:
             raise SandboxError(f"There are folders deeper than {MAX_DEPTH}.")
         names = [*handles.names_in(folder, self._most_listed)]
@@ -248,7 +250,7 @@ class Sandbox:
                 facts = handles.look_at(folder, name)
             except SandboxError:
                 continue  # gone since it was listed
-            yield Found(f"{above}{name}", folder, name, facts)
+            yield WalkedEntry(f"{above}{name}", folder, name, facts)
             if stat.S_ISDIR(facts.st_mode):
                 below = handles.enter(folder, name)
                 try:

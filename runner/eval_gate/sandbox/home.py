@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eval_gate.sandbox.folder import Given, Limits, Sandbox
-from eval_gate.sandbox.owners import OwnersFolder, Reserved
+from eval_gate.sandbox.folder import FolderLimits, InitialFile, Sandbox
+from eval_gate.sandbox.owners import OwnersFolder, ReservedNames
 from eval_gate.struct import FrozenStruct, field
 
 
 class Home(FrozenStruct):
     """What a folder for an agent is made of."""
 
-    given: tuple[Given, ...] = ()
+    initial_files: tuple[InitialFile, ...] = ()
     """What a fresh folder begins with."""
     in_place: Path | None = None
     """The folder that agents work in as it is; None where each has a fresh one, which is removed."""
-    reserved: Reserved | None = None
+    reserved: ReservedNames | None = None
     """Names in it that belong to us."""
     parent: Path | None = None
     """Where fresh folders are made; None leaves it to the system."""
-    limits: Limits = field(default_factory=Limits)
+    limits: FolderLimits = field(default_factory=FolderLimits)
 
     def opened(self) -> Sandbox:
         """A folder to work in. Raises OSError."""
         if self.in_place is not None:
             return OwnersFolder(self.in_place, self.limits, self.reserved)
-        return Sandbox(self.parent, self.limits, self.given)
+        return Sandbox(self.parent, self.limits, self.initial_files)

@@ -11,7 +11,16 @@ from pathlib import Path
 
 from eval_gate.model.conversation import FileEntry
 from eval_gate.sandbox import handles
-from eval_gate.sandbox.folder import Beside, Found, Given, Limits, Sandbox, identity, nameable, need_handles
+from eval_gate.sandbox.folder import (
+    Beside,
+    FolderLimits,
+    InitialFile,
+    Sandbox,
+    WalkedEntry,
+    identity,
+    nameable,
+    need_handles,
+)
 from eval_gate.sandbox.paths import MISSING, RESERVED, SandboxError, file_names, names_of
 from eval_gate.struct import FrozenStruct
 
@@ -22,10 +31,10 @@ class OwnersFolder(Sandbox):
     However much lies in it, only what is written here counts for the limits, and only what is asked for is looked at.
     """
 
-    def __init__(self, path: Path, limits: Limits | None = None, reserved: Reserved | None = None) -> None:
+    def __init__(self, path: Path, limits: FolderLimits | None = None, reserved: ReservedNames | None = None) -> None:
         """`reserved` are names that tools must not write to. Raises OSError where there is no such folder."""
         need_handles()
-        self._limits = limits or Limits()
+        self._limits = limits or FolderLimits()
         self.path = path
         self._self = identity(os.lstat(path))
         self._given = {}
@@ -55,12 +64,12 @@ class OwnersFolder(Sandbox):
                     met[entry.path] = entry
         return tuple(sorted(met.values(), key=lambda entry: entry.path))
 
-    def given(self, passed_over: Beside) -> tuple[list[Given], list[tuple[str, str]]]:
+    def initial_files(self, passed_over: Beside) -> tuple[list[InitialFile], list[tuple[str, str]]]:
         """All that lies here, for fresh folders to begin with; and paths that are left out, each with the reason.
 
         Raises SandboxError when there is more than an own folder may hold.
         """
-        taken: list[Given] = []
+        taken: list[InitialFile] = []
         left_out: list[tuple[str, str]] = []
         total = 0
         for found in self._walk(passed_over):
@@ -72,14 +81,14 @@ class OwnersFolder(Sandbox):
                 continue
             try:
                 folder = stat.S_ISDIR(found.facts.st_mode)
-                taken.append(Given(found.path, None if folder else self._data(found.folder, found.name)))
+                taken.append(InitialFile(found.path, None if folder else self._data(found.folder, found.name)))
             except SandboxError as error:
                 left_out.append((found.path, str(error)))
         return taken, left_out
 
-    def given_at(self, paths: Iterable[str]) -> tuple[list[Given], list[tuple[str, str]]]:
+    def given_at(self, paths: Iterable[str]) -> tuple[list[InitialFile], list[tuple[str, str]]]:
         """The same of the files at these paths only; one that is not there is passed over."""
-        taken: list[Given] = []
+        taken: list[InitialFile] = []
         left_out: list[tuple[str, str]] = []
         total, entries = 0, set[str]()
         for path in sorted(paths):
@@ -88,7 +97,7 @@ class OwnersFolder(Sandbox):
                 *above, name = names
                 with self._folder(above) as folder:
                     data = self._data(folder, name)
-                taken.append(Given(path, data))
+                taken.append(InitialFile(path, data))
                 total += len(data)
                 entries.update("/".join(names[: count + 1]) for count in range(len(names)))
             except SandboxError as error:
@@ -105,7 +114,7 @@ class OwnersFolder(Sandbox):
         for count in range(1, len(names) + 1):
             with self._folder(names[: count - 1]) as folder:
                 facts = handles.look_at(folder, names[count - 1])
-                yield self._taken(Found("/".join(names[:count]), folder, names[count - 1], facts))
+                yield self._taken(WalkedEntry("/".join(names[:count]), folder, names[count - 1], facts))
             if not stat.S_ISDIR(facts.st_mode):
                 return
 
@@ -124,7 +133,7 @@ class OwnersFolder(Sandbox):
         return self._written
 
 
-class Reserved(FrozenStruct):
+class ReservedNames(FrozenStruct):
     """Names directly in one folder, given by its path, that belong to somebody else."""
 
     folder: tuple[str, ...]

@@ -12,16 +12,16 @@ from typing import Final
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.writing import write_atomically
-from eval_gate.gate.evidence.agreement import Agreement, Calibration, Differs, OfJudge
+from eval_gate.gate.evidence.agreement import Agreement, Calibration, Disagreement, JudgeAgreement
 from eval_gate.gate.judges.file import PATH, comparison, read_comparisons, with_comparisons
-from eval_gate.model.calibration import Compared
+from eval_gate.model.calibration import JudgeComparison
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.result_formats.jsonl import ResultLine
-from eval_gate.result_formats.load import Brought, load_results
-from eval_gate.result_formats.rows import Row
-from eval_gate.result_formats.scoring import Rules
+from eval_gate.result_formats.load import BroughtResults, load_results
+from eval_gate.result_formats.rows import ResultRow
+from eval_gate.result_formats.scoring import ScoreRules
 from eval_gate.struct import FrozenStruct, Struct, field
 
 _NO_SUITE: Final = ResultLine.model_fields["suite"].default
@@ -36,8 +36,8 @@ class _Counted(Struct):
     prompts: set[str] = field(default_factory=set)
     rubrics: set[str] = field(default_factory=set)
 
-    def of(self, judge: str) -> OfJudge:
-        return OfJudge(judge, _agreement(self.cells), tuple(sorted(self.prompts)), tuple(sorted(self.rubrics)))
+    def of(self, judge: str) -> JudgeAgreement:
+        return JudgeAgreement(judge, _agreement(self.cells), tuple(sorted(self.prompts)), tuple(sorted(self.rubrics)))
 
 
 class _Said(FrozenStruct):
@@ -62,7 +62,7 @@ def compare_with_people(
     by_id = {key.case_id: key for key, _ in run.cases() if ids[key.case_id] == 1}
     cases = run.by_key()
     cells: Counter[tuple[bool, bool]] = Counter()
-    differs, unmatched, judges = list[Differs](), list[str](), defaultdict[str, _Counted](_Counted)
+    differs, unmatched, judges = list[Disagreement](), list[str](), defaultdict[str, _Counted](_Counted)
     undecided = unjudged = 0
     for key, rows in people.cases.items():
         place = by_id.get(key.case_id) if key.suite == _NO_SUITE and key not in cases else key
@@ -85,7 +85,7 @@ def compare_with_people(
                 counted.prompts |= {one for one in (case.yardstick.grader,) if one}
                 counted.rubrics |= {one for one in (case.yardstick.expectation,) if one}
             if passed is not said.passed:
-                differs.append(Differs(place, passed, score, said.why))
+                differs.append(Disagreement(place, passed, score, said.why))
     agreement = _agreement(cells)
     if not agreement.compared:
         raise _nothing(run, cases, evaluator, unmatched)
@@ -94,19 +94,21 @@ def compare_with_people(
     return Calibration(agreement, tuple(order), tuple(judges), tuple(unmatched), undecided, unjudged, by_judge)
 
 
-def _labels(files: Sequence[str], pass_score: float | None) -> Brought:
+def _labels(files: Sequence[str], pass_score: float | None) -> BroughtResults:
     """What people say, read as results are, though no tool wrote it. Raises GateError `labels-unreadable`."""
     wrong: Sequence[Problem] = [Problem("there is no such file", file=one) for one in files if not Path(one).exists()]
     if not wrong:
         try:
-            return load_results(files, ResultsFormat.JSONL, Rules((), pass_score))
+            return load_results(files, ResultsFormat.JSONL, ScoreRules((), pass_score))
         except GateError as error:
             wrong = error.problems
     hint = 'a line is such as {"id": "refund-1", "status": "failed"}: docs/models.md#a-judge-and-people'
     raise GateError("labels-unreadable", "the labels cannot be read", hint, problems=wrong)
 
 
-def save(found: Calibration, run_id: str, evaluator: str | None, root: Path, today: date) -> tuple[Compared, ...]:
+def save(
+    found: Calibration, run_id: str, evaluator: str | None, root: Path, today: date
+) -> tuple[JudgeComparison, ...]:
     """Write what came of it where runs below `root` find it, in place of what was known of the same judges.
 
     Raises GateError: `labels-unmatched` where no judge graded, and what reading and writing the file raise.
@@ -170,7 +172,7 @@ def as_json(found: Calibration, run_id: str, evaluator: str | None) -> str:
     return json.dumps(told, indent=2)
 
 
-def _said(rows: Sequence[Row]) -> _Said:
+def _said(rows: Sequence[ResultRow]) -> _Said:
     judged = [row.status is Status.PASSED for row in rows if row.status and row.status.judged]
     passes = sum(judged)
     passed = None if passes * 2 == len(judged) else passes * 2 > len(judged)

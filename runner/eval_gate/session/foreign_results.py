@@ -9,26 +9,26 @@ from itertools import islice
 
 from eval_gate import __version__
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.preparing.context import Around
-from eval_gate.engine.retention import settled
+from eval_gate.engine.preparing.context import RunContext
+from eval_gate.engine.retention import for_record
 from eval_gate.engine.settling import known_anew
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.moved_cases import renamed
+from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.gate.yardstick import LEAST_OF_ANOTHER_TOOL
 from eval_gate.model.case import CaseKey
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, TargetIdentity, ToolIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.reports.words.numbers import count, percent
-from eval_gate.result_formats.load import Brought, load_results
+from eval_gate.result_formats.load import BroughtResults, load_results
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.record.fitting import EVERY, MANY, Sparing
+from eval_gate.results.record.fitting import EVERY, MANY, RoomKeeper
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.run import reruns_of
 from eval_gate.session.session import Session
 from eval_gate.session.storing_rules import storable
 from eval_gate.session.tool_command import redactor_of
-from eval_gate.session.tool_reruns import Again, BaseAgent, Spending
+from eval_gate.session.tool_reruns import BaseAgent, RerunSpending, ToolReruns
 from eval_gate.struct import FrozenStruct, replace
 
 
@@ -39,16 +39,16 @@ class BroughtRun(FrozenStruct):
     words: tuple[str, ...]
 
 
-def read_brought(config: RunConfig, paths: Sequence[str], around: Around) -> Brought:
+def read_brought(config: RunConfig, paths: Sequence[str], context: RunContext) -> BroughtResults:
     """The results in these files, without the secrets that are set here. Raises GateError."""
     rules = rules_of(config)
-    found = load_results(paths, config.results.format, rules, redactor_of(around))
+    found = load_results(paths, config.results.format, rules, redactor_of(context))
     unused = rules.unused()
     notes = (f"no result has the score of {', '.join(unused)}",) if unused else ()
     return replace(found, notes=(*found.notes, *notes))
 
 
-async def brought_run(session: Session, brought: Brought) -> BroughtRun:
+async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
     """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError.
 
     The rows are taken out of `brought` where nothing is run again: those of many cases are as large as the run.
@@ -60,17 +60,17 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     again_by, base_by = config.results.rerun_command, config.control.command
     several = list(islice(brought.cases.values(), 0, None, EVERY)) if len(brought.cases) >= MANY else []
     part = [case_of(rows, (), None, rules, confirm=confirm) for rows in several]
-    sparing = Sparing(part, len(brought.cases))
+    sparing = RoomKeeper(part, len(brought.cases))
     del several, part
     rows_of = brought.cases.items() if again_by or base_by else brought.let_go()
     cases = {key: case_of(rows, (), None, rules, confirm=confirm, sparing=sparing) for key, rows in rows_of}
-    run = sparing.told(_run(session, brought, cases))
+    run = sparing.with_warning(_run(session, brought, cases))
     reruns = reruns_of(session)
     _refuse_a_rest(run, session)
     wanted = confirm or (again_by and config.policy.runs_of_new_cases > 1)
     doubtful = list(reruns.doubtful(run)) if wanted else []
-    spending = Spending(config)
-    again = Again(session, brought, reruns, doubtful, spending) if doubtful and again_by else None
+    spending = RerunSpending(config)
+    again = ToolReruns(session, brought, reruns, doubtful, spending) if doubtful and again_by else None
     base = BaseAgent(session, brought, spending) if base_by and wanted else None
 
     async def now() -> RunResult:
@@ -81,7 +81,7 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
         for key in doubtful:
             case = case_of(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
             cases[key] = known_anew(case) if key in reruns.fresh else case
-        return sparing.told(_run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases))
+        return sparing.with_warning(_run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases))
 
     if again is not None:
         await again.go_on()
@@ -139,12 +139,12 @@ def _suite_not_again(suite: SuiteResult, doubtful: Set[CaseKey]) -> SuiteResult:
     return suite.model_copy(update={"cases": tuple(cases)})
 
 
-def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
+def _run(session: Session, brought: BroughtResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
     made = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
     run_id = str(uuid.uuid4())
     by_suite: dict[str, list[CaseResult]] = {}
     for key, case in cases_by_key.items():
-        by_suite.setdefault(key.suite, []).append(settled(case, session.config.limits.stored))
+        by_suite.setdefault(key.suite, []).append(for_record(case, session.config.limits.stored))
     suites = tuple(
         SuiteResult(
             run_id=run_id,
@@ -166,7 +166,7 @@ def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, Case
         complete=True,
         tool=ToolIdentity(version=__version__),
         target=TargetIdentity(name=name, provider=name, identity=brought.tool),
-        git=session.around.git,
+        git=session.context.git,
         suites=suites,
         summary=whole,
         warnings=brought.notes,
@@ -187,7 +187,7 @@ def _known_again(run: RunResult, named_by: str, session: Session) -> Iterator[st
     if not isinstance(baseline, Baseline):
         yield f"{count(total, 'case')}, named by {named_by}"
         return
-    there, moved = baseline.result.by_key(), renamed(baseline.result, run)
+    there, moved = baseline.result.by_key(), earlier_keys(baseline.result, run)
     same = sum(key in there for key, _ in run.cases())
     again = f", {len(moved)} more under another name by what is asked" if moved else ""
     verb = "is" if total == 1 else "are"

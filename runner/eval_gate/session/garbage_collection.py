@@ -13,7 +13,7 @@ from typing import Final
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """No such look until the end of the block, and none at what is there by then: it lives until the process ends."""
     before = gc.isenabled()
     gc.disable()

@@ -16,14 +16,14 @@ from eval_gate.model.result import RunResult, forget_cases
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import write_reports
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.results.record.fitting import lessened
+from eval_gate.results.record.fitting import lessened_run
 from eval_gate.results.write import write_ledger, write_result
-from eval_gate.session.run import Made, Progress, make_run
+from eval_gate.session.run import MadeRun, RunObserver, make_run
 from eval_gate.session.session import Session
 from eval_gate.struct import FrozenStruct
 
 
-class Kept(FrozenStruct):
+class KeptRun(FrozenStruct):
     """A run that was judged and is on disk."""
 
     run: RunResult
@@ -52,14 +52,14 @@ def after_asking() -> Iterator[None]:
         raise
 
 
-async def evaluate(session: Session, progress: Progress) -> Kept:
+async def evaluate(session: Session, progress: RunObserver) -> KeptRun:
     """The whole use case: prepare, run, judge, keep. Raises GateError."""
     made = await make_run(session, progress)
     with after_asking():
         return keep(session, judge(made.handed_over(), session.question), made)
 
 
-def keep(session: Session, judged: RunResult, made: Made | None = None) -> Kept:
+def keep(session: Session, judged: RunResult, made: MadeRun | None = None) -> KeptRun:
     """Write the record, and the ledger of earlier runs that ends with this one; of a change also its pushes.
 
     What there is no room for is let go of before the record is made, where nobody else holds the run: of many cases
@@ -70,20 +70,20 @@ def keep(session: Session, judged: RunResult, made: Made | None = None) -> Kept:
     with after_asking():
         write_ledger(session.folder, judged.run_id, ledger_after(judged, question.baseline))
         forget_cases()
-        less = lessened(judged)
+        less = lessened_run(judged)
         del judged
         written = write_result(session.folder, less, pushes=pushes)
-    return Kept(written.run, written.record, made.interrupted if made else None)
+    return KeptRun(written.run, written.record, made.interrupted if made else None)
 
 
-def context_of(session: Session, kept: Kept) -> ReportContext:
+def context_of(session: Session, kept: KeptRun) -> ReportContext:
     """What a report may say beside the run, as far as every session knows it."""
     baseline = session.question.baseline
     reason = baseline.reason if isinstance(baseline, NoBaseline) else None
     return ReportContext(result_path=str(kept.record), no_baseline_reason=reason, junit=session.config.junit)
 
 
-def report(session: Session, kept: Kept, context: ReportContext) -> tuple[Path, ...]:
+def report(session: Session, kept: KeptRun, context: ReportContext) -> tuple[Path, ...]:
     """Write every report that was asked for; where they are, in that order."""
     with after_asking():
         return write_reports(session.reports, kept.run, context, kept.record.parent)

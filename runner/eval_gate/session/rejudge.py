@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import RunConfig
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.gate.judges.known import Comparisons
 from eval_gate.gate.must_pass import with_idle_patterns
@@ -37,5 +37,5 @@ def judge_again(run: RunResult, reference: str, config: RunConfig, root: Path) -
     waivers = known_waivers(config, root, datetime.now(UTC).date())
     pushes = pushes_before(config.earlier, Path(config.output_dir)) if config.earlier else None
     comparisons = Comparisons(read_comparisons(root))
-    asked = Question(earlier, config.policy, waivers=waivers, pushes=pushes, comparisons=lambda: comparisons)
+    asked = GateQuestion(earlier, config.policy, waivers=waivers, pushes=pushes, comparisons=lambda: comparisons)
     return judge(run, asked)

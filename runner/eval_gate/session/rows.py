@@ -10,36 +10,36 @@ from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.retention import answer_of, details_of
-from eval_gate.engine.settling import Described, Measure, settle
-from eval_gate.model.base import JsonValue, made
+from eval_gate.engine.settling import CaseOutline, CaseQuestion, settle
+from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import Aggregation
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
-from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
-from eval_gate.result_formats.rows import Row, evaluators_of
-from eval_gate.result_formats.scoring import Rules
-from eval_gate.results.record.fitting import SPARING_NOTHING, Sparing
+from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
+from eval_gate.result_formats.rows import ResultRow, evaluators_of
+from eval_gate.result_formats.scoring import ScoreRules
+from eval_gate.results.record.fitting import SPARING_NOTHING, RoomKeeper
 from eval_gate.text.digest import DIGITS, digest
 
 MAX_ERROR: Final = 2_000
 _MEASURED_ALIKE: Final = Yardstick()
 
 
-def rules_of(config: RunConfig) -> Rules:
+def rules_of(config: RunConfig) -> ScoreRules:
     """What is asked of scores that nobody has judged."""
     least = config.policy.pass_score
-    return Rules(config.results.scores, least if least < 1.0 else None)
+    return ScoreRules(config.results.scores, least if least < 1.0 else None)
 
 
 def case_of(
-    rows: Sequence[Row],
-    more: Sequence[Row],
+    rows: Sequence[ResultRow],
+    more: Sequence[ResultRow],
     end: RerunEnd | None,
     rules: Sequence[ScoreRule],
     *,
     confirm: int,
-    sparing: Sparing = SPARING_NOTHING,
+    sparing: RoomKeeper = SPARING_NOTHING,
 ) -> CaseResult:
     """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores.
 
@@ -52,7 +52,7 @@ def case_of(
         told = [row for row in rows if row.rerun and row is not firsts[0]]
         every = [*firsts, *told[:confirm], *more]
     first, content = every[0], every[0].content or ""
-    about = Described(
+    about = CaseOutline(
         first.id,
         first.description,
         first.tags,
@@ -67,18 +67,18 @@ def case_of(
         first.target,
         first=len(firsts),
         end=end,
-        measure=Measure(_asked(first), _yardstick(first, content, _graded_by(every, rules))),
+        measure=CaseQuestion(_asked(first), _yardstick(first, content, _graded_by(every, rules))),
     )
-    return case if alone is sparing else sparing.less(case)
+    return case if alone is sparing else sparing.fit_case(case)
 
 
-def _yardstick(row: Row, content: str, grader: str | None) -> Yardstick:
+def _yardstick(row: ResultRow, content: str, grader: str | None) -> Yardstick:
     if row.content is None:
-        return _MEASURED_ALIKE if grader is None else made(Yardstick, grader=grader)
-    return made(Yardstick, question=digest(row.question), expectation=content[:DIGITS], grader=grader)
+        return _MEASURED_ALIKE if grader is None else construct(Yardstick, grader=grader)
+    return construct(Yardstick, question=digest(row.question), expectation=content[:DIGITS], grader=grader)
 
 
-def _graded_by(rows: Sequence[Row], rules: Sequence[ScoreRule]) -> str | None:
+def _graded_by(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
     """Which rules were applied to the scores of this case; None where its tool's own verdict stands."""
     if not rules:
         return None
@@ -87,12 +87,12 @@ def _graded_by(rows: Sequence[Row], rules: Sequence[ScoreRule]) -> str | None:
     return digest(applied) if applied else None
 
 
-def _asked(row: Row) -> Asked | None:
+def _asked(row: ResultRow) -> AskedWords | None:
     if not row.question and not row.expectation:
         return None
     shown = _shown(row.expectation)
     cut = len(row.question) > KEPT_QUESTION or shown != row.expectation
-    return made(Asked, question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
+    return construct(AskedWords, question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
 
 
 @lru_cache(1_000)
@@ -101,14 +101,14 @@ def _shown(expectation: tuple[str, ...]) -> tuple[str, ...]:
     return tuple([line[:KEPT_CHECK] for line in expectation[:KEPT_CHECKS]])
 
 
-def execution_of(row: Row, number: int, sparing: Sparing = SPARING_NOTHING) -> TrialRecord:
+def execution_of(row: ResultRow, number: int, sparing: RoomKeeper = SPARING_NOTHING) -> TrialRecord:
     """One row as the execution of this number, of which `sparing` says how much is kept where it passes."""
     status = row.status or Status.ERROR
     passed = status is Status.PASSED
     details, results = _details(row), evaluators_of(row.scores)
     if passed:
-        details, results = sparing.said(details, results)
-    return made(
+        details, results = sparing.fit_details(details, results)
+    return construct(
         TrialRecord,
         eval_file=row.suite,
         case_id=row.id,
@@ -128,14 +128,14 @@ def execution_of(row: Row, number: int, sparing: Sparing = SPARING_NOTHING) -> T
     )
 
 
-def _why(row: Row) -> str:
+def _why(row: ResultRow) -> str:
     missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in row.scores if one.passed is False]
     return row.error or "; ".join(missed) or (row.status or Status.ERROR).value
 
 
-def _details(row: Row) -> CaseDetails:
+def _details(row: ResultRow) -> CaseDetails:
     """What was answered, as of own evals; an answer that nobody wrote down is none."""
     if not row.calls:
         return NO_DETAILS if row.answer is None else answer_of(row.answer)
-    kept = details_of(made(Response, text=row.answer or "", tool_calls=row.calls))
+    kept = details_of(construct(Response, text=row.answer or "", tool_calls=row.calls))
     return kept if row.answer is not None else kept.model_copy(update={"response": None})

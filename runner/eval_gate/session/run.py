@@ -26,7 +26,7 @@ _SIGNALS = {
 }
 
 
-class Progress(Observer, Protocol):
+class RunObserver(Observer, Protocol):
     """An observer that has to be put away."""
 
     def close(self) -> None:
@@ -34,7 +34,7 @@ class Progress(Observer, Protocol):
         ...
 
 
-class Made(Struct):
+class MadeRun(Struct):
     """A run as it was made: not judged yet."""
 
     result: RunResult
@@ -48,7 +48,7 @@ class Made(Struct):
         return result
 
 
-async def make_run(session: Session, progress: Progress) -> Made:
+async def make_run(session: Session, progress: RunObserver) -> MadeRun:
     """Prepare and carry out. Raises GateError for what is wrong before anybody was asked anything."""
     return await carry_out(session, await plan_run(session), progress)
 
@@ -57,7 +57,7 @@ async def plan_run(session: Session) -> RunPlan:
     """Everything that the run needs, read and checked. It holds a target: carry it out, or close it."""
     from eval_gate.engine.preparing.prepare import prepare  # 100 ms that results of other tools need nothing of
 
-    config, around = session.config, session.around
+    config, around = session.config, session.context
     plan = await prepare(config, _by_durations(session), around)
     plan.redact.learn(around.secrets)
     again = config.policy.confirm
@@ -91,7 +91,7 @@ async def ask_base_later(session: Session, run: RunResult) -> RunResult:
 def reruns_of(session: Session) -> Reruns:
     """Who says which cases of the session are run again."""
     config = session.config
-    later = session.later.question if session.later is not None else None
+    later = session.later_question.question if session.later_question is not None else None
     budgeted = config.limits.rerun_budget is not None
     return Reruns(session.question, config.policy.confirm, budgeted=budgeted, later=later)
 
@@ -104,7 +104,7 @@ def _by_durations(session: Session) -> Selection:
     return replace(selection, before=baseline.result)
 
 
-async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made:
+async def carry_out(session: Session, plan: RunPlan, progress: RunObserver) -> MadeRun:
     """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display.
 
     Where nobody else holds the plan, its cases are let go of as their results are made.
@@ -112,17 +112,17 @@ async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made
     run = Run(plan, session.folder, progress)
     plan = plan.of_no_case()
     try:
-        ended = session.later.end if session.later is not None else None
-        owned = _own_process(run, ended) if session.around.owns_process else nullcontext(list[ExitCode]())
+        ended = session.later_question.end if session.later_question is not None else None
+        owned = _own_process(run, ended) if session.context.owns_process else nullcontext(list[ExitCode]())
         with owned as caught, told_to(progress.waiting):
             result = await run.execute()
-            if session.later is not None:
+            if session.later_question is not None:
                 # whoever ends us meanwhile ends the wait, and not the run, which is made
-                await asyncio.to_thread(session.later.question)
+                await asyncio.to_thread(session.later_question.question)
     finally:
         progress.close()
         await plan.aclose()
-    return Made(result, caught[0] if caught else None)
+    return MadeRun(result, caught[0] if caught else None)
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import Protocol
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.preparing.context import Around
-from eval_gate.gate.judge import Question
+from eval_gate.engine.preparing.context import RunContext
+from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.gate.judges.known import Comparisons
 from eval_gate.gate.waivers.known import known_waivers
@@ -20,10 +20,10 @@ from eval_gate.results.read import find_baseline
 from eval_gate.struct import FrozenStruct
 
 
-class Later(Protocol):
+class LaterQuestion(Protocol):
     """A question that is still on its way: what the run is compared with comes while it is made."""
 
-    def question(self) -> Question:
+    def question(self) -> GateQuestion:
         """The whole of it: waits, so not for an event loop."""
         ...
 
@@ -37,10 +37,10 @@ class Session(FrozenStruct):
 
     config: RunConfig
     selection: Selection
-    around: Around
-    question: Question
+    context: RunContext
+    question: GateQuestion
     reports: tuple[ReportRequest, ...] = ()
-    later: Later | None = None
+    later_question: LaterQuestion | None = None
     """Where the question's baseline is not there yet; nothing is judged by `question` before it is."""
 
     @property
@@ -50,7 +50,7 @@ class Session(FrozenStruct):
 
 
 def open_session(
-    config: RunConfig, selection: Selection, around: Around, baseline: Baseline | NoBaseline | None = None
+    config: RunConfig, selection: Selection, context: RunContext, baseline: Baseline | NoBaseline | None = None
 ) -> Session:
     """What the configuration says: its rules, baseline, accepted failures and reports.
 
@@ -59,11 +59,11 @@ def open_session(
     """
     if baseline is None:
         folder = Path(config.output_dir)
-        baseline = find_baseline(config.baseline_reference, folder, config.history, besides=around.resume)
-    waivers = known_waivers(config, around.root, datetime.now(UTC).date())
+        baseline = find_baseline(config.baseline_reference, folder, config.history, besides=context.resume)
+    waivers = known_waivers(config, context.root, datetime.now(UTC).date())
     pushes = pushes_before(config.earlier, Path(config.output_dir)) if config.earlier else None
-    comparisons = Comparisons(read_comparisons(around.root))
-    question = Question(
+    comparisons = Comparisons(read_comparisons(context.root))
+    question = GateQuestion(
         baseline,
         config.policy,
         selection.everything,
@@ -72,4 +72,4 @@ def open_session(
         pushes=pushes,
         comparisons=lambda: comparisons,
     )
-    return Session(config, selection, around, question, config.files)
+    return Session(config, selection, context, question, config.files)

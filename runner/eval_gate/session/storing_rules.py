@@ -13,20 +13,22 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Status
-from eval_gate.result_formats.rows import Row
-from eval_gate.results.masking import Change, Masked, value_with
+from eval_gate.result_formats.rows import ResultRow
+from eval_gate.results.masking import Change, TextMasking, value_with
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.redact import MASK
 
 
-async def storable(config: RunConfig, cases: Mapping[CaseKey, Sequence[Row]]) -> Mapping[CaseKey, Sequence[Row]]:
+async def storable(
+    config: RunConfig, cases: Mapping[CaseKey, Sequence[ResultRow]]
+) -> Mapping[CaseKey, Sequence[ResultRow]]:
     """The rows with as much of what was said as may be kept; nothing of it where the patterns take too long."""
     kept = cases
     if config.limits.stored is Store.NONE:
         kept = {key: [_unsaid(row) for row in rows] for key, rows in cases.items()}
     if not config.redact:
         return kept
-    masked, matcher = Masked(), PatternMatcher()
+    masked, matcher = TextMasking(), PatternMatcher()
     for rows in kept.values():
         for row in rows:
             _changed(row, masked.find)
@@ -39,7 +41,7 @@ async def storable(config: RunConfig, cases: Mapping[CaseKey, Sequence[Row]]) ->
     return {key: [_changed(row, masked.put) for row in rows] for key, rows in kept.items()}
 
 
-def _unsaid(row: Row) -> Row:
+def _unsaid(row: ResultRow) -> ResultRow:
     """Without a word of the answer. Of a failure only which scorers it is about: reasons may quote anything."""
     names = "; ".join(one.name for one in row.scores if one.passed is False)
     return row._replace(
@@ -50,7 +52,7 @@ def _unsaid(row: Row) -> Row:
     )
 
 
-def _changed(row: Row, change: Change) -> Row:
+def _changed(row: ResultRow, change: Change) -> ResultRow:
     return row._replace(
         question=change(row.question),
         expectation=tuple(map(change, row.expectation)),

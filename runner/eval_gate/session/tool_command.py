@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.engine.preparing.programs import as_whom
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.process.environment import Withheld, allowed, secrets_in
 from eval_gate.process.folder import PrivateFolder, private_folder
-from eval_gate.process.run import Command, ProcessError, Refusal, run
-from eval_gate.result_formats.load import Brought, load_results
-from eval_gate.result_formats.rows import Row
+from eval_gate.process.run import Command, ProcessError, StartRefusal, run
+from eval_gate.result_formats.load import BroughtResults, load_results
+from eval_gate.result_formats.rows import ResultRow
 from eval_gate.session.rows import rules_of
 from eval_gate.session.session import Session
-from eval_gate.text.commands.template import Template, quoted
+from eval_gate.text.commands.template import CommandTemplate, shell_quoted
 from eval_gate.text.redact import Redactor
 
 _SAID: Final = 300
@@ -33,31 +33,31 @@ class ToolCommand:
     Raises GateError where it would have to be root in a workflow.
     """
 
-    def __init__(self, session: Session, brought: Brought, command: str, what: str, until: float) -> None:
+    def __init__(self, session: Session, brought: BroughtResults, command: str, what: str, until: float) -> None:
         """`until`: the monotonic time at which it is ended, whatever it does."""
         self._command = command
         self._what = what
         self._until = until
         self._brought = brought
-        self._root = session.around.root
-        self._environment = allowed(session.around.environment, names=session.config.pass_env)
-        self._withheld = Withheld.of(session.around.environment, self._environment)
+        self._root = session.context.root
+        self._environment = allowed(session.context.environment, names=session.config.pass_env)
+        self._withheld = Withheld.of(session.context.environment, self._environment)
         self._rules = rules_of(session.config)
-        self._redact = redactor_of(session.around)
-        self.notes: dict[str, None] = dict.fromkeys(as_whom(session.around.environment))
+        self._redact = redactor_of(session.context)
+        self.notes: dict[str, None] = dict.fromkeys(as_whom(session.context.environment))
         self.broke: str | None = None
         """Why it brought nothing, the last time that it did not; it is not worth asking again."""
 
-    def can_name(self, row: Row) -> bool:
+    def can_name(self, row: ResultRow) -> bool:
         """Whether the command can be told of this case; a name that means something else to a program is not said."""
         name = row.again or row.id
         option = name.startswith("-") and re.search(r"\{ids?\}", self._command)
         lines = "{ids_file}" in self._command and len(name.splitlines()) > 1
         return not (option or lines or "\0" in name)
 
-    async def once(self, cases: Mapping[CaseKey, Row]) -> Mapping[CaseKey, Sequence[Row]]:
+    async def once(self, cases: Mapping[CaseKey, ResultRow]) -> Mapping[CaseKey, Sequence[ResultRow]]:
         """One more execution of each of these cases, as far as the command brought one."""
-        found: dict[CaseKey, list[Row]] = {}
+        found: dict[CaseKey, list[ResultRow]] = {}
         for part in self._parts(list(cases.values())):
             for row in await self._run(part):
                 if row.status is not Status.SKIPPED:  # a runner's filter leaves what it does not run as skipped
@@ -68,7 +68,7 @@ class ToolCommand:
             self._nothing(f"its results hold none of the cases in doubt, such as {next(iter(cases)).case_id}")
         return brought
 
-    def _by_content(self, found: Mapping[CaseKey, list[Row]]) -> dict[tuple[str, str | None], list[Row]]:
+    def _by_content(self, found: Mapping[CaseKey, list[ResultRow]]) -> dict[tuple[str, str | None], list[ResultRow]]:
         """What came under a name that nobody knows, by what alone asks it in its suite: some names are shorter alone.
 
         What has the name of another case is that case's, whatever it asks.
@@ -78,20 +78,20 @@ class ToolCommand:
         strange = {(key.suite, rows[0].content): rows for key, rows in found.items() if key not in known}
         return {asked: rows for asked, rows in strange.items() if asked[1] is not None and asks[asked] == 1}
 
-    def _parts(self, rows: list[Row]) -> Iterator[list[Row]]:
+    def _parts(self, rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
         """What one call of the command is for: all of them, or each alone where it takes one name."""
         yield from ([row] for row in rows) if "{id}" in self._command else (rows,)
 
-    async def _run(self, rows: Sequence[Row]) -> list[Row]:
+    async def _run(self, rows: Sequence[ResultRow]) -> list[ResultRow]:
         """What one call brought; nothing where it could not be started, took too long, or left nothing to read."""
         try:
             with private_folder("eval-gate-again-", self._root) as folder:
                 return await self._run_in(folder, [row.again or row.id for row in rows])
         except ProcessError as error:
-            longest = error.refusal is Refusal.TOO_LONG
+            longest = error.refusal is StartRefusal.TOO_LONG
             return self._nothing(f"{error.message}: name {{ids_file}} in it" if longest else error.message)
 
-    async def _run_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[Row]:
+    async def _run_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[ResultRow]:
         output = folder.path / f"again{Path(self._brought.files[0]).suffix}"
         listed = folder.write("ids.txt", "".join(f"{name}\n" for name in names).encode())
         before = self._written()
@@ -128,27 +128,27 @@ class ToolCommand:
         """When each of the judged files and folders was written last."""
         return {name: Path(name).stat().st_mtime_ns for name in self._brought.files if Path(name).exists()}
 
-    def _nothing(self, why: str) -> list[Row]:
+    def _nothing(self, why: str) -> list[ResultRow]:
         why = " ".join(why.split())
         self.notes[f"{self._what} brought nothing: {why}"] = None
         self.broke = why
         return []
 
 
-def redactor_of(around: Around) -> Redactor:
+def redactor_of(context: RunContext) -> Redactor:
     """What masks the secrets that are set here: a tool that was given them may have written them down."""
-    return Redactor((*around.secrets, *secrets_in(around.environment)))
+    return Redactor((*context.secrets, *secrets_in(context.environment)))
 
 
 def _filled(command: str, names: Sequence[str], listed: Path, output: Path) -> str:
     """The command as a line for the shell: every name is quoted, whatever it holds."""
-    return Template.of_rerun(command).render(
+    return CommandTemplate.of_rerun(command).render(
         {
-            "ids": " ".join(map(quoted, names)),
-            "id": quoted(names[0]),
-            "ids_regex": quoted(f"^({'|'.join(map(_escaped, names))})$"),
-            "ids_file": quoted(str(listed)),
-            "output": quoted(str(output)),
+            "ids": " ".join(map(shell_quoted, names)),
+            "id": shell_quoted(names[0]),
+            "ids_regex": shell_quoted(f"^({'|'.join(map(_escaped, names))})$"),
+            "ids_file": shell_quoted(str(listed)),
+            "output": shell_quoted(str(output)),
         }
     )
 

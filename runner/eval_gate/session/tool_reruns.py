@@ -13,13 +13,13 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.rerun_allowance import Allowance
 from eval_gate.engine.settling import trial_of, trials_of_control
 from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.control.asking import Wanted
-from eval_gate.model.base import made
+from eval_gate.gate.control.asking import ControlQuestions
+from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import Control, RerunEnd, RunResult, SuiteResult, TargetIdentity
-from eval_gate.result_formats.load import Brought
-from eval_gate.result_formats.rows import Row
+from eval_gate.result_formats.load import BroughtResults
+from eval_gate.result_formats.rows import ResultRow
 from eval_gate.session.rows import execution_of
 from eval_gate.session.session import Session
 from eval_gate.session.storing_rules import storable
@@ -31,14 +31,14 @@ USUAL_BUDGET_S: Final = 600.0
 USUAL_BUDGET: Final = RerunBudget(seconds=USUAL_BUDGET_S)
 """The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
 _SAID: Final = 300
-_SAID_NOTHING: Final = made(
+_SAID_NOTHING: Final = construct(
     TrialRecord, eval_file="", case_id="", trial=0, fingerprint="", status=Status.ERROR, attempts=1, blame=Blame.OURS
 )
 """An execution that brought nothing for a case: it says nothing about the target, and is used up."""
 _NO_ANSWER: Final = trial_of(_SAID_NOTHING)
 
 
-class Spending:
+class RerunSpending:
     """What all executions beyond the first ones may take, those of the base branch's agent too."""
 
     def __init__(self, config: RunConfig) -> None:
@@ -55,19 +55,24 @@ class Spending:
 class _Doubtful(Struct):
     """One case in doubt, and its re-runs so far."""
 
-    row: Row
-    rows: list[Row] = field(default_factory=list)
+    row: ResultRow
+    rows: list[ResultRow] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
 
 
-class Again:
+class ToolReruns:
     """Runs the command as often as one more result could decide. All cases in doubt are run together, or one by one.
 
     Raises GateError where the command would have to be root in a workflow.
     """
 
     def __init__(
-        self, session: Session, brought: Brought, reruns: Reruns, doubtful: Sequence[CaseKey], spending: Spending
+        self,
+        session: Session,
+        brought: BroughtResults,
+        reruns: Reruns,
+        doubtful: Sequence[CaseKey],
+        spending: RerunSpending,
     ) -> None:
         command = session.config.results.rerun_command
         assert command is not None
@@ -83,7 +88,7 @@ class Again:
         self._waiting = list(self._cases)
 
     @property
-    def rows(self) -> Mapping[CaseKey, Sequence[Row]]:
+    def rows(self) -> Mapping[CaseKey, Sequence[ResultRow]]:
         """What the re-runs brought, by case."""
         return {key: one.rows for key, one in self._cases.items()}
 
@@ -111,8 +116,8 @@ class Again:
     async def _turn(self, cases: Mapping[CaseKey, _Doubtful]) -> bool:
         """Run these again until each is decided; false where no more can be run."""
         reruns, allowance = self._reruns, self._spending.allowance
-        while open_ := {key: one for key, one in cases.items() if reruns.again(key, one.trials)}:
-            if (left := allowance.left) is not None:  # one after the other to its end, where they are scarce
+        while open_ := {key: one for key, one in cases.items() if reruns.wants_rerun(key, one.trials)}:
+            if (left := allowance.remaining) is not None:  # one after the other to its end, where they are scarce
                 open_ = dict(list(open_.items())[: max(left // max(self._confirm, 1), 1)])
             if not self._spending.take(len(open_)):
                 self._spent = True
@@ -125,7 +130,7 @@ class Again:
                 return False
         return True
 
-    def _can_name(self, row: Row) -> bool:
+    def _can_name(self, row: ResultRow) -> bool:
         if self._tool.can_name(row):
             return True
         self._notes[f'"{one_line(row.id, 80)}" cannot be run again: its name is no word of a command'] = None
@@ -144,7 +149,7 @@ class Again:
 class BaseAgent:
     """Has the tool run cases with the base branch's agent, by the command that does so, only where the gate is red."""
 
-    def __init__(self, session: Session, brought: Brought, spending: Spending) -> None:
+    def __init__(self, session: Session, brought: BroughtResults, spending: RerunSpending) -> None:
         choice = session.config.control
         assert choice.command is not None
         self._config = session.config
@@ -159,7 +164,7 @@ class BaseAgent:
         self._usd: float | None = None
         self._asked = False
 
-    def told(self, run: RunResult) -> RunResult:
+    def with_answers(self, run: RunResult) -> RunResult:
         """The run with what the base branch's agent said."""
         suites = tuple(self._suite(suite) for suite in run.suites) if self._told else run.suites
         control = Control(target=self._target, trouble=self._trouble, cost_usd=self._usd)
@@ -167,17 +172,17 @@ class BaseAgent:
 
     def ended(self, run: RunResult) -> RunResult:
         """The same at the end: of an agent that nobody needed nothing is said."""
-        return self.told(run) if self._asked or self._trouble is not None else run
+        return self.with_answers(run) if self._asked or self._trouble is not None else run
 
     async def ask(self, run: RunResult, reruns: Reruns) -> bool:
         """Ask as long as the gate is red and the answers may turn that. Whether anything is cleared by them."""
         askable = frozenset(key for key, row in self._rows.items() if self._tool.can_name(row))
         asked = False
-        while await self._more(reruns.of_control(self.told(run), askable)):
+        while await self._more(reruns.of_control(self.with_answers(run), askable)):
             asked = True
-        return asked and reruns.cleared(self.told(run))
+        return asked and reruns.cleared(self.with_answers(run))
 
-    async def _more(self, wanted: Wanted) -> bool:
+    async def _more(self, wanted: ControlQuestions) -> bool:
         """Have each of these run once; whether it is worth asking what comes next."""
         self._trouble = self._trouble or wanted.trouble
         if not wanted.keys or self._trouble is not None or not self._may_begin(wanted):
@@ -197,9 +202,11 @@ class BaseAgent:
             self._trouble = f"its command brought nothing: {self._tool.broke[:_SAID]}"
         return self._trouble is None
 
-    def _may_begin(self, wanted: Wanted) -> bool:
+    def _may_begin(self, wanted: ControlQuestions) -> bool:
         needed, allowance = len(wanted.keys) * wanted.rounds, self._spending.allowance
-        if (allowance.left is not None and allowance.left < needed) or not self._spending.take(len(wanted.keys)):
+        if (allowance.remaining is not None and allowance.remaining < needed) or not self._spending.take(
+            len(wanted.keys)
+        ):
             more = "1 more answer" if needed == 1 else f"{needed} more answers"
             self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
         return self._trouble is None

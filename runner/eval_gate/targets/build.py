@@ -17,7 +17,7 @@ from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import names_model
 from eval_gate.targets.listing import Chosen
 from eval_gate.targets.masked import masked
-from eval_gate.targets.missing_parts import Lacking
+from eval_gate.targets.missing_parts import MissingParts
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.pacing.rate import share
@@ -28,7 +28,7 @@ from eval_gate.text.sources.shape import mistakes, sentence
 from eval_gate.text.urls import public_url
 
 
-class Surroundings(FrozenStruct):
+class BuildContext(FrozenStruct):
     """What targets are built with: the environment and the folder of the run, and what holds for all of them."""
 
     environment: Mapping[str, str]
@@ -46,7 +46,7 @@ class Surroundings(FrozenStruct):
     """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
     shards: int = 1
     """Machines that ask the same targets at the same time, and share what limits these."""
-    lacking: Lacking | None = None
+    lacking: MissingParts | None = None
     """Where targets are only checked and nobody is asked: notes what they would need; None where all must be there."""
 
     @property
@@ -55,21 +55,21 @@ class Surroundings(FrozenStruct):
         return self.recording.mode is CacheMode.REPLAY
 
 
-def make_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Target:
+def make_target(chosen: Chosen, choice: TargetChoice, context: BuildContext) -> Target:
     """The target, not yet connected, and behind its door. Raises GateError for settings that are wrong."""
-    around.redact.include(chosen.redact)
+    context.redact.include(chosen.redact)
     settings = chosen.settings
     if isinstance(settings, ProgramSettings):
-        settings = _with_passed(settings, around)
-    rate = share(choice.requests_per_minute, around.shards)
-    return masked(chosen.kind.target(settings, choice, around), around.redact, rate)
+        settings = _with_passed(settings, context)
+    rate = share(choice.requests_per_minute, context.shards)
+    return masked(chosen.kind.target(settings, choice, context), context.redact, rate)
 
 
-def _with_passed(settings: ProgramSettings, around: Surroundings) -> ProgramSettings:
+def _with_passed(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:
     """The description with the variables that its program gets as they are set here; they are secrets from then on."""
-    names = {*around.pass_env, *settings.pass_env}
-    passed = {name: around.environment[name] for name in sorted(names) if name in around.environment}
-    around.redact.learn(passed.values())
+    names = {*context.pass_env, *settings.pass_env}
+    passed = {name: context.environment[name] for name in sorted(names) if name in context.environment}
+    context.redact.learn(passed.values())
     return settings.model_copy(update={"env": {**passed, **settings.env}})
 
 
@@ -78,7 +78,7 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
 
     Raises GateError for a choice that contradicts itself.
     """
-    named = [flag for flag, value in _FLAGS.items() if getattr(choice, value) is not None]
+    named = [flag for flag, value in _NAMING.items() if getattr(choice, value) is not None]
     if len(named) > 1:
         raise GateError(
             "two-targets",
@@ -117,7 +117,7 @@ def _endpoint(url: str, preset: str | None) -> HttpSettings:
         ) from error
 
 
-_FLAGS = {"--agent-endpoint": "endpoint", "--target": "name", "--provider or --model": "model"}
+_NAMING = {"--agent-endpoint": "endpoint", "--target": "name", "--provider or --model": "model"}
 """What names a target, with its place in a choice."""
 
 

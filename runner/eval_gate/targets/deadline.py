@@ -44,7 +44,7 @@ def waits_after(error: BaseException | None) -> None:
 
 
 @contextmanager
-def measured() -> Iterator[list[float]]:
+def collect_waits() -> Iterator[list[float]]:
     """Collects the seconds that were waited inside."""
     waits: list[float] = []
     token = _WAITED.set(waits)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.http.reading import Reader
+from eval_gate.targets.http.reading import AnswerReader
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.text.foreign.well_formed import well_formed
 
@@ -37,7 +37,7 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         name = getattr(function, "__qualname__", type(function).__qualname__)
         # no address is ever asked: what an agent behind one may answer is what a function may give back
         super().__init__(HttpSettings.model_validate({"name": name, "url": "http://localhost"}))
-        self._reader = Reader(self._settings)
+        self._reader = AnswerReader(self._settings)
         self._identity = TargetIdentity(
             name=name, provider="python", identity=f"python:{getattr(function, '__module__', None) or '?'}.{name}"
         )

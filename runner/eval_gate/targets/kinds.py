@@ -11,18 +11,18 @@ from pydantic import JsonValue, TypeAdapter
 from eval_gate.config.settings import TargetChoice
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.model.providers.table import PROVIDER_NAMES, ModelProvider
-from eval_gate.targets.settings import TargetSettings, styled
+from eval_gate.targets.settings import TargetSettings, styled_name
 
 if TYPE_CHECKING:
     from eval_gate.targets.base import Target
-    from eval_gate.targets.build import Surroundings
+    from eval_gate.targets.build import BuildContext
     from eval_gate.targets.model.asker import Asker
 
 
-class Kind(FrozenStruct):
+class TargetKind(FrozenStruct):
     """One kind. What it consists of is named as `module:name` below this room, and imported when it is first used.
 
-    `settings_at` is its `TargetSettings`; `build_at` and `asker_at` take those, a TargetChoice and Surroundings.
+    `settings_at` is its `TargetSettings`; `build_at` and `asker_at` take those, a TargetChoice and a BuildContext.
     """
 
     providers: tuple[str, ...]
@@ -47,31 +47,31 @@ class Kind(FrozenStruct):
         found: type[TargetSettings] = _named(self.settings_at)
         return found
 
-    def target(self, settings: TargetSettings, choice: TargetChoice, around: Surroundings) -> Target:
+    def target(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Target:
         """The target, not yet connected. Raises GateError for settings that are wrong."""
-        made: Target = _named(self.build_at)(settings, choice, around)
+        made: Target = _named(self.build_at)(settings, choice, context)
         return made
 
-    def asker(self, settings: TargetSettings, choice: TargetChoice, around: Surroundings) -> Asker:
+    def asker(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Asker:
         """The model to grade with, not yet connected. Raises GateError for settings that are wrong."""
         assert self.asker_at is not None
-        made: Asker = _named(self.asker_at)(settings, choice, around)
+        made: Asker = _named(self.asker_at)(settings, choice, context)
         return made
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(("http",), "http.settings:HttpSettings", "http.target:build"),
-    Kind(("mock",), "mock:MockSettings", "mock:build"),
-    Kind(("cli",), "command.settings:CliSettings", "command.target:build"),
-    Kind(
+KINDS: tuple[TargetKind, ...] = (
+    TargetKind(("http",), "http.settings:HttpSettings", "http.target:build"),
+    TargetKind(("mock",), "mock:MockSettings", "mock:build"),
+    TargetKind(("cli",), "command.settings:CliSettings", "command.target:build"),
+    TargetKind(
         ("codex",),
         "codex.settings:CodexSettings",
         "codex.target:build",
         other_names={"codex-cli": "codex"},
         chatty=True,
     ),
-    Kind(("vscode", "vscode-insiders"), "vscode.settings:VscodeSettings", "vscode.target:build", chatty=True),
-    Kind(
+    TargetKind(("vscode", "vscode-insiders"), "vscode.settings:VscodeSettings", "vscode.target:build", chatty=True),
+    TargetKind(
         tuple(ModelProvider),
         "model.settings:ModelSettings",
         "model.build:build",
@@ -92,7 +92,7 @@ def providers() -> tuple[str, ...]:
     return tuple(word for kind in KINDS for word in (*kind.providers, *kind.other_names))
 
 
-def kind_of(provider: str) -> Kind | None:
+def kind_of(provider: str) -> TargetKind | None:
     """The kind that this word means; None for a provider there is not."""
     word = provider.strip().lower()
     return next((kind for kind in KINDS if word in kind.providers or word in kind.other_names), None)
@@ -131,5 +131,5 @@ def _take_snake_case(schema: dict[str, Any], place: str) -> None:
     """Let its settings be written in snake_case too, by patterns: editors take these, and offer one name for each."""
     names = [name for name in schema.get("properties", ()) if name != name.lower()]
     if names and schema["additionalProperties"] is False:
-        shapes = {f"^{styled(name, '_')}$": {"$ref": f"{place}/properties/{name}"} for name in names}
+        shapes = {f"^{styled_name(name, '_')}$": {"$ref": f"{place}/properties/{name}"} for name in names}
         schema["patternProperties"] = shapes

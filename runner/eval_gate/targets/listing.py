@@ -15,9 +15,18 @@ from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.targets.kinds import DEFAULT_PROVIDER, Kind, kind_of, providers
-from eval_gate.targets.missing_parts import STAND_IN, Lacking
-from eval_gate.targets.settings import TWICE, Spelled, TargetSettings, camel, has_style, names_at, spelled, styled
+from eval_gate.targets.kinds import DEFAULT_PROVIDER, TargetKind, kind_of, providers
+from eval_gate.targets.missing_parts import STAND_IN, MissingParts
+from eval_gate.targets.settings import (
+    TWICE,
+    Spelled,
+    TargetSettings,
+    camel,
+    has_style,
+    names_at,
+    normalize_names,
+    styled_name,
+)
 from eval_gate.targets.variables import LITERAL_KEY, Resolver, Unset, is_literal
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
@@ -52,7 +61,7 @@ class Chosen(FrozenStruct):
     """What its author may not have meant."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> TargetKind:
         """The kind of target that it describes."""
         kind = kind_of(self.settings.provider)
         assert kind is not None  # its settings have been read
@@ -125,7 +134,7 @@ class TargetList:
         self._raw = raw
         self._file = file
         self._locate = locate
-        self._spelled = tuple(map(spelled, raw))
+        self._spelled = tuple(map(normalize_names, raw))
         self.entries = tuple(one.values for one in self._spelled)
         """Every description as it was written, keys in camelCase."""
         self._names = [str(one.get("name", "")) for one in self.entries]
@@ -141,7 +150,7 @@ class TargetList:
         environment: Mapping[str, str],
         *,
         keyless: bool = False,
-        lacking: Lacking | None = None,
+        lacking: MissingParts | None = None,
     ) -> Chosen:
         """The named target, else `default`, else the only one, with its variables resolved. Raises GateError.
 
@@ -151,7 +160,7 @@ class TargetList:
         index = self._index(name)
         kind, provider = self._kind(index)
         described = kind.settings
-        found = spelled(self._raw[index], described.other_names)
+        found = normalize_names(self._raw[index], described.other_names)
         given = {key: value for key, value in found.values.items() if not keyless or key not in described.keys}
         stand_in = "" if lacking is None else STAND_IN
         resolver = Resolver(environment, partial=described.refers_within_texts, stand_in=stand_in)
@@ -223,7 +232,7 @@ class TargetList:
             f"--target with one of {', '.join(self._names) or 'none, the list is empty'}",
         )
 
-    def _kind(self, index: int) -> tuple[Kind, str]:
+    def _kind(self, index: int) -> tuple[TargetKind, str]:
         """The kind of a target, and what it calls its provider. Raises GateError for a provider there is not."""
         word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip().lower()
         kind = kind_of(word)
@@ -250,7 +259,7 @@ class TargetList:
         word, around = str(path[-1]), detail["loc"][:-1]
         known = [*names_at(described, around), *(() if around else described.other_names)]
         example = word if has_style(word) else self._example
-        nearest = did_you_mean(word, [styled(name, example) for name in known])
+        nearest = did_you_mean(word, [styled_name(name, example) for name in known])
         return self._problem(f"unknown setting{nearest}", index, path)
 
     def _written(self, path: tuple[str | int, ...], found: Spelled) -> tuple[str | int, ...]:
@@ -258,7 +267,7 @@ class TargetList:
         if not path:
             return ()
         name = camel(str(path[0]))  # what is missing may be named as in Python
-        return (*found.written.get(name, (styled(name, self._example),)), *path[1:])
+        return (*found.written.get(name, (styled_name(name, self._example),)), *path[1:])
 
     @cached_property
     def _example(self) -> str:

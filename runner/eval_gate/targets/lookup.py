@@ -15,7 +15,7 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.place import repository_of
 from eval_gate.targets.base import BatchTarget, Target
-from eval_gate.targets.build import Surroundings, described_by_flags, make_target, model_settings
+from eval_gate.targets.build import BuildContext, described_by_flags, make_target, model_settings
 from eval_gate.targets.kinds import names_model
 from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_targets
 from eval_gate.targets.masked import masked
@@ -32,11 +32,11 @@ Made = TypeVar("Made")
 class TargetBook:
     """All targets and graders of a run. Raises GateError for what is not there or not described well."""
 
-    def __init__(self, choice: TargetChoice, around: Surroundings, answerer: Target | None = None) -> None:
+    def __init__(self, choice: TargetChoice, context: BuildContext, answerer: Target | None = None) -> None:
         """`answerer` answers every case, whatever is chosen or described."""
-        self._answerer = masked(answerer, around.redact) if answerer is not None else None
+        self._answerer = masked(answerer, context.redact) if answerer is not None else None
         self._choice = choice
-        self._around = around
+        self._context = context
         self._fixed = described_by_flags(choice)
         self._lists: dict[Path | None, TargetList] = {}
         self._targets: dict[tuple[Path | None, str], Target] = {}
@@ -64,7 +64,7 @@ class TargetBook:
         """
         if self._fixed is None or self._answerer is not None or self._lists:
             return None
-        root, named = self._around.root, self._choice.targets
+        root, named = self._context.root, self._choice.targets
         what = "`targets`" if named is not None else None
         for folder in () if named is not None else folders:
             found = find_targets(root / folder, repository_of(root / folder) or root, root)
@@ -99,7 +99,7 @@ class TargetBook:
         settings = chosen.settings
         if settings.judge_target is not None:
             return self.grader(eval_file, settings.judge_target)
-        if "judgeTarget" in chosen.left_out and self._around.lacking is not None:
+        if "judgeTarget" in chosen.left_out and self._context.lacking is not None:
             return settings.name, _stand_in(chosen)
         return (settings.name, self._grader(None, chosen, eval_file)) if chosen.kind.is_model else None
 
@@ -119,7 +119,7 @@ class TargetBook:
     def _grader(self, place: Path | None, chosen: Chosen, eval_file: str) -> Grader:
         key = place, chosen.settings.name
         if key not in self._graders:
-            self._around.redact.include(chosen.redact)
+            self._context.redact.include(chosen.redact)
             self._graders[key] = self._built(chosen, eval_file, self._asker if chosen.kind.is_model else self._asked)
             self._notices |= dict.fromkeys(chosen.notices)
             self._remarks |= dict.fromkeys(chosen.remarks)
@@ -127,9 +127,9 @@ class TargetBook:
 
     def _admit(self, chosen: Chosen) -> None:
         """Raises GateError where the target must not be given what its description asks for."""
-        receiver = receiver_of(chosen, self._around.environment)
-        if receiver is not None and self._around.doorkeeper is not None:
-            self._around.doorkeeper(receiver)
+        receiver = receiver_of(chosen, self._context.environment)
+        if receiver is not None and self._context.doorkeeper is not None:
+            self._context.doorkeeper(receiver)
 
     def _built(self, chosen: Chosen, eval_file: str, make: Callable[[Chosen], Made]) -> Made | Target:
         """What `make` makes of it. Where it is only checked, a stand-in for what this machine cannot make."""
@@ -139,7 +139,7 @@ class TargetBook:
             self._admit(chosen)
             return make(chosen)
         except GateError as error:
-            lacking = self._around.lacking
+            lacking = self._context.lacking
             if lacking is None or not lacking.explains(error):
                 raise
             field = f"targets[{chosen.settings.name}]" if chosen.line is not None else None
@@ -148,14 +148,14 @@ class TargetBook:
 
     def _asked(self, chosen: Chosen) -> Target:
         self.starts_programs |= isinstance(chosen.settings, ProgramSettings)
-        return make_target(chosen, self._choice, self._around)
+        return make_target(chosen, self._choice, self._context)
 
     def _asker(self, chosen: Chosen) -> Asker:
-        return chosen.kind.asker(chosen.settings, self._choice, self._around)
+        return chosen.kind.asker(chosen.settings, self._choice, self._context)
 
     def _chosen(self, listed: TargetList, name: str | None) -> Chosen:
-        around = self._around
-        return listed.choose(name, around.environment, keyless=around.replays, lacking=around.lacking)
+        context = self._context
+        return listed.choose(name, context.environment, keyless=context.replays, lacking=context.lacking)
 
     def _described(self, eval_file: str, wanted: str | None) -> tuple[Path | None, Chosen]:
         if self._fixed is not None:
@@ -175,7 +175,7 @@ class TargetBook:
 
     def _list(self, eval_file: str) -> tuple[Path | None, TargetList | None]:
         """The list that counts for an eval file, and the file it was found in; None where it was given."""
-        root = self._around.root
+        root = self._context.root
         if self._choice.targets is not None:
             if None not in self._lists:
                 self._lists[None] = read_targets(self._choice.targets, root)

@@ -12,7 +12,7 @@ _LACKS: Final = frozenset({"no-api-key", "no-endpoint", "not-installed"})
 """What a GateError says by its code where nothing is wrong with what people wrote."""
 
 
-class Lacking:
+class MissingParts:
     """Variables that are not set, and libraries that are not installed: each place once."""
 
     def __init__(self) -> None:

@@ -13,14 +13,14 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import MAX_DURATION_MS
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.command.envelope import read_record
-from eval_gate.targets.settings import Described, TargetSettings
+from eval_gate.targets.settings import DescribedSettings, TargetSettings
 
 DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `responses` in its description."
 
 
-class MockCall(Described):
+class MockCall(DescribedSettings):
     """One tool call of a canned answer."""
 
     tool: Annotated[str, Field(min_length=1)]
@@ -30,7 +30,7 @@ class MockCall(Described):
     duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
 
 
-class MockAnswer(Described):
+class MockAnswer(DescribedSettings):
     """One canned answer, or the error that is given instead."""
 
     response: str = DEFAULT_RESPONSE
@@ -127,6 +127,6 @@ class MockTarget(DescribedTarget[MockSettings]):
         return random.uniform(least, most) / 1000  # noqa: S311 (a delay, not a secret)
 
 
-def build(settings: MockSettings, choice: TargetChoice, around: Surroundings) -> MockTarget:
+def build(settings: MockSettings, choice: TargetChoice, context: BuildContext) -> MockTarget:
     """The mock, which needs nothing but its description."""
     return MockTarget(settings)

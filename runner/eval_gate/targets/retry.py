@@ -68,7 +68,7 @@ async def retried(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> tupl
             delay_s = policy.delay_s(max(failures, 1), error.retry_after_s)
         else:
             if rate:
-                rate.answered()
+                rate.note_success()
             return found, tries
         await asyncio.sleep(delay_s)
         waits_after(None)

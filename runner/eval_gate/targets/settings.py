@@ -28,7 +28,7 @@ Text = Annotated[str, Field(min_length=1), AfterValidator(no_nul)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
-class Described(BaseModel):
+class DescribedSettings(BaseModel):
     """Settings as people write them: keys in camelCase or snake_case, and no unknown ones."""
 
     model_config = ConfigDict(
@@ -48,7 +48,7 @@ class Described(BaseModel):
 
 def names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
     """The settings that may stand at `path` below what has this type, in camelCase; none within foreign data."""
-    if isinstance(shape, type) and issubclass(shape, Described):
+    if isinstance(shape, type) and issubclass(shape, DescribedSettings):
         if not path:
             return shape.names()
         fields = shape.model_fields.items()
@@ -70,7 +70,7 @@ class Spelled(FrozenStruct):
     twice: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def spelled(raw: Mapping[str, JsonValue], other_names: Mapping[str, str] | None = None) -> Spelled:
+def normalize_names(raw: Mapping[str, JsonValue], other_names: Mapping[str, str] | None = None) -> Spelled:
     """The description with one name for every setting; `other_names` are others, in camelCase, and ours.
 
     Older files have settings below `settings`. Of two spellings of one key snake_case wins (agentv behaviour 4).
@@ -101,12 +101,12 @@ def has_style(key: str) -> bool:
     return "_" in key or key != key.lower()
 
 
-def styled(name: str, example: str) -> str:
+def styled_name(name: str, example: str) -> str:
     """The name, given in camelCase, in the style of this key."""
     return re.sub(r"[A-Z]", lambda sign: f"_{sign[0].lower()}", name) if "_" in example else name
 
 
-class TargetSettings(Described):
+class TargetSettings(DescribedSettings):
     """What every target is described with. A kind adds its own settings, and says where it differs."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema, kind: kind.show_other_names(schema))
@@ -127,7 +127,7 @@ class TargetSettings(Described):
     provider_batching: bool = False
 
     @property
-    def written(self) -> str | None:
+    def place_written_at(self) -> str | None:
         """Where its place is written, for people: `targets.yaml:4: targets[a].url`; None where nobody knows."""
         return self._written
 
@@ -146,7 +146,7 @@ class TargetSettings(Described):
         """What its author may not have meant, each in one sentence: said wherever the target is chosen."""
         return ()
 
-    def given(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+    def passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Variables of the environment that it is given although its description does not refer to their values."""
         return ()
 
@@ -165,7 +165,7 @@ class TargetSettings(Described):
     def _under_our_names(cls, data: object) -> object:
         if not isinstance(data, dict):
             return data
-        found = spelled(data, cls.other_names)
+        found = normalize_names(data, cls.other_names)
         if found.twice:
             raise ValueError(f"{next(iter(found.twice))} {TWICE}")
         return cls.settled(found.values)
@@ -189,6 +189,6 @@ class ProgramSettings(TargetSettings):
     pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
     env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for the program.")
 
-    def given(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+    def passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """The variables that its description has passed on as they are set."""
         return self.pass_env

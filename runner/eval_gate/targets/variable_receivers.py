@@ -44,7 +44,7 @@ def receiver_of(chosen: Chosen, environment: Mapping[str, str]) -> Receiver | No
     That is what its description refers to or has passed on, and a provider's key where it names an address of its own.
     """
     settings = chosen.settings
-    names = [*chosen.variables, *settings.given(environment)]
+    names = [*chosen.variables, *settings.passed_variables(environment)]
     given = dict.fromkeys(name for name in names if environment.get(name, "").strip() and not is_plain(name))
     if not given:
         return None

@@ -16,7 +16,7 @@ _UNSEEN: Final = re.compile(
 )
 
 
-class Form(StrEnum):
+class TextForm(StrEnum):
     """What a text is, as far as that decides how it is made inert."""
 
     TEXT = "text"

@@ -22,17 +22,17 @@ def shell_line(words: Iterable[str]) -> str:
     return " ".join(map(_word, words))
 
 
-def hidden(char: str) -> bool:
+def is_hidden(char: str) -> bool:
     """Whether a character cannot stand in a line of text as itself."""
     return unicodedata.category(char) in _UNSEEN
 
 
 def _word(text: str) -> str:
-    if not any(map(hidden, text)) and _LOG_COMMAND not in text:
+    if not any(map(is_hidden, text)) and _LOG_COMMAND not in text:
         return shlex.quote(text)
     # a NUL would end the word, and a surrogate is half a character: neither can be in an argument
     plain = re.sub("[\\x00\\ud800-\\udfff]", "?", text).replace("\\", "\\\\").replace("'", "\\'")
-    shown = "".join(_escape(char) if hidden(char) else char for char in plain)
+    shown = "".join(_escape(char) if is_hidden(char) else char for char in plain)
     return "$'" + shown.replace(_LOG_COMMAND, "\\x23#[") + "'"
 
 

@@ -19,10 +19,10 @@ def flat(messages: Sequence[Message]) -> str:
     visible = [(message.role, text) for message in messages if (text := content_text(message.content)).strip()]
     if len(visible) == 1 and not any(message.role in {"assistant", "tool"} for message in messages):
         return visible[0][1]
-    return "\n\n".join(marked(role, text) for role, text in visible)
+    return "\n\n".join(marked_turn(role, text) for role, text in visible)
 
 
-def marked(role: str, text: str) -> str:
+def marked_turn(role: str, text: str) -> str:
     """One turn with its marker on a line of its own."""
     return f"{_MARKERS[role]}\n{text}"
 

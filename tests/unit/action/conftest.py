@@ -12,7 +12,7 @@ import pytest
 
 from eval_gate.action.inputs import read_inputs
 from eval_gate.action.log import Log
-from eval_gate.action.plan import Known, make_plan
+from eval_gate.action.plan import PlanFacts, make_plan
 from eval_gate.action.step import Step
 from eval_gate.github.client import Client
 from eval_gate.github.commands import Commands
@@ -86,7 +86,7 @@ class Desk:
         given = {"github-token": self.github.token} | dict(inputs or {})
         settings = read_inputs({f"INPUT_{name.upper()}": value for name, value in given.items()})
         environment = self.environment(event_name, **variables)
-        facts = Known(**{"default_branch": "main", **(known or {})})
+        facts = PlanFacts(**{"default_branch": "main", **(known or {})})
         plan = make_plan(environment, self.event(event_name, data), settings, facts)
         return Step(environment, settings, plan, self.client)
 

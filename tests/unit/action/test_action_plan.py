@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from eval_gate.action.inputs import read_inputs
-from eval_gate.action.plan import BaselineKind, Known, Mode, make_plan, pull_number
+from eval_gate.action.plan import BaselineKind, Mode, PlanFacts, make_plan, pull_number
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
@@ -53,7 +53,7 @@ def plan_of(event_name: str, data: dict[str, object], *, inputs=None, known=None
     }
     settings = read_inputs({f"INPUT_{name.upper()}": value for name, value in (inputs or {}).items()})
     event = Event.model_validate({"repository": REPOSITORY, **data, "name": event_name})
-    facts = Known(**{"default_branch": "main", **(known or {})})
+    facts = PlanFacts(**{"default_branch": "main", **(known or {})})
     return make_plan(read_environment(environment | variables), event, settings, facts)
 
 

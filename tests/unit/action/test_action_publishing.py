@@ -21,10 +21,10 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.github.artifacts.baseline import ArtifactStore
-from eval_gate.github.artifacts.listed import Wanted
+from eval_gate.github.artifacts.listed import BaselineSearch
 from eval_gate.github.checks import Conclusion
-from eval_gate.github.comments import State, read_conversation
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.comments import CommentState, read_conversation
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.own_texts import with_state
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome
@@ -142,7 +142,7 @@ def test_comment__the_same_commit_again__says_nothing_about_a_push(github, desk,
 
 @pytest.mark.parametrize("forged", ["", "AAAA", "A===", "////" * 600])
 def test_comment__somebody_edited_what_was_broken__only_the_counts_are_wrong(github, desk, step, forged) -> None:
-    state = State(sha="b" * 40, run_id=1, outcome="fail", regressed=forged)
+    state = CommentState(sha="b" * 40, run_id=1, outcome="fail", regressed=forged)
     github.state.add_comment(7, with_state(f"<!-- eval-gate:v1 key={KEY} -->", state))
     comment(step, draft_of(BOTH), CONTEXT, desk.log)
     (body,) = bodies(github)
@@ -172,7 +172,7 @@ def test_comment__what_is_there_is_newer__stays(github, desk, step, pull, there,
     run_id = {"newer": 9002, "same": 9001, "older": 9000}.get(there, 9999)
     about = "b" * 40 if there == "newer of another commit" else pull.head_sha
     text = f"<!-- eval-gate:v1 key={KEY} -->\nthere"
-    body = text if there == "none" else with_state(text, State(sha=about, run_id=run_id, outcome="pass"))
+    body = text if there == "none" else with_state(text, CommentState(sha=about, run_id=run_id, outcome="pass"))
     github.state.add_comment(7, body)
     comment(step, draft_of(FAILED), CONTEXT, desk.log)
     assert (bodies(github) != [body]) is overwritten
@@ -189,7 +189,7 @@ def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
     comment(step, draft_of(FAILED), CONTEXT, desk.log)
     sticky = read_conversation(client, 7, KEY).sticky
     assert sticky is not None
-    assert sticky.state == State(
+    assert sticky.state == CommentState(
         sha=pull.head_sha,
         run_id=9001,
         attempt=1,
@@ -238,12 +238,14 @@ def test_comment__github_refuses_to_be_read__is_lost_and_said_and_raises_nothing
 
 def test_lost__token_was_not_expected_to_write__is_no_warning(desk) -> None:
     log = Log(desk.log.commands, "a pull request from a fork gets a read-only token")
-    log.lost("No comment", GitHubError(Kind.FORBIDDEN, "writing", "no", permission="pull-requests: write"))
+    log.lost("No comment", GitHubError(FailureKind.FORBIDDEN, "writing", "no", permission="pull-requests: write"))
     assert log.losses == ["No comment: a pull request from a fork gets a read-only token; see docs/forks.md"]
     assert "::warning" not in desk.said
 
 
-@pytest.mark.parametrize("kind", [Kind.RATE_LIMITED, Kind.SERVER, Kind.NOT_FOUND, Kind.UNAUTHORIZED])
+@pytest.mark.parametrize(
+    "kind", [FailureKind.RATE_LIMITED, FailureKind.SERVER, FailureKind.NOT_FOUND, FailureKind.UNAUTHORIZED]
+)
 def test_lost__for_another_reason_than_the_read_only_token__is_a_warning(desk, kind) -> None:
     log = Log(desk.log.commands, "a pull request from a fork gets a read-only token")
     log.lost("No comment", GitHubError(kind, "writing", "because"))
@@ -381,7 +383,9 @@ def test_store__by_hand_for_a_pull_request__leaves_no_baseline_behind(github, de
     step = desk.step("workflow_dispatch", {"inputs": {"pr-number": "7"}}, known=known)
     result = FAILED.model_copy(update={"git": GitFacts(sha=step.plan.head_sha)})
     store(step, write_result(desk.folder / "workspace" / "results", result).record, desk.log)
-    found = ArtifactStore(client, Wanted(("eval-gate-results",), "main", (GATE,), None, 1)).nearest(datetime.now(UTC))
+    found = ArtifactStore(client, BaselineSearch(("eval-gate-results",), "main", (GATE,), None, 1)).nearest(
+        datetime.now(UTC)
+    )
     assert isinstance(found, NoBaseline)
 
 

@@ -30,8 +30,8 @@ def test_run__own_option_of_a_setting__is_left_as_it_is() -> None:
     assert target.multiple, "several targets are compared side by side"
 
 
-def test_given__settings__are_those_with_a_value() -> None:
-    assert options.given({"evals": [], "trials": None, "strict": False, "maxErrors": 0}) == {
+def test_given_settings__settings__are_those_with_a_value() -> None:
+    assert options.given_settings({"evals": [], "trials": None, "strict": False, "maxErrors": 0}) == {
         "strict": False,
         "maxErrors": 0,
     }

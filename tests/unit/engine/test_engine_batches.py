@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response
 from eval_gate.targets.base import TargetError, TargetFault
@@ -71,7 +71,7 @@ def test_batch__answer_that_is_missing__that_case_is_asked_by_itself(tmp_path) -
 def test_batch__two_files_and_two_trials__a_call_for_each(tmp_path) -> None:
     target = Batching(everything)
     suites = [make_suite(*three(), file=f"evals/{name}.yaml") for name in ("a", "b")]
-    result = run(target, tmp_path, *suites, limits=Limits(trials=2))
+    result = run(target, tmp_path, *suites, limits=RunLimits(trials=2))
     assert target.calls == [["c0", "c1", "c2"]] * 4
     assert result.summary.passed == 6
 
@@ -81,7 +81,7 @@ def test_batch__that_hangs__ends_with_the_cases_limits_and_each_is_asked(tmp_pat
         await asyncio.sleep(60)
 
     target = Batching(hangs)
-    result = run(target, tmp_path, make_suite(*three()), limits=Limits(timeout_ms=30))
+    result = run(target, tmp_path, make_suite(*three()), limits=RunLimits(timeout_ms=30))
     assert result.summary.passed == 3
     assert [notice for notice in result.warnings if "no answer within" in notice]
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.run import Run
 from eval_gate.evaluators.base import JudgeReply
@@ -34,7 +34,7 @@ class Again:
     def turn(self, waiting):
         return waiting
 
-    def again(self, key, reruns) -> bool:
+    def wants_rerun(self, key, reruns) -> bool:
         letters = "".join({"passed": "P", "failed": "F", "error": "E"}[trial.status] for trial in reruns)
         self.asked.append((key.case_id, letters))
         return len(reruns) < self._times[key.case_id]
@@ -96,7 +96,7 @@ def test_reruns__that_break__are_counted_apart(tmp_path) -> None:
 
 
 def test_reruns__trials__are_counted_from_behind_them(tmp_path) -> None:
-    result = run(tmp_path, Again(c0=1), limits=Limits(trials=3))
+    result = run(tmp_path, Again(c0=1), limits=RunLimits(trials=3))
     assert (len(cases(result)["c0"].trials), cases(result)["c0"].reruns) == (4, 1)
     assert (len(cases(result)["c1"].trials), cases(result)["c1"].reruns) == (3, 0)
 
@@ -106,7 +106,7 @@ def test_reruns__used_up_budget__makes_none(tmp_path) -> None:
         return Response(text="ok", cost_usd=1.0)
 
     target = ScriptedTarget(dear)
-    result = run(tmp_path, Again(c0=3), target, limits=Limits(max_cost_usd=3.0))
+    result = run(tmp_path, Again(c0=3), target, limits=RunLimits(max_cost_usd=3.0))
     assert target.asked == ["c0", "c1", "c2"]
     assert result.complete
     assert {name: case.rerun_end for name, case in cases(result).items()} == {"c0": "stopped", "c1": None, "c2": None}
@@ -127,7 +127,7 @@ def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_other
 
     said, target = [], ScriptedTarget(answer)
     with told_to(said.append):
-        run(tmp_path, Again(c0=2, c1=2), target, limits=Limits(rerun_spread="0.3s"))
+        run(tmp_path, Again(c0=2, c1=2), target, limits=RunLimits(rerun_spread="0.3s"))
     for case in ("c0", "c1"):
         first, again, last = times[case]
         assert again - first >= 0.3
@@ -139,14 +139,14 @@ def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_other
 
 
 def test_reruns__spread__what_is_waited_counts_in_a_budget_of_time(tmp_path) -> None:
-    result = run(tmp_path, Again(c0=9), limits=Limits(rerun_spread="0.6s", rerun_budget="1s"))
+    result = run(tmp_path, Again(c0=9), limits=RunLimits(rerun_spread="0.6s", rerun_budget="1s"))
     case = cases(result)["c0"]
     assert (1 <= case.reruns <= 2, case.rerun_end) == (True, "spent")
 
 
 def test_reruns__spread__a_run_that_is_stopped_does_not_wait(tmp_path) -> None:
     plan = make_plan(
-        make_suite(make_case("c0")), target=ScriptedTarget(), limits=Limits(rerun_spread="10m")
+        make_suite(make_case("c0")), target=ScriptedTarget(), limits=RunLimits(rerun_spread="10m")
     ).confirmed_by(Again(c0=2), 6)
 
     async def main():
@@ -167,14 +167,14 @@ def test_reruns__spread__a_resumed_run_keeps_the_next_one_apart_too(tmp_path) ->
         times.append(time.monotonic())
         return Response(text="ok")
 
-    run(tmp_path, Again(c0=2), ScriptedTarget(answer), limits=Limits(rerun_spread="0.2s"))
+    run(tmp_path, Again(c0=2), ScriptedTarget(answer), limits=RunLimits(rerun_spread="0.2s"))
     assert len(times) == 1
     assert times[0] - began >= 0.2
 
 
 def test_reruns__their_budget_is_spent__the_first_case_is_run_to_its_end_and_the_others_say_why_not(tmp_path) -> None:
     target = ScriptedTarget()
-    result = run(tmp_path, Again(c0=2, c1=2, c2=1), target, limits=Limits(rerun_budget="3"))
+    result = run(tmp_path, Again(c0=2, c1=2, c2=1), target, limits=RunLimits(rerun_budget="3"))
     assert target.asked == ["c0", "c1", "c2", "c0", "c0", "c1"]
     assert [cases(result)[name].rerun_end for name in ("c0", "c1", "c2")] == ["decided", "spent", "spent"]
     assert result.warnings == ("2 suspects are not decided: the rerun-budget of 3 re-runs is spent",)
@@ -185,7 +185,7 @@ def test_reruns__budget_in_dollars__counts_what_re_runs_cost(tmp_path) -> None:
         return Response(text="ok", cost_usd=1.0)
 
     target = ScriptedTarget(dear)
-    result = run(tmp_path, Again(c0=9), target, limits=Limits(rerun_budget="$2"))
+    result = run(tmp_path, Again(c0=9), target, limits=RunLimits(rerun_budget="$2"))
     assert target.asked == ["c0", "c1", "c2", "c0", "c0"]
     assert cases(result)["c0"].rerun_end == "spent"
 
@@ -193,7 +193,7 @@ def test_reruns__budget_in_dollars__counts_what_re_runs_cost(tmp_path) -> None:
 def test_reruns__resumed_run__budget_counts_those_that_were_made_before(tmp_path) -> None:
     run(tmp_path, Again(c0=2))
     target = ScriptedTarget()
-    run(tmp_path, Again(c0=9), target, limits=Limits(rerun_budget="3"))
+    run(tmp_path, Again(c0=9), target, limits=RunLimits(rerun_budget="3"))
     assert target.asked == ["c0"]
 
 
@@ -224,7 +224,7 @@ def test_run__responses_are_not_stored__no_prompt_of_a_judge_holds_them(tmp_path
     plan = make_plan(
         make_suite(case),
         target=ScriptedTarget(secret),
-        limits=Limits(store_responses=False),
+        limits=RunLimits(store_responses=False),
         judges=Judges({(EVAL_FILE, None): Grades()}),
     )
     result = asyncio.run(Run(plan, tmp_path, Watching()).execute())

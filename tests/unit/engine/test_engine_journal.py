@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.engine.journal import Finished, Journal, TrialRecord, read_lines
+from eval_gate.engine.journal import FinishedTrials, Journal, TrialRecord, read_lines
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
@@ -68,9 +68,9 @@ def test_journal__no_folder__says_what_to_do(tmp_path) -> None:
 A, B = CaseKey("e.json", "a"), CaseKey("e.json", "b")
 
 
-def finished(journal: Journal, *records: TrialRecord, most: int = 0) -> Finished:
+def finished(journal: Journal, *records: TrialRecord, most: int = 0) -> FinishedTrials:
     """These trials, of which `most` are in memory."""
-    kept = Finished(most)
+    kept = FinishedTrials(most)
     kept.journal = journal
     for one in records:
         kept.add(one, journal.append(one))

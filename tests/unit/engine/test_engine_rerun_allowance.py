@@ -10,14 +10,14 @@ from eval_gate.engine.rerun_allowance import Allowance
 
 def test_allowance__executions__are_counted_as_they_begin() -> None:
     allowance = Allowance(RerunBudget(executions=5), begun=2)
-    assert (allowance.left, allowance.take(2), allowance.left) == (3, True, 1)
+    assert (allowance.remaining, allowance.take(2), allowance.remaining) == (3, True, 1)
     assert (allowance.take(2), allowance.refused) == (False, True)
     assert (allowance.take(), allowance.take()) == (True, False)
 
 
 def test_allowance__money__is_what_re_runs_cost() -> None:
     allowance = Allowance(RerunBudget(usd=1))
-    assert allowance.left is None
+    assert allowance.remaining is None
     assert allowance.take()
     allowance.cost(0.9)
     assert allowance.take()

@@ -8,7 +8,7 @@ from eval_gate.engine.retention import details_of, results_of
 from eval_gate.model import limits
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall
 from eval_gate.model.execution import EvaluatorResult, KeptCall
-from eval_gate.results.lessening import beginning, lesser, without_prompts
+from eval_gate.results.lessening import json_beginning, lesser, without_prompts
 
 LONG = {"text": "é" * limits.KEPT_CALL}
 
@@ -40,7 +40,7 @@ def test_details_of__long_arguments_and_result__are_the_beginning_of_their_json(
 
 @pytest.mark.parametrize("length", [limits.KEPT_CALL - 2, limits.KEPT_CALL - 1])
 def test_beginning__text__counts_its_quotes(length) -> None:
-    found = beginning("x" * length, limits.KEPT_CALL)
+    found = json_beginning("x" * length, limits.KEPT_CALL)
     assert found == ("x" * length if length <= limits.KEPT_CALL - 2 else '"' + "x" * (limits.KEPT_CALL - 1))
 
 

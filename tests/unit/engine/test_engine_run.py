@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine import outcome
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response, ToolCall
@@ -65,7 +65,7 @@ def test_run__silent_agent__case_is_an_error_with_timeout_and_the_others_go_on(t
         return Response(text="ok")
 
     result = execute(
-        make_plan(make_suite(*ten_cases()), target=ScriptedTarget(hangs), limits=Limits(timeout_ms=30)), tmp_path
+        make_plan(make_suite(*ten_cases()), target=ScriptedTarget(hangs), limits=RunLimits(timeout_ms=30)), tmp_path
     )
     case = result.suites[0].cases[1]
     assert (case.status, case.passed, case.error, case.assertions_run) == (
@@ -109,7 +109,7 @@ def test_run__trials_in_the_journal_alone__gives_the_same_result_as_those_in_mem
     in_memory, on_disk = (
         asyncio.run(
             Run(
-                make_plan(suite, target=ScriptedTarget(answers), limits=Limits(trials=3)),
+                make_plan(suite, target=ScriptedTarget(answers), limits=RunLimits(trials=3)),
                 tmp_path / name,
                 Watching(),
                 **most,
@@ -146,11 +146,11 @@ def test_run__more_passing_answers_than_there_is_room_for__are_left_out_as_the_r
     whole = executed("whole")
     monkeypatch.setattr(fitting, "MANY", 50)
     monkeypatch.setattr(outcome, "MANY", 50)
-    monkeypatch.setattr(fitting.lessened, "__defaults__", (20_000,))
-    monkeypatch.setattr(fitting.Sparing.__init__, "__defaults__", (20_000,))
+    monkeypatch.setattr(fitting.lessened_run, "__defaults__", (20_000,))
+    monkeypatch.setattr(fitting.RoomKeeper.__init__, "__defaults__", (20_000,))
     spared = executed("spared")
     assert [case.details.response is None for _, case in spared.cases()].count(True) == 99
-    expected, found = (fitting.fitted(fitting.lessened(run), 20_000).run for run in (whole, spared))
+    expected, found = (fitting.fitted_record(fitting.lessened_run(run), 20_000).run for run in (whole, spared))
     assert found.suites[0].cases == expected.suites[0].cases
     assert "answers and calls of passing cases (99)" in expected.warnings[0]
     assert found.warnings == expected.warnings
@@ -180,7 +180,7 @@ class Doubts:
     def turn(self, waiting):
         return waiting
 
-    def again(self, key, reruns):
+    def wants_rerun(self, key, reruns):
         return len(reruns) < self.times
 
     def end(self, key, reruns):
@@ -201,7 +201,7 @@ def hanging(*numbers: int) -> ScriptedTarget:
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(tmp_path, concurrency) -> None:
     target, doubts, limit = hanging(), Doubts(6), max(5, concurrency)
-    limits = Limits(timeout_ms=50, trials=2)
+    limits = RunLimits(timeout_ms=50, trials=2)
     cases = [make_case(f"c{number}") for number in range(100)]
     result = execute(
         make_plan(make_suite(*cases), target=target, limits=limits, concurrency=concurrency, confirming=doubts),
@@ -217,7 +217,7 @@ def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(
 @pytest.mark.slow
 def test_run__some_cases_hang_and_others_answer_in_between__goes_on_and_runs_them_again(tmp_path) -> None:
     slow = (0, 1, 2, 3, 5, 6, 7, 8)
-    target, limits = hanging(*slow), Limits(timeout_ms=20)
+    target, limits = hanging(*slow), RunLimits(timeout_ms=20)
     plan = make_plan(make_suite(*ten_cases()), target=target, limits=limits, confirming=Doubts(3))
     result = execute(plan, tmp_path)
     assert (result.stopped, result.summary.errored, result.summary.passed) == (None, 8, 2)
@@ -228,7 +228,7 @@ def test_run__some_cases_hang_and_others_answer_in_between__goes_on_and_runs_the
 def test_run__cases_that_hang_side_by_side__are_not_the_whole_target_before_there_are_many(
     tmp_path, slow, given_up
 ) -> None:
-    target, limits = hanging(*range(1, slow + 1)), Limits(timeout_ms=20)
+    target, limits = hanging(*range(1, slow + 1)), RunLimits(timeout_ms=20)
     cases = [make_case(f"c{number}") for number in range(20)]
     result = execute(make_plan(make_suite(*cases), target=target, limits=limits, concurrency=4), tmp_path)
     assert (result.stopped is not None) == given_up
@@ -236,7 +236,7 @@ def test_run__cases_that_hang_side_by_side__are_not_the_whole_target_before_ther
 
 
 def test_run__few_cases_and_no_answer_at_all__their_re_runs_end_early_too(tmp_path) -> None:
-    target, limits = hanging(), Limits(timeout_ms=20)
+    target, limits = hanging(), RunLimits(timeout_ms=20)
     plan = make_plan(make_suite(*ten_cases()[:4]), target=target, limits=limits, confirming=Doubts(6))
     result = execute(plan, tmp_path)
     assert len(target.asked) == 4 + 5
@@ -249,7 +249,7 @@ def test_run__gone_and_hanging_by_turns__is_given_up_in_words_that_are_true_of_b
             await unreachable(request)
         await asyncio.sleep(60)
 
-    plan = make_plan(make_suite(*ten_cases()), target=ScriptedTarget(answer), limits=Limits(timeout_ms=20))
+    plan = make_plan(make_suite(*ten_cases()), target=ScriptedTarget(answer), limits=RunLimits(timeout_ms=20))
     said = "no answer from the target, 5 cases in a row: timeout: no response within 20 ms (raise timeoutMs"
     assert execute(plan, tmp_path).stopped.startswith(said)
 
@@ -301,7 +301,7 @@ def test_run__skipped_case__is_not_asked_and_keeps_its_reason(tmp_path) -> None:
 def test_run__trials__every_case_so_often_and_all_first_ones_first(tmp_path) -> None:
     target = ScriptedTarget()
     suite = make_suite(make_case("a"), make_case("b"))
-    result = execute(make_plan(suite, target=target, limits=Limits(trials=3)), tmp_path)
+    result = execute(make_plan(suite, target=target, limits=RunLimits(trials=3)), tmp_path)
     assert target.asked == ["a", "b"] * 3
     assert [len(case.trials) for case in result.suites[0].cases] == [3, 3]
 
@@ -367,6 +367,6 @@ def test_run__responses_not_stored__are_nowhere(tmp_path) -> None:
     async def secret(request):
         return Response(text="ok top-secret")
 
-    plan = make_plan(target=ScriptedTarget(secret), limits=Limits(store_responses=False))
+    plan = make_plan(target=ScriptedTarget(secret), limits=RunLimits(store_responses=False))
     write_result(tmp_path, execute(plan, tmp_path))
     assert not [file for file in tmp_path.rglob("*.json*") if "top-secret" in file.read_text()]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eval_gate.config.settings import Limits
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Status
@@ -92,7 +92,7 @@ def test_limit__target_with_one_of_its_own__is_not_cut_short_by_the_runs(tmp_pat
 
     target = ScriptedTarget(slowly)
     target.timeout_ms = 5_000.0
-    result = run(tmp_path, make_suite(make_case()), target=target, limits=Limits(timeout_ms=20))
+    result = run(tmp_path, make_suite(make_case()), target=target, limits=RunLimits(timeout_ms=20))
     assert result.summary.passed == 1
 
 

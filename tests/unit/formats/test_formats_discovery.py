@@ -8,7 +8,7 @@ import pytest
 
 from eval_gate.errors import GateError
 from eval_gate.formats import documents
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import discover, load_suites
 
 SUITE = json.dumps([{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}}])
@@ -33,7 +33,7 @@ def test_load__a_tier_in_the_name_and_every_key_misspelt__is_refused_and_not_lef
     (tmp_path / "users.json").write_text('[{"id": "u-1"}]')
     (tmp_path / "answers.golden.json").write_text('{"paris": 1}')
     with pytest.raises(GateError) as caught:
-        load_suites(discover([str(tmp_path)], tmp_path), tmp_path, Reading())
+        load_suites(discover([str(tmp_path)], tmp_path), tmp_path, ReadOptions())
     said = "none of its cases has `input`, `expect` or `rubric`: a misspelt key?"
     assert [str(one) for one in caught.value.problems] == [f"b.labeled.json:1: {said}"]
 
@@ -77,7 +77,7 @@ def test_discover__link_out_of_the_folder__is_not_followed(tree) -> None:
 
 
 def load(tree, *patterns: str):
-    return load_suites(discover(patterns, tree), tree, Reading())
+    return load_suites(discover(patterns, tree), tree, ReadOptions())
 
 
 def test_load_suites__folder_with_other_json__reads_the_evals_only(tree) -> None:
@@ -175,9 +175,9 @@ def test_load_suites__yaml_in_the_shape_of_another_format__is_not_read_as_that(t
 @pytest.mark.slow
 def test_load_suites__yaml__costs_nothing_where_there_is_none(tree) -> None:
     code = (
-        "import sys; from pathlib import Path; from eval_gate.formats.base import Reading; "
+        "import sys; from pathlib import Path; from eval_gate.formats.base import ReadOptions; "
         "from eval_gate.formats.discovery import discover, load_suites; "
-        "root = Path(sys.argv[1]); load_suites(discover(['evals'], root), root, Reading()); "
+        "root = Path(sys.argv[1]); load_suites(discover(['evals'], root), root, ReadOptions()); "
         "sys.exit('yaml' in sys.modules or 'wcmatch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tree)], check=False).returncode == 0

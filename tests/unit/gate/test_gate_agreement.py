@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from eval_gate.action.relay import unjudged
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.evidence.past import ledger_after
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import GitFacts, RunResult, Shard
-from eval_gate.model.waiver import FileOrigin, Kind, Waiver
+from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import LEDGER_NAME
 from eval_gate.results.merge import merge
@@ -62,8 +62,8 @@ class World:
             branch = branch.pushed(cases, self.policy, number, confirm=self.confirm, trials=self.trials)
         return branch
 
-    def question(self, baseline: Baseline, *, everything: bool = True) -> Question:
-        return Question(baseline, self.policy, everything_selected=everything, waivers=self.waivers)
+    def question(self, baseline: Baseline, *, everything: bool = True) -> GateQuestion:
+        return GateQuestion(baseline, self.policy, everything_selected=everything, waivers=self.waivers)
 
     def run(self, baseline: Baseline) -> RunResult:
         """As `run` and the action make it."""
@@ -73,7 +73,7 @@ class World:
 
 def quarantine(case: str) -> Waiver:
     origin = FileOrigin(file="f.yaml", line=3)
-    return Waiver(kind=Kind.QUARANTINE, case=case, reason="flaky", until=date(2026, 12, 1), origin=origin)
+    return Waiver(kind=WaiverKind.QUARANTINE, case=case, reason="flaky", until=date(2026, 12, 1), origin=origin)
 
 
 @st.composite
@@ -449,7 +449,7 @@ def test_judge__the_confirmed_ones_are_accepted_later__spared_cases_keep_the_gat
     run = at.kept(world.run(at.baseline), "here")
     confirmed = tuple(one.case_id for one in run.comparison.of(CaseClass.REGRESSION))
     for names, outcome in ((confirmed, Outcome.ERROR), (("c*",), Outcome.PASS)):
-        given = tuple(quarantine(name).model_copy(update={"kind": Kind.ACCEPTED}) for name in names)
+        given = tuple(quarantine(name).model_copy(update={"kind": WaiverKind.ACCEPTED}) for name in names)
         waivers = KnownWaivers(TODAY, given)
         judged = judge(run, replace(world.question(at.baseline), waivers=waivers))
         assert (names, judged.verdict.outcome) == (names, outcome)

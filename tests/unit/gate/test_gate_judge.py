@@ -8,14 +8,14 @@ import pytest
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Trial
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RerunEnd, RunResult, Shard
-from eval_gate.model.waiver import FileOrigin, Kind, State, Waiver
+from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind, WaiverState
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_graded_baseline, make_graded_run
@@ -52,7 +52,7 @@ def changes(run) -> dict[str, CaseClass]:
     return {change.case_id: change.change for change in run.comparison.changes}
 
 
-def whys(run) -> dict[str, Why | None]:
+def whys(run) -> dict[str, GroundKind | None]:
     return {change.case_id: change.grounds and change.grounds.why for change in run.comparison.changes}
 
 
@@ -89,7 +89,7 @@ def test_judge__recovered__is_not_sure_and_blocks_only_when_asked_to() -> None:
 
 def test_judge__reruns_that_are_missing__decide_nothing_and_pass_nothing() -> None:
     judged = judge_against(here(a="F", b="P"), main_branch(), REGRESSIONS)
-    assert whys(judged)["a"] is Why.NOT_RERUN
+    assert whys(judged)["a"] is GroundKind.NOT_RERUN
     assert (judged.verdict.outcome, judged.verdict.exit_code) == (Outcome.ERROR, 3)
     assert judged.verdict.reasons[0].code == "not-confirmed"
 
@@ -110,7 +110,7 @@ def test_judge__many_small_drops__are_found_together() -> None:
     assert judged.comparison.suite_finding.dropped
     assert rules(judged)["All cases together"][2] is False
     assert "suite-drop" in [reason.code for reason in judged.verdict.reasons]
-    assert set(whys(judged).values()) == {Why.SUITE, None}
+    assert set(whys(judged).values()) == {GroundKind.SUITE, None}
 
 
 @pytest.mark.contract("verdict.must-pass")
@@ -171,7 +171,7 @@ def test_judge__latency_budget__looks_at_the_typical_case() -> None:
     assert rules(judged)["Cost"] == ("unknown", "+50 %", True)
 
 
-def accepted(case: str, kind: Kind = Kind.ACCEPTED, until: date = date(2026, 12, 1)) -> Waiver:
+def accepted(case: str, kind: WaiverKind = WaiverKind.ACCEPTED, until: date = date(2026, 12, 1)) -> Waiver:
     return Waiver(kind=kind, case=case, reason="known", until=until, origin=FileOrigin(file="f.yaml", line=3))
 
 
@@ -179,11 +179,11 @@ def accepted(case: str, kind: Kind = Kind.ACCEPTED, until: date = date(2026, 12,
 @pytest.mark.parametrize(
     ("waiver", "outcome", "state"),
     [
-        (accepted("a"), Outcome.PASS, State.IN_USE),
-        (accepted("a", Kind.QUARANTINE), Outcome.PASS, State.IN_USE),
-        (accepted("b"), Outcome.FAIL, State.SUPERFLUOUS),
-        (accepted("zzz"), Outcome.FAIL, State.UNMATCHED),
-        (accepted("a", until=date(2026, 11, 20)), Outcome.FAIL, State.EXPIRED),
+        (accepted("a"), Outcome.PASS, WaiverState.IN_USE),
+        (accepted("a", WaiverKind.QUARANTINE), Outcome.PASS, WaiverState.IN_USE),
+        (accepted("b"), Outcome.FAIL, WaiverState.SUPERFLUOUS),
+        (accepted("zzz"), Outcome.FAIL, WaiverState.UNMATCHED),
+        (accepted("a", until=date(2026, 11, 20)), Outcome.FAIL, WaiverState.EXPIRED),
     ],
     ids=["accepted", "quarantined", "another case", "no case", "expired"],
 )
@@ -199,11 +199,11 @@ def test_judge__waiver_of_a_fork__is_proposed_and_does_not_count() -> None:
     waivers = KnownWaivers(TODAY, (accepted("a"),), trusted=False)
     judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS, waivers=waivers)
     assert judged.verdict.outcome is Outcome.FAIL
-    assert judged.waiving.entries[0].state is State.PROPOSED
+    assert judged.waiving.entries[0].state is WaiverState.PROPOSED
 
 
 def test_judge__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
-    waivers = KnownWaivers(TODAY, (accepted("a", Kind.QUARANTINE),))
+    waivers = KnownWaivers(TODAY, (accepted("a", WaiverKind.QUARANTINE),))
     policy = Policy(frozenset({FailOn.REGRESSIONS}), min_pass_rate=1.0)
     judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), policy, waivers=waivers)
     assert rules(judged)["Pass rate"] == ("100.0 %", "100.0 %", True)
@@ -219,7 +219,7 @@ def test_judge__comments__are_asked_for_once_and_only_where_something_failed(run
 
     judged = judge(
         here(confirm=0, **run, b="P"),
-        Question(main_branch(), REGRESSIONS, waivers=KnownWaivers(TODAY), more_waivers=more),
+        GateQuestion(main_branch(), REGRESSIONS, waivers=KnownWaivers(TODAY), more_waivers=more),
     )
     assert (len(asked), judged.verdict.outcome) == (times, Outcome.PASS)
 
@@ -228,7 +228,7 @@ def test_judge__comments__are_asked_for_once_and_only_where_something_failed(run
 
 
 def reruns(branch: Baseline = NOT_ASKED_FOR, confirm: int = 6, **options) -> Reruns:
-    return Reruns(Question(branch, REGRESSIONS, **options), confirm)
+    return Reruns(GateQuestion(branch, REGRESSIONS, **options), confirm)
 
 
 def tries(letters: str) -> list[Trial]:
@@ -248,12 +248,12 @@ def test_reruns__failed_case__goes_on_until_the_evidence_decides() -> None:
     found = reruns(main_branch())
     assert list(found.doubtful(here(a="F", b="P"))) == [A]
     failures = 0
-    while found.again(A, tries("F" * failures)):
+    while found.wants_rerun(A, tries("F" * failures)):
         failures += 1
     assert 1 <= failures <= 6
-    assert not found.again(A, tries("PPPPP"))
-    assert not found.again(A, tries("EEEEEE"))
-    assert not found.again(B, ())
+    assert not found.wants_rerun(A, tries("PPPPP"))
+    assert not found.wants_rerun(A, tries("EEEEEE"))
+    assert not found.wants_rerun(B, ())
     assert [found.end(A, tries(text)) for text in ("F" * failures, "PPPPP", "EEEEEE", "E")] == [
         *(RerunEnd.DECIDED, RerunEnd.DECIDED, RerunEnd.BROKEN, RerunEnd.STOPPED)
     ]
@@ -264,14 +264,14 @@ def test_reruns__graded_executions__count_by_the_pass_score_as_the_verdict_does(
     """A re-run at 0.85 passes a gate that asks for 0.8, though the record's own status is a failure."""
     failed = make_result("a", "failed", graded=graded, score=0.5, trials="F")
     run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
-    found = Reruns(Question(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)), 6)
+    found = Reruns(GateQuestion(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)), 6)
     assert list(found.doubtful(run)) == [A]
     reruns = [Trial(status="failed", score=0.85, duration_ms=1)] * 5
     failed = failed.model_copy(
         update={"trials": (*failed.trials, *reruns), "reruns": 5, "rerun_end": found.end(A, reruns)}
     )
     run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
-    judged = judge(run, Question(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)))
+    judged = judge(run, GateQuestion(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)))
     assert changes(judged)["a"] is (CaseClass.UNSETTLED if graded else CaseClass.REGRESSION)
 
 
@@ -279,8 +279,8 @@ def test_reruns__nobody_named_a_baseline__runs_what_fails_again() -> None:
     """Such a run is judged later, as by the action in a step of its own; then its re-runs are there."""
     found = reruns()
     assert list(found.doubtful(here(a="F", b="P"))) == [A]
-    assert found.again(A, tries("F"))
-    assert not found.again(A, tries("FFF"))
+    assert found.wants_rerun(A, tries("F"))
+    assert not found.wants_rerun(A, tries("FFF"))
     assert not reruns(NoBaseline("none-yet", "none")).doubtful(here(a="F", b="P"))
 
 
@@ -290,7 +290,7 @@ def asked_again(found: Reruns, run) -> int:
     waiting = list(made)
     while waiting and (turn := found.turn(waiting)):
         for key in turn:
-            while found.again(key, tries("F" * made[key])):
+            while found.wants_rerun(key, tries("F" * made[key])):
                 made[key] += 1
         waiting = [key for key in waiting if key not in turn]
     return sum(made.values())
@@ -304,7 +304,7 @@ def many() -> tuple[Baseline, RunResult]:
 def test_reruns__all_is_dead__stop_when_the_gate_is_red_for_certain() -> None:
     branch, run = many()
     assert asked_again(reruns(branch), run) == 3
-    never = Reruns(Question(branch, Policy(frozenset({FailOn.NEVER}))), 6)
+    never = Reruns(GateQuestion(branch, Policy(frozenset({FailOn.NEVER}))), 6)
     assert asked_again(never, run) >= 20
     assert asked_again(reruns(), run) >= 20, "which of them were passing before is not known yet"
 
@@ -324,13 +324,13 @@ def test_reruns__shard_in_which_nothing_is_answered__spares_none() -> None:
     late = Trial(status="error", score=0, duration_ms=1, blame="crashed", timed_out=True)
     found = reruns(branch)
     doubtful = list(found.doubtful(run))
-    asked = [found.again(key, [late] * number) for key in doubtful for number in (0, 3)]
+    asked = [found.wants_rerun(key, [late] * number) for key in doubtful for number in (0, 3)]
     assert asked == [True, False] * 20
     assert len(doubtful) == 20
 
 
 def test_reruns__quarantined_case__is_never_run_again() -> None:
-    waivers = KnownWaivers(TODAY, (accepted("a", Kind.QUARANTINE),))
+    waivers = KnownWaivers(TODAY, (accepted("a", WaiverKind.QUARANTINE),))
     assert not reruns(main_branch(), waivers=waivers).doubtful(here(a="F", b="P"))
 
 
@@ -415,5 +415,5 @@ def test_judge__cases_of_the_run__share_the_error_rate(cases, share) -> None:
 
 
 def test_judge__question_that_does_not_say_otherwise__is_about_everything() -> None:
-    judged = judge(here(a="P"), Question(main_branch(), REGRESSIONS))
+    judged = judge(here(a="P"), GateQuestion(main_branch(), REGRESSIONS))
     assert changes(judged)["b"] is CaseClass.REMOVED

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from eval_gate.action.relay import unjudged
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.evidence.past import ledger_after
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import Counts
 from eval_gate.model.result import GitFacts, RunResult, Shard
@@ -40,7 +40,7 @@ def branch() -> Branch:
 
 
 def push(branch: Branch, tape: str, pushes: Pushes | None, number: int, **fields) -> RunResult:
-    question = Question(branch.baseline, POLICY, pushes=pushes)
+    question = GateQuestion(branch.baseline, POLICY, pushes=pushes)
     made = Engine(asked(tape), fields={"run_id": f"push-{number}", **fields}).run(question)
     return judge(made, question)
 
@@ -80,7 +80,7 @@ TAPE = st.text("PF", min_size=1, max_size=7)
 @given(tapes=st.lists(TAPE, min_size=2, max_size=4))
 def test_judge__again_without_the_pushes__says_the_same_by_its_own_record(branch, tmp_path, tapes) -> None:
     run, pushes = pushed(branch, *tapes)
-    again = Question(branch.baseline, POLICY)
+    again = GateQuestion(branch.baseline, POLICY)
     write_ledger(tmp_path, run.run_id, ledger_after(run, branch.baseline))
     write_result(tmp_path, run, pushes.with_run(run))
     stored = read_run(run.run_id, tmp_path)
@@ -92,12 +92,12 @@ def test_judge__again_without_the_pushes__says_the_same_by_its_own_record(branch
 @given(tapes=st.lists(TAPE, min_size=2, max_size=4))
 def test_judge__in_parts_that_are_merged__says_what_the_whole_says(branch, tapes) -> None:
     run, pushes = pushed(branch, *tapes)
-    question, parts = Question(branch.baseline, POLICY, pushes=pushes), []
+    question, parts = GateQuestion(branch.baseline, POLICY, pushes=pushes), []
     for index in range(2):
         fields = {"run_id": f"part-{index}", "shard": Shard(index=index + 1, count=2)}
         made = Engine(asked(tapes[-1])[index::2], planned=CASES, fields=fields).run(question)
         parts.append(judge(made, question))
-    assert said(judge(merge(parts, "merged"), Question(branch.baseline, POLICY))) == said(run)
+    assert said(judge(merge(parts, "merged"), GateQuestion(branch.baseline, POLICY))) == said(run)
 
 
 @pytest.mark.slow
@@ -114,24 +114,24 @@ def test_judge__with_what_came_before__is_never_milder(branch, tapes, last) -> N
 def test_judge__compared_with_another_baseline__keeps_what_earlier_pushes_saw(branch) -> None:
     run, _ = pushed(branch, HALF, THEN)
     newer = branch.pushed(asked("P"), POLICY, 3)
-    assert the_case(judge(run, Question(newer.baseline, POLICY))).earlier == the_case(run).earlier
+    assert the_case(judge(run, GateQuestion(newer.baseline, POLICY))).earlier == the_case(run).earlier
 
 
 def test_judge__relayed_run_of_a_fork__says_nothing_of_earlier_pushes(branch) -> None:
     run, _ = pushed(branch, HALF, THEN)
-    relayed = judge(unjudged(run, GitFacts(sha="f" * 40)), Question(branch.baseline, POLICY))
+    relayed = judge(unjudged(run, GitFacts(sha="f" * 40)), GateQuestion(branch.baseline, POLICY))
     assert the_case(relayed).earlier == ()
 
 
 def test_judge__whoever_asks_knows_of_no_pushes__does_not_believe_the_run(branch) -> None:
     run, _ = pushed(branch, HALF, THEN)
-    assert the_case(judge(run, Question(branch.baseline, POLICY, pushes=Pushes()))).earlier == ()
+    assert the_case(judge(run, GateQuestion(branch.baseline, POLICY, pushes=Pushes()))).earlier == ()
 
 
 def test_judge__regression_only_by_earlier_pushes_is_accepted_by_allowing_one__passes(branch) -> None:
     run, pushes = pushed(branch, HALF, THEN)
     assert run.verdict is not None
     allowed = replace(POLICY, allowed_regressions=1)
-    verdict = judge(run, Question(branch.baseline, allowed, pushes=pushes)).verdict
+    verdict = judge(run, GateQuestion(branch.baseline, allowed, pushes=pushes)).verdict
     assert verdict is not None
     assert (run.verdict.exit_code, verdict.exit_code) == (1, 0)

@@ -6,9 +6,9 @@ import pytest
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult, Shard
 from tests.support.histories import Asked, Branch, Engine
 
@@ -25,11 +25,11 @@ def judged(mine: str, others: list[str], trials: int = 1) -> RunResult:
     steady, branch = ["P"] * (len(others) + 11), Branch()
     for number in range(6):
         branch = branch.pushed(cases(*steady), RULES, number)
-    question = Question(branch.baseline, RULES)
+    question = GateQuestion(branch.baseline, RULES)
     return judge(Engine(cases(mine, *others, *steady[:10]), trials=trials).run(question), question)
 
 
-def of_mine(run: RunResult) -> tuple[CaseClass, Why | None]:
+def of_mine(run: RunResult) -> tuple[CaseClass, GroundKind | None]:
     assert run.comparison is not None
     change = next(one for one in run.comparison.changes if one.case_id == "case-0")
     return change.change, change.grounds.why if change.grounds else None
@@ -45,7 +45,7 @@ def exit_code(run: RunResult) -> ExitCode:
 @pytest.mark.parametrize("tape", ["FT", "FTPT", "FPT", "TFT", "TTFF"])
 def test_judge__flaked_once_and_was_late_when_asked_again__is_no_regression_and_no_pass(tape) -> None:
     run = judged(tape, LATE)
-    assert of_mine(run) == (CaseClass.ERRORED, Why.SLOW)
+    assert of_mine(run) == (CaseClass.ERRORED, GroundKind.SLOW)
     assert exit_code(run) is ExitCode.INCOMPLETE
 
 
@@ -81,7 +81,7 @@ def test_reruns__few_are_late_here__a_shard_asks_on_until_its_answers_decide(sha
         branch = branch.pushed(cases, RULES, number)
     mine = Asked("a.json", "case-0", "FTF")
     part = Engine((mine, *cases[1:]), fields={"shard": shard} if shard else {})
-    made = part.run(Question(branch.baseline, RULES)).by_key()[mine.key]
+    made = part.run(GateQuestion(branch.baseline, RULES)).by_key()[mine.key]
     answered = [trial for trial in made.trials if not trial.timed_out]
     assert len(made.trials) == len(answered) + 1
     assert len(answered) == (2 if shard else 1)

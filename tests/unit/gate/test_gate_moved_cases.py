@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.moved_cases import renamed
+from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import SuiteResult
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -84,8 +84,8 @@ def _suite(file: str, cases: dict[str, str | None], tool: str = "refund") -> Sui
         ),
     ],
 )
-def test_renamed__what_has_another_name__is_known_by_what_it_measures(before, after, expected):
-    found = renamed(make_baseline_run(*before), make_run(*after))
+def test_earlier_keys__what_has_another_name__is_known_by_what_it_measures(before, after, expected):
+    found = earlier_keys(make_baseline_run(*before), make_run(*after))
 
     assert {" ".join(now): " ".join(then) for now, then in found.items()} == expected
 
@@ -104,8 +104,8 @@ def _run(make, keys: dict[CaseKey, str | None]):
 
 @pytest.mark.slow
 @given(before=_KEYS, after=_KEYS)
-def test_renamed__any_two_runs__takes_no_case_twice_and_none_that_kept_its_name(before, after):
-    found = renamed(_run(make_baseline_run, before), _run(make_run, after))
+def test_earlier_keys__any_two_runs__takes_no_case_twice_and_none_that_kept_its_name(before, after):
+    found = earlier_keys(_run(make_baseline_run, before), _run(make_run, after))
 
     assert len(set(found.values())) == len(found)
     assert set(found) <= set(after) - set(before)

@@ -11,7 +11,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.comparison import Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Blame
 from eval_gate.model.policy import Measuring
-from eval_gate.model.waiver import Refusal
+from eval_gate.model.waiver import RefusedCommand
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from tests.support.graded import make_graded_run
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -182,7 +182,7 @@ def test_judge__any_run__keeps_the_policy_it_was_judged_by() -> None:
 
 
 def test_judge__refused_comments__are_on_record_with_what_was_accepted() -> None:
-    refusal = Refusal(author="mallory", url="https://github.test/1", sentence="has no write access")
+    refusal = RefusedCommand(author="mallory", url="https://github.test/1", sentence="has no write access")
     waivers = make_waivers(make_waiver("a"), refusals=(refusal,), troubles=("no answer",))
     baseline = Baseline(make_baseline_run({"a": "passed"}), "b")
     waiving = judge_against(make_run({"a": "failed"}), baseline, Policy(), waivers=waivers).waiving

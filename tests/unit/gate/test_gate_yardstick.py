@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.loosening import changed_rules
-from eval_gate.gate.yardstick import MAX_NAMED, measured
+from eval_gate.gate.yardstick import MAX_NAMED, measured_differences
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import HELD_BACK, Shard, TargetIdentity, Yardstick
-from eval_gate.model.yardstick import Measure
+from eval_gate.model.yardstick import DifferenceKind
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 USUAL = RunPolicy(fail_on=("regressions",), error_rate=0.05, score_tolerance=0.1, confirm=6, trials=1)
-LOOSER, STRICTER = Measure.LOOSENED, Measure.TIGHTENED
+LOOSER, STRICTER = DifferenceKind.LOOSENED, DifferenceKind.TIGHTENED
 
 
 def _with(**rules: object) -> RunPolicy:
@@ -46,7 +46,7 @@ def _with(**rules: object) -> RunPolicy:
         ({"max_cost_increase": 0.0}, STRICTER),
         ({"max_token_increase": 1.0}, STRICTER),
         ({"accepted": "other.yaml"}, LOOSER),
-        ({"trials": 3}, Measure.CHANGED),
+        ({"trials": 3}, DifferenceKind.CHANGED),
     ],
 )
 def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules, kind) -> None:
@@ -69,9 +69,9 @@ def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules,
         ("toxicity<=0.1", "toxicity<0.1", STRICTER),
         ("policy>=0.7", "policy<=0.9", LOOSER),
         ("policy=1", "policy=2", LOOSER),
-        ("policy>=0.7", None, Measure.CHANGED),
-        (None, "policy>=0.7", Measure.CHANGED),
-        ("no rule at all", "policy>=0.7", Measure.CHANGED),
+        ("policy>=0.7", None, DifferenceKind.CHANGED),
+        (None, "policy>=0.7", DifferenceKind.CHANGED),
+        ("no rule at all", "policy>=0.7", DifferenceKind.CHANGED),
     ],
 )
 def test_changed_rules__of_a_scorer__asking_for_something_else_is_never_harmless(was, is_now, kind) -> None:
@@ -96,7 +96,7 @@ def test_changed_rules__record_that_does_not_say__differs_in_nothing() -> None:
 
 
 def _kinds(then, now, policy: RunPolicy = USUAL, **options) -> dict[str, int]:
-    found = measured(then, now, policy, **options)
+    found = measured_differences(then, now, policy, **options)
     return {one.kind.value: one.count for one in found.differences}
 
 
@@ -130,7 +130,7 @@ def _one(make, status: str = "passed", measuring: Measuring | None = None, **fie
         ({}, {"status": "error"}, {}),
     ],
 )
-def test_measured__one_case__is_another_one_in_this_way(then, now, expected) -> None:
+def test_differences__one_case__is_another_one_in_this_way(then, now, expected) -> None:
     assert _kinds(_one(make_baseline_run, **then), _one(make_run, **now)) == expected
 
 
@@ -144,15 +144,17 @@ def test_measured__one_case__is_another_one_in_this_way(then, now, expected) -> 
         (None, Measuring(snapshot="curl x"), False),
     ],
 )
-def test_measured__other_values_of_a_snapshot__only_count_where_somebody_made_them_others(then, now, said) -> None:
+def test_differences__other_values_of_a_snapshot__only_count_where_somebody_made_them_others(then, now, said) -> None:
     found = _kinds(_one(make_baseline_run, snapshot="1", measuring=then), _one(make_run, snapshot="2", measuring=now))
     assert found == ({"snapshot_source": 1} if said else {})
 
 
-def test_measured__another_source_of_the_snapshot__says_what_it_was_and_what_it_is() -> None:
+def test_differences__another_source_of_the_snapshot__says_what_it_was_and_what_it_is() -> None:
     then = _one(make_baseline_run, snapshot="1", measuring=Measuring(snapshot="curl x"))
-    (found,) = measured(then, _one(make_run, snapshot="2", measuring=Measuring(snapshot="curl y")), USUAL).differences
-    assert (found.kind, found.then, found.now) == (Measure.SNAPSHOT_SOURCE, "curl x", "curl y")
+    (found,) = measured_differences(
+        then, _one(make_run, snapshot="2", measuring=Measuring(snapshot="curl y")), USUAL
+    ).differences
+    assert (found.kind, found.then, found.now) == (DifferenceKind.SNAPSHOT_SOURCE, "curl x", "curl y")
 
 
 @pytest.mark.parametrize(
@@ -165,14 +167,14 @@ def test_measured__another_source_of_the_snapshot__says_what_it_was_and_what_it_
         (2, 1, "failed", {}),
     ],
 )
-def test_measured__same_checks_of_which_fewer_could_be_made__is_said_of_a_case_that_passes(
+def test_differences__same_checks_of_which_fewer_could_be_made__is_said_of_a_case_that_passes(
     run, skipped, status, expected
 ) -> None:
     now = _one(make_run, status, assertions_run=run, assertions_skipped=skipped)
     assert _kinds(_one(make_baseline_run), now) == expected
 
 
-def test_measured__older_record__only_says_what_its_fingerprints_say() -> None:
+def test_differences__older_record__only_says_what_its_fingerprints_say() -> None:
     then = make_baseline_run(make_suite_result([make_result("a", fingerprint="1"), make_result("b", fingerprint=None)]))
     now = make_run(
         make_suite_result([make_result("a", fingerprint="2", yardstick=Yardstick(judge="x")), make_result("b")])
@@ -180,14 +182,14 @@ def test_measured__older_record__only_says_what_its_fingerprints_say() -> None:
     assert _kinds(then, now) == {"asked": 1}
 
 
-def test_measured__cases_gone__counts_those_that_passed_and_names_the_first() -> None:
+def test_differences__cases_gone__counts_those_that_passed_and_names_the_first() -> None:
     then = make_baseline_run(
         {f"c{number:02}": "failed" if number < 5 else "passed" for number in range(50)} | {"x": "passed"}
     )
-    found = measured(then, make_run({"x": "passed"}), USUAL)
+    found = measured_differences(then, make_run({"x": "passed"}), USUAL)
     (gone,) = found.differences
     assert (gone.kind, gone.count, len(gone.cases), found.removed, found.changed) == (
-        Measure.REMOVED,
+        DifferenceKind.REMOVED,
         45,
         MAX_NAMED,
         45,
@@ -197,30 +199,35 @@ def test_measured__cases_gone__counts_those_that_passed_and_names_the_first() ->
 
 
 @pytest.mark.parametrize("fields", [{"partial": True}, {"shard": Shard(index=1, count=2)}])
-def test_measured__part_of_the_cases__nothing_is_gone(fields) -> None:
+def test_differences__part_of_the_cases__nothing_is_gone(fields) -> None:
     then = make_baseline_run({"a": "passed", "b": "passed"})
     assert _kinds(then, make_run({"a": "passed"}, **fields)) == {}
     assert _kinds(then, make_run({"a": "passed"}), everything_selected=False) == {}
 
 
-def test_measured__changed__counts_each_case_once_and_only_those_that_passed() -> None:
+def test_differences__changed__counts_each_case_once_and_only_those_that_passed() -> None:
     then, now = _one(make_baseline_run, judge="x", grader="g"), _one(make_run, judge="y", grader="h", expectation="o")
-    assert measured(then, now, USUAL).changed == 1
-    assert measured(_one(make_baseline_run, "failed", judge="x"), now, USUAL).changed == 0
+    assert measured_differences(then, now, USUAL).changed == 1
+    assert measured_differences(_one(make_baseline_run, "failed", judge="x"), now, USUAL).changed == 0
 
 
-def test_measured__everything__the_weightiest_comes_first() -> None:
+def test_differences__everything__the_weightiest_comes_first() -> None:
     then = _one(make_baseline_run, judge="x").model_copy(update={"policy": _with(must_pass=("a",))})
     now = _one(make_run, judge="y")
-    kinds = [one.kind for one in measured(then, now, _with(min_pass_rate=0.5)).differences]
-    assert kinds == [Measure.LOOSENED, Measure.JUDGE, Measure.TIGHTENED]
+    kinds = [one.kind for one in measured_differences(then, now, _with(min_pass_rate=0.5)).differences]
+    assert kinds == [DifferenceKind.LOOSENED, DifferenceKind.JUDGE, DifferenceKind.TIGHTENED]
 
 
-def test_measured__target_elsewhere_by_the_same_name__is_named() -> None:
+def test_differences__target_elsewhere_by_the_same_name__is_named() -> None:
     there, here = (TargetIdentity(name="desk", provider="http", identity=f"http://{host}/") for host in ("a", "b"))
     then, now = make_baseline_run({"a": "passed"}, target=there), make_run({"a": "passed"}, target=here)
-    (found,) = measured(then, now, USUAL).differences
-    assert (found.kind, found.subject, found.then, found.now) == (Measure.TARGET, "desk", "http://a/", "http://b/")
+    (found,) = measured_differences(then, now, USUAL).differences
+    assert (found.kind, found.subject, found.then, found.now) == (
+        DifferenceKind.TARGET,
+        "desk",
+        "http://a/",
+        "http://b/",
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +240,7 @@ def test_measured__target_elsewhere_by_the_same_name__is_named() -> None:
     ],
     ids=["asked", "replayed", "judged", "fails now"],
 )
-def test_measured__answers_or_judges_that_were_recorded__are_named_where_the_case_passed(fields, said) -> None:
+def test_differences__answers_or_judges_that_were_recorded__are_named_where_the_case_passed(fields, said) -> None:
     then = _one(make_baseline_run, judge=fields.get("judge"))
     now = _one(make_run, measuring=Measuring(recorded="answers.jsonl"), **fields)
     assert _kinds(then, now) == said
@@ -246,29 +253,29 @@ def test_measured__answers_or_judges_that_were_recorded__are_named_where_the_cas
 @pytest.mark.parametrize(
     ("there", "here", "expected"),
     [
-        ({"provider": "cli"}, {}, (Measure.TARGET, "desk", "cli", "http")),
-        ({"model": "m"}, {"model": "n"}, (Measure.MODEL, "desk", "m", "n")),
-        ({"name": "other"}, {}, (Measure.TARGET, "", "other", "desk")),
-        ({"name": "other", "identity": "y"}, {}, (Measure.TARGET, "", "y", "x")),
+        ({"provider": "cli"}, {}, (DifferenceKind.TARGET, "desk", "cli", "http")),
+        ({"model": "m"}, {"model": "n"}, (DifferenceKind.MODEL, "desk", "m", "n")),
+        ({"name": "other"}, {}, (DifferenceKind.TARGET, "", "other", "desk")),
+        ({"name": "other", "identity": "y"}, {}, (DifferenceKind.TARGET, "", "y", "x")),
     ],
     ids=["provider", "model", "name", "name and address"],
 )
-def test_measured__another_target__is_told_by_what_differs(there, here, expected) -> None:
+def test_differences__another_target__is_told_by_what_differs(there, here, expected) -> None:
     usual = {"name": "desk", "provider": "http", "identity": "x"}
     then = make_baseline_run({"a": "passed"}, target=TargetIdentity(**(usual | there)))
     now = make_run({"a": "passed"}, target=TargetIdentity(**(usual | here)))
-    (found,) = measured(then, now, USUAL).differences
+    (found,) = measured_differences(then, now, USUAL).differences
     assert (found.kind, found.subject, found.then, found.now) == expected
 
 
-def test_measured__case_that_had_to_pass__is_freed_where_no_pattern_means_it_any_more() -> None:
+def test_differences__case_that_had_to_pass__is_freed_where_no_pattern_means_it_any_more() -> None:
     def tagged(make, *tags: str):
         return make(make_suite_result([make_result("a", tags=tags), make_result("b")]))
 
     then = tagged(make_baseline_run, "core").model_copy(update={"policy": _with(must_pass=("tag:core", "other"))})
     policy = _with(must_pass=("tag:core", "other"))
-    (freed,) = measured(then, tagged(make_run), policy).differences
+    (freed,) = measured_differences(then, tagged(make_run), policy).differences
     assert (freed.kind, freed.subject, freed.then, freed.count) == (LOOSER, "must-pass", "a", 1)
-    assert measured(then, tagged(make_run, "core"), policy).differences == ()
-    by_another = measured(then, tagged(make_run), _with(must_pass=("tag:core", "other", "a"))).differences
+    assert measured_differences(then, tagged(make_run, "core"), policy).differences == ()
+    by_another = measured_differences(then, tagged(make_run), _with(must_pass=("tag:core", "other", "a"))).differences
     assert [one.kind for one in by_another] == [STRICTER]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_gate.github.checks import MAX_TEXT, Annotation, Check, Conclusion, Level, write_check
+from eval_gate.github.checks import MAX_TEXT, Annotation, CheckContent, Conclusion, Level, write_check
 from eval_gate.github.client import Client
 from eval_gate.github.failure import GitHubError
 from eval_gate.struct import replace
@@ -19,8 +19,8 @@ def annotations(count: int) -> tuple[Annotation, ...]:
 
 
 @pytest.fixture
-def draft(github) -> Check:
-    return Check(
+def draft(github) -> CheckContent:
+    return CheckContent(
         name="eval-gate",
         head_sha=github.state.branches["main"],
         conclusion=Conclusion.FAILURE,
@@ -130,7 +130,7 @@ def test_check__any_texts__are_taken_as_they_are() -> None:
         def taken(title, summary, text, remark, path) -> None:
             github.state.check_runs.clear()
             remarks = (Annotation(path, 1, Level.WARNING, remark, remark),)
-            check = Check("c", sha, Conclusion.SUCCESS, title, summary, text, "https://x.test", "id", remarks)
+            check = CheckContent("c", sha, Conclusion.SUCCESS, title, summary, text, "https://x.test", "id", remarks)
             write_check(client, check)
             made = the_check(github)
             assert made.fields["output"] == {"title": title, "summary": summary, "text": text}

@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from eval_gate.github.client import ATTEMPTS, Client, Facts
+from eval_gate.github.client import ATTEMPTS, ApiAnswer, Client
 from eval_gate.github.comments import read_conversation
 from eval_gate.github.commits import distance, pull_request, repository
 from eval_gate.github.deadline import within
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import FailureKind, GitHubError
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 
 
-class Thing(Facts):
+class Thing(ApiAnswer):
     id: int
 
 
@@ -140,7 +140,7 @@ def test_limit__time_to_wait_is_odd__waits_are_never_negative_nor_endless(says, 
     try:
         client.get("reading", "/thing", Thing, permission="contents: read")
     except GitHubError as error:
-        assert error.kind is Kind.RATE_LIMITED
+        assert error.kind is FailureKind.RATE_LIMITED
     assert all(0 <= wait <= 60 for wait in waits)
 
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.github.client import Client
-from eval_gate.github.comments import State, _id_of, _Node, marker, read_conversation, write_comment
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.comments import CommentState, _id_of, _Node, marker, read_conversation, write_comment
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.own_texts import with_state
 from tests.support.github import Fault, fake_github
 
 KEY = "gate.yml.gate"
 HEAD = "a" * 40
-STATE = State(sha=HEAD, run_id=42, attempt=2, outcome="fail", red_sha=HEAD)
+STATE = CommentState(sha=HEAD, run_id=42, attempt=2, outcome="fail", red_sha=HEAD)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def packed(data: object) -> str:
 
 SHA = st.text("0123456789abcdef", min_size=7, max_size=64)
 STATES = st.builds(
-    State,
+    CommentState,
     sha=SHA,
     run_id=st.integers(0, 10**18),
     attempt=st.integers(1, 10**6),
@@ -201,7 +201,7 @@ def test_conversation__pull_request_is_over__is_not_open(github, pull, client, m
 def test_conversation__no_such_pull_request__is_said(client) -> None:
     with pytest.raises(GitHubError) as caught:
         read_conversation(client, 404, KEY)
-    assert caught.value.kind is Kind.NOT_FOUND
+    assert caught.value.kind is FailureKind.NOT_FOUND
 
 
 def test_write__nothing_there__makes_one_and_knows_its_address(github, pull, client) -> None:
@@ -247,7 +247,7 @@ def test_write__the_one_there_may_not_be_changed__is_an_error_and_no_second_comm
     github.faults.add("PATCH", "/issues/comments/", Fault.permission())
     with pytest.raises(GitHubError) as caught:
         write_comment(client, 7, KEY, f"{marker(KEY)}\nnew", found(client))
-    assert caught.value.kind is Kind.FORBIDDEN
+    assert caught.value.kind is FailureKind.FORBIDDEN
     assert len(github.state.comments) == 1
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from eval_gate.github.failure import Answer, Kind, refusal
+from eval_gate.github.failure import FailureKind, RefusingAnswer, refusal
 
 NINE = "Sun, 22 Nov 2026 09:00:00 GMT"
 NINE_S = 1_795_338_000
@@ -13,8 +13,8 @@ NINE_S = 1_795_338_000
 def limited(date: str | None, reset: float) -> float | None:
     """How long to wait by an answer that says when the limit ends."""
     headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(reset)} | ({"date": date} if date else {})
-    error = refusal(Answer(403, headers, "rate limit exceeded"), "reading a run")
-    assert error.kind is Kind.RATE_LIMITED
+    error = refusal(RefusingAnswer(403, headers, "rate limit exceeded"), "reading a run")
+    assert error.kind is FailureKind.RATE_LIMITED
     return error.wait_s
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.artifacts.listed import artifacts_of_run
-from eval_gate.github.artifacts.upload import Service, archive, reserve
-from eval_gate.github.checks import Annotation, Check, Conclusion, Level, write_check
+from eval_gate.github.artifacts.upload import ArtifactService, archive, reserve
+from eval_gate.github.checks import Annotation, CheckContent, Conclusion, Level, write_check
 from eval_gate.github.client import ATTEMPTS, Client, Patience
 from eval_gate.github.comments import read_conversation, write_comment
 from eval_gate.github.commits import ancestors, distance, pull_request, pull_request_of, repository, workflow_run
-from eval_gate.github.failure import MAX_WAIT_S, GitHubError, Kind
+from eval_gate.github.failure import MAX_WAIT_S, FailureKind, GitHubError
 from tests.support.agents import unused_port
 from tests.support.github import FakeGitHub, Fault, fake_github, sha
 
@@ -57,7 +57,7 @@ class Call:
 def check(world: World) -> object:
     remarks = tuple(Annotation("evals/a.json", n + 1, Level.FAILURE, "t", "m") for n in range(10))
     texts = ("title", "summary", "", "https://github.com/acme/bot/actions/runs/1", "us.1")
-    return write_check(world.client, Check("eval-gate", world.head, Conclusion.FAILURE, *texts, remarks))
+    return write_check(world.client, CheckContent("eval-gate", world.head, Conclusion.FAILURE, *texts, remarks))
 
 
 def comment(world: World) -> object:
@@ -77,7 +77,7 @@ def existing(world: World) -> World:
 def store(world: World) -> object:
     file = world.folder / "x.zip"
     archive([(Path(__file__), "run.json")], file)
-    service = Service(world.github.results_url, world.github.runtime_token)
+    service = ArtifactService(world.github.results_url, world.github.runtime_token)
     return reserve(world.client, service, "eval-gate-results", now=datetime.now(UTC)).fill(file)
 
 
@@ -155,11 +155,11 @@ each_call = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (401, Kind.UNAUTHORIZED),
-        (404, Kind.NOT_FOUND),
-        (409, Kind.CONFLICT),
-        (410, Kind.GONE),
-        (422, Kind.REFUSED),
+        (401, FailureKind.UNAUTHORIZED),
+        (404, FailureKind.NOT_FOUND),
+        (409, FailureKind.CONFLICT),
+        (410, FailureKind.GONE),
+        (422, FailureKind.REFUSED),
     ],
 )
 def test_call__refused_for_good__is_said_at_once_and_asked_once(world, call, status, kind) -> None:
@@ -182,7 +182,7 @@ def test_call__without_permission__names_the_missing_one_and_is_not_repeated(wor
         pytest.skip("the blob host knows no permissions")
     error = failing(world, call, Fault.permission())
     assert error is not None
-    assert error.kind is Kind.FORBIDDEN
+    assert error.kind is FailureKind.FORBIDDEN
     if call.name not in {"create artifact", "finalize artifact"}:
         assert "; the job needs `permissions: " in str(error)
     assert (tries(world, call), world.waits) == (1, [])
@@ -222,7 +222,7 @@ def test_call__primary_limit_for_an_hour__is_not_slept_through(world, call) -> N
         pytest.skip("the blob host knows no limits")
     error = failing(world, call, Fault.primary_limit(reset_in=3600))
     assert error is not None
-    assert error.kind is Kind.RATE_LIMITED
+    assert error.kind is FailureKind.RATE_LIMITED
     assert error.wait_s is not None
     assert error.wait_s > MAX_WAIT_S
     assert (world.waits, tries(world, call)) == ([], 1)
@@ -240,7 +240,7 @@ def test_call__broken_once__is_repeated_and_made_once(world, call, status) -> No
 def test_call__broken_for_good__ends_after_its_tries(world, call) -> None:
     error = failing(world, call, *[Fault.status(502)] * ATTEMPTS)
     assert error is not None
-    assert error.kind is Kind.SERVER
+    assert error.kind is FailureKind.SERVER
     assert (len(world.waits), tries(world, call)) == (ATTEMPTS - 1, ATTEMPTS)
 
 
@@ -256,7 +256,7 @@ def test_call__answer_lost_after_the_work__is_never_done_twice(world, call) -> N
     if call.name == "create artifact":
         # it cannot be told from another job's artifact of the same name, which must not be touched
         assert error is not None
-        assert error.kind is Kind.CONFLICT
+        assert error.kind is FailureKind.CONFLICT
         return
     assert error is None
     assert max(made(world)) <= 1
@@ -271,7 +271,7 @@ def test_call__answer_lost_after_the_work__is_never_done_twice(world, call) -> N
 def test_call__page_of_a_proxy_instead_of_an_answer__is_an_error_of_the_server(world, call) -> None:
     error = failing(world, call, *[Fault.status(502, html=True)] * ATTEMPTS)
     assert error is not None
-    assert error.kind is Kind.SERVER
+    assert error.kind is FailureKind.SERVER
     assert "<html" not in str(error).lower()
 
 
@@ -296,7 +296,7 @@ def test_call__nobody_listens__ends_after_its_tries_and_says_so(world, call) -> 
         asked = World(world.github, client, world.waits, world.folder)
     with pytest.raises(GitHubError) as caught:
         call.make(asked)
-    assert caught.value.kind is Kind.UNREACHABLE
+    assert caught.value.kind is FailureKind.UNREACHABLE
     assert len(world.waits) == ATTEMPTS - 1
     assert max(made(world)) <= 1
 
@@ -321,7 +321,7 @@ def test_call__answer_comes_byte_by_byte__is_given_up_after_its_time_and_never_d
     assert world.github.faults.unused == []
     if call.name == "create artifact":
         assert error is not None
-        assert error.kind is Kind.CONFLICT  # as after any answer that is lost
+        assert error.kind is FailureKind.CONFLICT  # as after any answer that is lost
         return
     assert error is None
     assert len(world.waits) >= 1
@@ -333,7 +333,7 @@ def test_download__drips_for_ever__ends_after_its_tries(world) -> None:
     blob = next(call for call in CALLS if call.name == BLOB)
     error = failing(impatient(world), blob, *[Fault.drip(0.05)] * ATTEMPTS)
     assert error is not None
-    assert (error.kind, len(world.waits)) == (Kind.UNREACHABLE, ATTEMPTS - 1)
+    assert (error.kind, len(world.waits)) == (FailureKind.UNREACHABLE, ATTEMPTS - 1)
 
 
 @each_call
@@ -353,7 +353,7 @@ def test_call__half_an_answer__is_never_taken_for_a_whole_one(world, call, fault
         return
     if call.name == "create artifact":
         assert error is not None
-        assert error.kind is Kind.CONFLICT
+        assert error.kind is FailureKind.CONFLICT
         return
     assert error is None
     # what is left over of a longer answer may be in the way of the next
@@ -366,7 +366,7 @@ def test_call__limited_again_and_again__ends_after_its_tries(world, call) -> Non
     error = failing(world, call, *[Fault.status(429, retry_after=7)] * ATTEMPTS)
     assert error is not None
     # the blob host's words are not read: the next try asks for a new address
-    assert error.kind is (Kind.SERVER if call.name == BLOB else Kind.RATE_LIMITED)
+    assert error.kind is (FailureKind.SERVER if call.name == BLOB else FailureKind.RATE_LIMITED)
     assert tries(world, call) == ATTEMPTS
     assert len(world.waits) == ATTEMPTS - 1
     assert call.name == BLOB or all(7 <= wait <= 8 for wait in world.waits)
@@ -424,7 +424,7 @@ def test_call__answer_of_another_shape__is_an_error_and_no_crash(world, monkeypa
     try:
         repository(world.client)
     except GitHubError as error:
-        assert error.kind is Kind.SERVER
+        assert error.kind is FailureKind.SERVER
     world.github.log.clear()
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.issues import MAX_PAGES, State, close_issue, find_issue, marker, open_issue, update_issue
+from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.github.issues import MAX_PAGES, IssueState, close_issue, find_issue, marker, open_issue, update_issue
 from tests.support.github import Fault
 
 KEY = "evals.yml.gate"
-STATE = State(run_id=7, names=("time@run-3",))
+STATE = IssueState(run_id=7, names=("time@run-3",))
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_open__answer_lost_beside_a_closed_one__the_closed_one_is_not_taken_for_
 
 def test_update_and_close__say_what_is_true_and_why(client, github) -> None:
     made = open_issue(client, KEY, "t", "b", STATE, None)
-    update_issue(client, KEY, "t", "better", State(run_id=8), made)
+    update_issue(client, KEY, "t", "better", IssueState(run_id=8), made)
     close_issue(client, "as it was", made)
     issue = github.state.issues[made.number]
     assert "better" in issue.body
@@ -92,5 +92,5 @@ def test_open__not_permitted__names_the_permission(client, github) -> None:
     github.permissions.discard("issues:write")
     with pytest.raises(GitHubError) as raised:
         open_issue(client, KEY, "t", "b", STATE, None)
-    assert raised.value.kind is Kind.FORBIDDEN
+    assert raised.value.kind is FailureKind.FORBIDDEN
     assert "issues: write" in str(raised.value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.model.base import made
+from eval_gate.model.base import construct
 from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import CaseResult
 
@@ -14,14 +14,14 @@ def test_made__of_some_values__is_what_checking_makes_with_the_same_defaults() -
         "status": Status.PASSED,
         "trials": (Trial(status="passed", score=1, duration_ms=2),),
     }
-    one = made(CaseResult, **values)
+    one = construct(CaseResult, **values)
     assert one == CaseResult(**values)
     assert one.model_dump_json() == CaseResult(**values).model_dump_json()
 
 
 def test_made__of_a_name_that_is_no_field__is_a_defect() -> None:
     with pytest.raises(AssertionError):
-        made(CaseDetails, respones="a")
+        construct(CaseDetails, respones="a")
 
 
 def test_model_copy__of_what_was_made__leaves_the_original_and_names_what_was_given() -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from eval_gate.process import run as run_module
-from eval_gate.process.run import Command, Finished, ProcessError, Refusal, run
+from eval_gate.process.run import Command, FinishedProgram, ProcessError, StartRefusal, run
 
 ROOT = os.geteuid() == 0
 
 
-def finished(line: str | tuple[str, ...], cwd: Path, **settings) -> Finished:
+def finished(line: str | tuple[str, ...], cwd: Path, **settings) -> FinishedProgram:
     return asyncio.run(run(Command(line, cwd, **{"environment": os.environ, **settings})))
 
 
@@ -144,7 +144,7 @@ def test_run__flood_on_both_outputs__ends_with_the_time_and_stays_small(tmp_path
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="only Linux has pipes of any size")
 def test_run__pipe_that_the_program_made_larger__is_read_to_its_end(tmp_path) -> None:
-    async def busy_meanwhile() -> Finished:
+    async def busy_meanwhile() -> FinishedProgram:
         code = "import fcntl, os; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20); os.write(1, b'x' * (1 << 20))"
         running = asyncio.create_task(run(Command(python(code), tmp_path, os.environ)))
         await asyncio.sleep(0)
@@ -264,7 +264,7 @@ def test_run__system_without_process_descriptors__a_thread_waits(tmp_path, monke
 
 
 def test_run__many_at_once__leave_no_descriptor_open(tmp_path) -> None:
-    async def many() -> list[Finished]:
+    async def many() -> list[FinishedProgram]:
         return await asyncio.gather(
             *(run(Command(f"echo {number}", tmp_path, os.environ, stdin=b"x")) for number in range(60))
         )
@@ -280,13 +280,13 @@ def test_run__many_at_once__leave_no_descriptor_open(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("line", "refusal", "words"),
     [
-        pytest.param(("no-such-program-here",), Refusal.PROGRAM, "No such file", id="missing program"),
-        pytest.param(("/etc/passwd",), Refusal.PROGRAM, "Permission denied", id="no program"),
-        pytest.param(("./no-program",), Refusal.PROGRAM, "Exec format error", id="text without interpreter"),
-        pytest.param(f"echo {'x' * 200_000}", Refusal.TOO_LONG, "too long", id="long line"),
-        pytest.param(("echo", "x" * 200_000), Refusal.TOO_LONG, "too long", id="long argument"),
-        pytest.param("echo a\x00b", Refusal.TEXT, "NUL", id="NUL"),
-        pytest.param(("echo", "\ud83d"), Refusal.TEXT, "cannot be passed on", id="half a pair"),
+        pytest.param(("no-such-program-here",), StartRefusal.PROGRAM, "No such file", id="missing program"),
+        pytest.param(("/etc/passwd",), StartRefusal.PROGRAM, "Permission denied", id="no program"),
+        pytest.param(("./no-program",), StartRefusal.PROGRAM, "Exec format error", id="text without interpreter"),
+        pytest.param(f"echo {'x' * 200_000}", StartRefusal.TOO_LONG, "too long", id="long line"),
+        pytest.param(("echo", "x" * 200_000), StartRefusal.TOO_LONG, "too long", id="long argument"),
+        pytest.param("echo a\x00b", StartRefusal.TEXT, "NUL", id="NUL"),
+        pytest.param(("echo", "\ud83d"), StartRefusal.TEXT, "cannot be passed on", id="half a pair"),
     ],
 )
 def test_run__cannot_be_started__says_why(tmp_path, line, refusal, words) -> None:
@@ -306,14 +306,14 @@ def test_run__working_directory_is_none__says_so(tmp_path, name) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ProcessError) as caught:
         finished("true", tmp_path / name)
-    assert caught.value.refusal is Refusal.FOLDER
+    assert caught.value.refusal is StartRefusal.FOLDER
     assert caught.value.message.startswith(f"the working directory {tmp_path / name} cannot be used: ")
 
 
 def test_run__nul_in_a_variable__says_so(tmp_path) -> None:
     with pytest.raises(ProcessError) as caught:
         finished("true", tmp_path, environment={"A": "b\x00c"})
-    assert caught.value.refusal is Refusal.TEXT
+    assert caught.value.refusal is StartRefusal.TEXT
 
 
 # as root

@@ -14,7 +14,7 @@ from eval_gate.process.environment import Withheld
 from eval_gate.registry import mcp, mcp_program
 from eval_gate.registry.base import Registry
 from eval_gate.registry.load import load_registry
-from eval_gate.registry.mcp import ProgramsGet
+from eval_gate.registry.mcp import ProgramSurroundings
 from eval_gate.text.redact import Redactor
 from tests.unit.process.test_process_run import gone
 
@@ -62,7 +62,7 @@ def shell(line: str) -> dict[str, object]:
 
 def load(location: str, root: Path, **given: str) -> Registry:
     secrets = Redactor(given.values())
-    return asyncio.run(load_registry(location, root, ProgramsGet({**PATH, **given}, Withheld(), secrets.data)))
+    return asyncio.run(load_registry(location, root, ProgramSurroundings({**PATH, **given}, Withheld(), secrets.data)))
 
 
 def refused(location: str, root: Path, **given: str) -> GateError:

@@ -9,7 +9,7 @@ import pytest
 
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Blame, Status
-from eval_gate.model.waiver import Kind
+from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
@@ -81,7 +81,7 @@ def test_crash__that_is_a_regression__can_be_accepted_as_one(kind) -> None:
     assert run.comparison.changes[0].change is CaseClass.REGRESSION
     assert run.verdict.outcome is Outcome.PASS
     (row,) = view_of(run, PULL_REQUEST).waived
-    assert row.waived.kind is Kind(kind)
+    assert row.waived.kind is WaiverKind(kind)
     root = ET.fromstring(render("junit", run, PULL_REQUEST))
     assert (root.get("errors"), root.get("skipped")) == ("0", "1")
 

@@ -13,7 +13,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import Counts, RunName
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.drift import console_lines, names_of, render_issue, render_part, title_of
-from eval_gate.results.levels import Measured, RunLevels
+from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import replace
 
 CONTEXT = ReportContext(repository="acme/bot", server_url="https://github.com", run_url="https://github.com/run/1")
@@ -23,7 +23,7 @@ def run(number: int, sha: str | None = None) -> RunLevels:
     return RunLevels(run_id=f"run-{number}", timestamp=f"2026-11-{number:02}T03:00:00Z", sha=sha or f"{number:040x}")
 
 
-def worse(measured: Measured, then: float, now: float, *cases: CaseSince, same: bool = False) -> Worse:
+def worse(measured: LevelKind, then: float, now: float, *cases: CaseSince, same: bool = False) -> Worse:
     before = run(16, sha="e" * 40)
     since = run(17, sha="e" * 40 if same else "f" * 40)
     return Worse(measured, then, now, before, since, run(14, sha="a" * 40), since, 7, cases)
@@ -40,18 +40,18 @@ def case(name: str) -> CaseSince:
 
 
 def drift(*found: Worse, broken: tuple[CaseSince, ...] = ()) -> Drift:
-    return Drift(run(23), 30, found, broken, looked_at=tuple(Measured))
+    return Drift(run(23), 30, found, broken, looked_at=tuple(LevelKind))
 
 
 @pytest.mark.parametrize(
     ("one", "says"),
     [
-        (worse(Measured.FIRST, 0.02, 0.08), "6.0 points of all cases more fail at first"),
-        (worse(Measured.FAILING, 0.0, 0.01), "1.0 points of all cases more fail: 0.0 % before, 1.0 % now."),
-        (worse(Measured.SCORE, 0.9, 0.8), "Scores fell from 0.90 to 0.80."),
-        (worse(Measured.GRADING, 0.9, 0.8), "The judge gives less for the same answers: −0.10"),
-        (worse(Measured.TIME, 1.0, 1.0 + math.log(1.8)), "A case takes 1.8 × as long."),
-        (worse(Measured.COST, -5.0, -5.0 + math.log(1.4)), "A case costs 1.4 × as much."),
+        (worse(LevelKind.FIRST, 0.02, 0.08), "6.0 points of all cases more fail at first"),
+        (worse(LevelKind.FAILING, 0.0, 0.01), "1.0 points of all cases more fail: 0.0 % before, 1.0 % now."),
+        (worse(LevelKind.SCORE, 0.9, 0.8), "Scores fell from 0.90 to 0.80."),
+        (worse(LevelKind.GRADING, 0.9, 0.8), "The judge gives less for the same answers: −0.10"),
+        (worse(LevelKind.TIME, 1.0, 1.0 + math.log(1.8)), "A case takes 1.8 × as long."),
+        (worse(LevelKind.COST, -5.0, -5.0 + math.log(1.4)), "A case costs 1.4 × as much."),
     ],
 )
 def test_issue__each_thing_that_is_worse__is_said_with_its_size_and_its_commits(one, says) -> None:
@@ -64,7 +64,7 @@ def test_issue__each_thing_that_is_worse__is_said_with_its_size_and_its_commits(
 
 
 def test_issue__no_commit_between__says_that_nothing_of_ours_changed() -> None:
-    body = render_issue(drift(worse(Measured.TIME, 1.0, 2.0, same=True)), "main", CONTEXT)
+    body = render_issue(drift(worse(LevelKind.TIME, 1.0, 2.0, same=True)), "main", CONTEXT)
     assert "nothing in the repository changed then" in body
     assert "the model behind the agent" in body
 
@@ -79,7 +79,7 @@ def changed_model(*, same: bool = False, **names: str) -> ModelChange:
 
 
 def test_issue__another_model_answered_then__is_said_with_what_is_worse_and_only_once() -> None:
-    one = replace(worse(Measured.TIME, 1.0, 2.0, same=True), model=changed_model(same=True))
+    one = replace(worse(LevelKind.TIME, 1.0, 2.0, same=True), model=changed_model(same=True))
     found = replace(drift(one), models=(changed_model(same=True),))
     body = render_issue(found, "main", CONTEXT)
     assert (
@@ -131,4 +131,4 @@ def test_part__too_few_runs__does_not_say_that_all_is_well() -> None:
 
 
 def test_names__what_is_worse__in_a_word_each() -> None:
-    assert names_of(drift(worse(Measured.TIME, 1.0, 2.0), broken=(case("a"),))) == ("time", "single cases")
+    assert names_of(drift(worse(LevelKind.TIME, 1.0, 2.0), broken=(case("a"),))) == ("time", "single cases")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import CaseRecord, Counts, Grounds, Repeats, Steadiness, SuiteFinding, Why
+from eval_gate.model.grounds import CaseRecord, Counts, GroundKind, Grounds, Repeats, Steadiness, SuiteFinding
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.facts import paired, rates_of, wilson
+from eval_gate.reports.facts import paired_interval, rates_of, wilson
 from eval_gate.reports.phrases import prose
 from eval_gate.reports.words.grounds import (
     beyond_counts,
@@ -38,7 +38,7 @@ def change(what: str, why: str, here: str, record: str, chance: float | None = N
     crashes = {"crashes": fields.pop("crashes", 0)}
     crashed_then = {"crashes": fields.pop("crashed_then", 0)}
     grounds = Grounds(
-        why=Why(why),
+        why=GroundKind(why),
         here=counts(here).model_copy(update=crashes),
         record=counts(record).model_copy(update=crashed_then),
         chance=chance,
@@ -325,18 +325,18 @@ def test_wilson__known_examples__are_met(passed, judged, low, high) -> None:
     assert wilson(passed, judged) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_paired__large_table__is_nearly_the_classical_interval() -> None:
+def test_paired_interval__large_table__is_nearly_the_classical_interval() -> None:
     change, half = (86 - 150) / 1600, 1.96 * ((150 + 86) - (86 - 150) ** 2 / 1600) ** 0.5 / 1600
-    assert paired(150, 86, 1600) == pytest.approx((change - half, change + half), abs=2e-4)
+    assert paired_interval(150, 86, 1600) == pytest.approx((change - half, change + half), abs=2e-4)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
-def test_paired__any_table__holds_the_change_and_turns_with_it(worse, better, same) -> None:
+def test_paired_interval__any_table__holds_the_change_and_turns_with_it(worse, better, same) -> None:
     cases = worse + better + same
-    low, high = paired(worse, better, cases)
+    low, high = paired_interval(worse, better, cases)
     assert -1 <= low < high <= 1
     assert cases == 0 or low <= (better - worse) / cases <= high
-    assert paired(better, worse, cases) == pytest.approx((-high, -low))
+    assert paired_interval(better, worse, cases) == pytest.approx((-high, -low))
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

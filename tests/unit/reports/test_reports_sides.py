@@ -10,7 +10,7 @@ import pytest
 import eval_gate
 from eval_gate.model.comparison import RuleCode
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import Before, CaseDetails, Status
+from eval_gate.model.execution import BaselineSide, CaseDetails, Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER
@@ -271,7 +271,7 @@ def told(system: str | None, case: str = "a"):
     )
     run = make_judged([make_executed(case, "FFFF", details=here if system else CaseDetails())], {case: STEADY})
     (change,) = run.comparison.changes
-    change = change.model_copy(update={"before": Before(status=Status.PASSED, details=before)})
+    change = change.model_copy(update={"before": BaselineSide(status=Status.PASSED, details=before)})
     return run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": (change,)})})
 
 

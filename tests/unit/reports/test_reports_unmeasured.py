@@ -5,14 +5,16 @@ import pytest
 from eval_gate.config.policy import Policy
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
-from eval_gate.results.baseline import Baseline, unmeasured
+from eval_gate.results.baseline import Baseline, unmeasured_run
 from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import judge_against
 
 
 def judged(count: int = 1):
     outages = tuple(
-        unmeasured(make_run({"a": "error", "b": "error"}, run_id=f"outage-{number}", git={"sha": f"{number}abc1234"}))
+        unmeasured_run(
+            make_run({"a": "error", "b": "error"}, run_id=f"outage-{number}", git={"sha": f"{number}abc1234"})
+        )
         for number in range(count)
     )
     baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "latest", unmeasured=outages)

@@ -9,7 +9,7 @@ import pytest
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import Refusal
+from eval_gate.model.waiver import RefusedCommand
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -114,7 +114,9 @@ def accepted(*extra: str, policy: Policy = REGRESSIONS) -> RunResult:
         make_waiver("pay/crd", line=23, new=False),
         make_waiver("pay/iban", line=26, new=True),
         refusals=(
-            Refusal(author="eve", url=f"{COMMENT}3", sentence="does not have write access, so nothing is accepted"),
+            RefusedCommand(
+                author="eve", url=f"{COMMENT}3", sentence="does not have write access, so nothing is accepted"
+            ),
         ),
         troubles=("the label eval-gate:accept is set, and no comment accepts anything",),
     )

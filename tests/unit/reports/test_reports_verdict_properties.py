@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from eval_gate.config.outputs import FORMATS
 from eval_gate.config.policy import FailOn
-from eval_gate.gate.waivers.command import Command, commands_in
+from eval_gate.gate.waivers.command import AcceptCommand, commands_in
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Refusal, Waiver
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.reports.check import check_title, render_check
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -97,7 +97,7 @@ def waivers(draw, ids: list[str]) -> Waiver:
         else CommentOrigin(author=draw(TEXT), url=draw(URL), written="2026-11-20T10:00:00Z")
     )
     return Waiver(
-        kind=draw(st.sampled_from(Kind)),
+        kind=draw(st.sampled_from(WaiverKind)),
         case=draw(st.sampled_from(ids) | NAME),
         reason=draw(TEXT),
         until=TODAY + timedelta(days=draw(st.integers(-2, 20))),
@@ -116,7 +116,7 @@ def runs(draw) -> RunResult:
     known = make_waivers(
         *draw(st.lists(waivers(ids), max_size=4)),
         trusted=draw(st.booleans()),
-        refusals=tuple(draw(st.lists(st.builds(Refusal, author=TEXT, url=URL, sentence=TEXT), max_size=2))),
+        refusals=tuple(draw(st.lists(st.builds(RefusedCommand, author=TEXT, url=URL, sentence=TEXT), max_size=2))),
         troubles=tuple(draw(st.lists(TEXT, max_size=2))),
     )
     confirm = draw(st.sampled_from([0, 1, 6]))
@@ -232,7 +232,9 @@ def test_heading__never_says_better_than_what_was_found(run) -> None:
     view = view_of(run, ReportContext())
     heading, title = view.heading, check_title(view)
     assert len(title) <= 80
-    waived = any(row.change == "regression" and row.waived.kind is Kind.ACCEPTED for row in view.waived if row.waived)
+    waived = any(
+        row.change == "regression" and row.waived.kind is WaiverKind.ACCEPTED for row in view.waived if row.waived
+    )
     if view.verdict.outcome is Outcome.PASS:
         assert not (waived or view.regressions) or "no regressions" not in heading.lower()
         assert not waived or "accepted" in heading
@@ -250,7 +252,7 @@ def test_accept_command__any_names__is_read_as_these_cases_of_this_commit(run, c
         return
     assert view.verdict.outcome is Outcome.FAIL
     (found,) = commands_in(view.accept_command)
-    assert isinstance(found, Command)
+    assert isinstance(found, AcceptCommand)
     assert set(found.cases) <= {row.id for row in view.regressions}
     assert found.commit == (context.head_sha if context.accept_by_commit else None)
     assert view.accept_command in render_comment(view)
@@ -264,7 +266,7 @@ def crowded() -> View:
         for number, name in enumerate(names[:300])
     ]
     ghosts = [make_waiver(f"ghost{number}{'`' * 200}", new=True, reason="#1 " * 160) for number in range(200)]
-    refusals = tuple(Refusal(author="e" * 100, url="u" * 400, sentence="s" * 4_000) for _ in range(30))
+    refusals = tuple(RefusedCommand(author="e" * 100, url="u" * 400, sentence="s" * 4_000) for _ in range(30))
     waivers = make_waivers(*entries, *ghosts, refusals=refusals, troubles=("t" * 10_000,))
     here = dict.fromkeys(names, "FFFF") | {f"fine/{number}": "P" for number in range(600)}
     run = make_judged(here, dict.fromkeys(here, "PPPPP"), waivers=waivers)

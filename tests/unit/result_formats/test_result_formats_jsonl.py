@@ -6,13 +6,13 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.model.execution import Status
 from eval_gate.result_formats.load import load_results
-from eval_gate.result_formats.scoring import Rules
+from eval_gate.result_formats.scoring import ScoreRules
 
 
 def load(tmp_path, text: str, name: str = "r.jsonl", pass_score: float | None = None):
     file = tmp_path / name
     file.write_text(text)
-    return load_results([str(file)], ResultsFormat.AUTO, Rules(pass_score=pass_score))
+    return load_results([str(file)], ResultsFormat.AUTO, ScoreRules(pass_score=pass_score))
 
 
 def problem(tmp_path, text: str, name: str = "r.jsonl") -> str:

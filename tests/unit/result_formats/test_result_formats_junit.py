@@ -5,14 +5,14 @@ import pytest
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.execution import Blame, Status
-from eval_gate.result_formats.load import Brought, load_results
-from eval_gate.result_formats.scoring import Rules
+from eval_gate.result_formats.load import BroughtResults, load_results
+from eval_gate.result_formats.scoring import ScoreRules
 
 
-def load(tmp_path, body: str) -> Brought:
+def load(tmp_path, body: str) -> BroughtResults:
     file = tmp_path / "junit.xml"
     file.write_text(f'<?xml version="1.0"?><testsuites><testsuite name="s">{body}</testsuite></testsuites>')
-    return load_results([str(file)], ResultsFormat.AUTO, Rules())
+    return load_results([str(file)], ResultsFormat.AUTO, ScoreRules())
 
 
 def test_read_junit__four_endings__are_four_statuses(tmp_path) -> None:
@@ -79,14 +79,14 @@ def test_read_junit__what_is_no_junit__is_refused_in_a_sentence(tmp_path, text, 
     file = tmp_path / "junit.xml"
     file.write_text(text)
     with pytest.raises(GateError) as caught:
-        load_results([str(file)], ResultsFormat.AUTO, Rules())
+        load_results([str(file)], ResultsFormat.AUTO, ScoreRules())
     assert said in str(caught.value.problems[0])
 
 
-def vitest(tmp_path, case: str) -> Brought:
+def vitest(tmp_path, case: str) -> BroughtResults:
     file = tmp_path / "junit.xml"
     file.write_text(f'<testsuites name="vitest tests"><testsuite name="a.test.ts">{case}</testsuite></testsuites>')
-    return load_results([str(file)], ResultsFormat.AUTO, Rules())
+    return load_results([str(file)], ResultsFormat.AUTO, ScoreRules())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_read_junit__vitests_nesting__is_as_its_filter_wants_it(tmp_path) -> Non
     for tool, again in (("vitest tests", "orders late refund"), ("other", None)):
         file = tmp_path / "junit.xml"
         file.write_text(f'<testsuites name="{tool}"><testsuite name="a.test.ts">{case}</testsuite></testsuites>')
-        [row] = load_results([str(file)], ResultsFormat.AUTO, Rules()).rows
+        [row] = load_results([str(file)], ResultsFormat.AUTO, ScoreRules()).rows
         assert (row.id, row.again) == ("orders > late > refund", again)
 
 
@@ -139,10 +139,10 @@ def test_read_junit__a_module_is_not_found__is_a_crash_and_no_lost_connection(tm
 PYTEST = '<testsuites name="pytest tests"><testsuite name="pytest">{}</testsuite></testsuites>'
 
 
-def of_pytest(tmp_path, body: str) -> Brought:
+def of_pytest(tmp_path, body: str) -> BroughtResults:
     file = tmp_path / "pytest.xml"
     file.write_text(PYTEST.format(body))
-    return load_results([str(file)], ResultsFormat.AUTO, Rules())
+    return load_results([str(file)], ResultsFormat.AUTO, ScoreRules())
 
 
 def test_read_junit__suites_in_suites__name_what_has_no_classname_by_the_innermost(tmp_path) -> None:

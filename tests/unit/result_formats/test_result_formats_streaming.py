@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eval_gate.errors import GateError
 from eval_gate.result_formats import streaming
 from eval_gate.result_formats.promptfoo import read_promptfoo
-from eval_gate.result_formats.rows import Told
+from eval_gate.result_formats.rows import FileFacts
 from eval_gate.result_formats.streaming import document
 
 TEXTS = st.text(max_size=8) | st.sampled_from(['},{"a"', '"', "\\", "\ud800", "é", "\x00"])
@@ -35,7 +35,7 @@ class Shape(TypedDict, total=False):
 def told(file):
     """Every row, or what is said in its place; and for each of the readings so far whether it was of many at once."""
     try:
-        return list(read_promptfoo(file, "out.json", Told()))
+        return list(read_promptfoo(file, "out.json", FileFacts()))
     except GateError as error:
         return str(error), error.problems
 

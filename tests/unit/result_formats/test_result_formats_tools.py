@@ -11,21 +11,21 @@ from eval_gate.config.score_rule import parse_rule
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.execution import Status
-from eval_gate.result_formats.load import Brought, load_results
-from eval_gate.result_formats.scoring import Rules
+from eval_gate.result_formats.load import BroughtResults, load_results
+from eval_gate.result_formats.scoring import ScoreRules
 
 FILES = Path(__file__).parent / "files"
 AUTO = ResultsFormat.AUTO
 PASSED, FAILED, ERROR = Status.PASSED, Status.FAILED, Status.ERROR
 
 
-def load(*names: str | Path, scores: tuple[str, ...] = (), pass_score: float | None = None) -> Brought:
+def load(*names: str | Path, scores: tuple[str, ...] = (), pass_score: float | None = None) -> BroughtResults:
     """These files, found by what is in them."""
     paths = [str(FILES / name) for name in names]
-    return load_results(paths, AUTO, Rules(tuple(map(parse_rule, scores)), pass_score))
+    return load_results(paths, AUTO, ScoreRules(tuple(map(parse_rule, scores)), pass_score))
 
 
-def statuses(brought: Brought) -> dict[tuple[str, str], list[Status | None]]:
+def statuses(brought: BroughtResults) -> dict[tuple[str, str], list[Status | None]]:
     return {tuple(key): [row.status for row in rows] for key, rows in brought.cases.items()}
 
 
@@ -363,7 +363,7 @@ def test_load__two_tools_at_once__are_refused() -> None:
 
 def test_load__another_format_than_was_named__is_an_error_that_names_both() -> None:
     with pytest.raises(GateError) as caught:
-        load_results([str(FILES / "promptfoo-output.json")], ResultsFormat.DEEPEVAL, Rules())
+        load_results([str(FILES / "promptfoo-output.json")], ResultsFormat.DEEPEVAL, ScoreRules())
     assert "is promptfoo, and not deepeval" in str(caught.value.problems[0])
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.results.baseline import measured
+from eval_gate.results.baseline import is_measured
 from tests.support.results import make_run
 
 
@@ -18,7 +18,7 @@ from tests.support.results import make_run
         ("", True),
     ],
 )
-def test_measured__share_of_judged_cases__is_at_least_half_of_those_that_were_not_skipped(letters, expected) -> None:
+def test_is_measured__share_of_judged_cases__is_at_least_half_of_those_that_were_not_skipped(letters, expected) -> None:
     words = {"P": "passed", "F": "failed", "E": "error", "S": "skipped", "N": "not_run"}
     run = make_run({f"case {number}": words[letter] for number, letter in enumerate(letters)})
-    assert measured(run) is expected
+    assert is_measured(run) is expected

@@ -15,8 +15,8 @@ from eval_gate.results.ledger import (
     LEDGER_NAME,
     MANY_YARDSTICKS,
     MAX_RUNS,
-    Entry,
-    Execution,
+    LedgerEntry,
+    LedgerExecution,
     alike,
     executions_of,
     ledger_bytes,
@@ -60,14 +60,17 @@ def test_ledger__runs_of_a_branch__keeps_every_case_newest_first() -> None:
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
-        (make_result("a", trials="PPF"), Entry(0, (Execution("P"), Execution("P"), Execution("F")))),
+        (
+            make_result("a", trials="PPF"),
+            LedgerEntry(0, (LedgerExecution("P"), LedgerExecution("P"), LedgerExecution("F"))),
+        ),
         (
             make_result("a", "failed", trials="FPF", reruns=2),
-            Entry(0, (Execution("F"),), (Execution("P"), Execution("F"))),
+            LedgerEntry(0, (LedgerExecution("F"),), (LedgerExecution("P"), LedgerExecution("F"))),
         ),
-        (make_result("a", "error", blame=Blame.CRASHED), Entry(0, (Execution("C"),))),
-        (make_result("a", "error", blame=Blame.UNREACHABLE), Entry(0, (Execution("U"),))),
-        (make_graded("a", 0.85), Entry(0, (Execution("F", 0.85),))),
+        (make_result("a", "error", blame=Blame.CRASHED), LedgerEntry(0, (LedgerExecution("C"),))),
+        (make_result("a", "error", blame=Blame.UNREACHABLE), LedgerEntry(0, (LedgerExecution("U"),))),
+        (make_graded("a", 0.85), LedgerEntry(0, (LedgerExecution("F", 0.85),))),
     ],
     ids=["trials", "reruns", "crashed", "unreachable", "graded"],
 )
@@ -82,7 +85,7 @@ def test_ledger__timed_out_and_vetoed__are_told_apart() -> None:
     vetoed = Trial(status="failed", score=0.9, duration_ms=9, vetoed=True)
     case = make_graded("a", 0.9).model_copy(update={"trials": (late, vetoed)})
     entry = EMPTY.with_run(run(0, [case])).case(A).entries()[0]
-    assert entry.first == (Execution("T"), Execution("F"))
+    assert entry.first == (LedgerExecution("T"), LedgerExecution("F"))
 
 
 @pytest.mark.parametrize("status", ["skipped", "not_run"])
@@ -226,7 +229,7 @@ def test_ledger__run__is_known_by_its_commit_where_that_is_known() -> None:
 @pytest.mark.parametrize("reruns", [2, 5])
 def test_executions_of__as_many_reruns_as_executions_or_more__leaves_no_first_one(reruns) -> None:
     first, again = executions_of(make_result("a", "failed", trials="FP", reruns=reruns))
-    assert (first, again) == ((), (Execution("F"), Execution("P")))
+    assert (first, again) == ((), (LedgerExecution("F"), LedgerExecution("P")))
 
 
 def test_read_ledger__yardsticks_of_one_case__are_at_most_a_thousand() -> None:

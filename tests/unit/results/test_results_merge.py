@@ -13,7 +13,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import Cut, GitFacts, MadeBy, Shard, TargetIdentity
+from eval_gate.model.result import GitFacts, MadeBy, Shard, ShardCut, TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.results.merge import merge
 from tests.support.cases import make_case, make_suite
@@ -74,7 +74,7 @@ FIRST = part(
     1,
     2,
     make_result("a"),
-    cut=Cut(digest="a" * 16),
+    cut=ShardCut(digest="a" * 16),
     planned=2,
     policy=RunPolicy(fail_on=("regressions",)),
     measuring=Measuring(trials=1),
@@ -99,10 +99,10 @@ MADE = MadeBy(gate="evals", run_id=42)
         (part(2, 2, make_result("b"), measuring=Measuring(trials=3)), "were measured in other ways"),
         (part(2, 2, make_result("b"), planned=3), "are of runs with other numbers of cases: 2, 3"),
         (
-            part(2, 2, make_result("b"), cut=Cut(digest="b" * 16, by="main-2")),
+            part(2, 2, make_result("b"), cut=ShardCut(digest="b" * 16, by="main-2")),
             "were cut by other durations: none, the durations of run main-2",
         ),
-        (part(2, 2, make_result("b"), cut=Cut(digest="b" * 16)), "were cut by other cases"),
+        (part(2, 2, make_result("b"), cut=ShardCut(digest="b" * 16)), "were cut by other cases"),
         (make_run(make_suite_result([make_result("b")]), run_id="whole"), "run whole is no shard, and shard 1 of 2"),
         (
             part(2, 2, make_result("b"), target=TargetIdentity(name="other", provider="http", identity="http://x")),

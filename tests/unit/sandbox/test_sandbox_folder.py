@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.sandbox.folder import Given, Limits, Listed, Sandbox
-from eval_gate.sandbox.owners import OwnersFolder, Reserved
+from eval_gate.sandbox.folder import FolderLimits, InitialFile, ListedEntry, Sandbox
+from eval_gate.sandbox.owners import OwnersFolder, ReservedNames
 from eval_gate.sandbox.paths import SandboxError, file_names, names_of
 
 SECRET = "the secret of the machine"
@@ -350,7 +350,7 @@ def test_names__of_an_ordinary_path__are_its_parts(path: str, names: tuple[str, 
 def test_names__the_folder_itself__is_no_file_but_can_be_listed(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxError, match="file within tmp"):
         sandbox.read(".")
-    assert sandbox.entries(".") == (Listed("notes", "folder"),)
+    assert sandbox.entries(".") == (ListedEntry("notes", "folder"),)
 
 
 @pytest.mark.contract("agent_evals.files.relative")
@@ -382,12 +382,16 @@ def test_path__is_not_there__says_so(sandbox: Sandbox, operation: str) -> None:
 def test_list__names_kinds_in_order(sandbox: Sandbox) -> None:
     sandbox.write("b.txt", "")
     (sandbox.path / "a").symlink_to("/")
-    assert sandbox.entries() == (Listed("a", "other"), Listed("b.txt", "file"), Listed("notes", "folder"))
+    assert sandbox.entries() == (
+        ListedEntry("a", "other"),
+        ListedEntry("b.txt", "file"),
+        ListedEntry("notes", "folder"),
+    )
     with pytest.raises(SandboxError, match="must point to a directory"):
         sandbox.entries("b.txt")
 
 
-SMALL = Limits(file_bytes=10, total_bytes=25, entries=5)
+SMALL = FolderLimits(file_bytes=10, total_bytes=25, entries=5)
 
 
 @pytest.mark.contract("agent_evals.files.bounded")
@@ -396,7 +400,7 @@ def test_write__too_large_a_file__is_refused(tmp_path: Path) -> None:
         sandbox.write("a.txt", "é" * 5)
         with pytest.raises(SandboxError, match="larger than 10 bytes"):
             sandbox.write("b/b.txt", "é" * 5 + "x")
-        assert sandbox.entries() == (Listed("a.txt", "file"),)
+        assert sandbox.entries() == (ListedEntry("a.txt", "file"),)
 
 
 @pytest.mark.contract("agent_evals.files.bounded")
@@ -417,7 +421,7 @@ def test_write__too_many_entries__is_refused_and_folders_count(tmp_path: Path) -
         sandbox.write("a/b/c", "")
         with pytest.raises(SandboxError, match="more than 5"):
             sandbox.write("d/e/f", "")
-        assert sandbox.entries() == (Listed("a", "folder"),)
+        assert sandbox.entries() == (ListedEntry("a", "folder"),)
         sandbox.write("a/b/d", "")
         sandbox.write("e", "")
         with pytest.raises(SandboxError, match="more than 5"):
@@ -477,7 +481,7 @@ def test_snapshot__names_no_path_can_name__are_left_out(sandbox: Sandbox) -> Non
 @pytest.mark.contract("agent_evals.files.bounded")
 @pytest.mark.parametrize("what", ["bytes", "entries", "depth"])
 def test_snapshot__more_than_the_limits_allow__is_no_snapshot(tmp_path: Path, what: str) -> None:
-    with Sandbox(tmp_path, SMALL if what != "depth" else Limits()) as sandbox:
+    with Sandbox(tmp_path, SMALL if what != "depth" else FolderLimits()) as sandbox:
         if what == "bytes":
             (sandbox.path / "large").write_bytes(b"x" * 26)
         elif what == "entries":
@@ -513,9 +517,14 @@ def test_sandbox__no_handle__is_left_open(sandbox: Sandbox, outside: Path) -> No
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
-def test_given__is_there_at_first_and_known_as_unchanged_until_it_is_changed(tmp_path: Path) -> None:
-    given = (Given("data", None), Given("data/a.txt", b"1"), Given("b.bin", b"\xff"), Given("c.txt", b"3"))
-    with Sandbox(tmp_path, given=given) as sandbox:
+def test_initial_files__is_there_at_first_and_known_as_unchanged_until_it_is_changed(tmp_path: Path) -> None:
+    given = (
+        InitialFile("data", None),
+        InitialFile("data/a.txt", b"1"),
+        InitialFile("b.bin", b"\xff"),
+        InitialFile("c.txt", b"3"),
+    )
+    with Sandbox(tmp_path, initial_files=given) as sandbox:
         sandbox.write("c.txt", "changed")
         sandbox.write("new.txt", "1")
         found = {entry.path: (entry.text, entry.unchanged) for entry in sandbox.look(())}
@@ -543,7 +552,7 @@ def test_somebodys_folder__only_what_is_asked_for__is_looked_at(tmp_path: Path) 
 def test_somebodys_folder__what_lies_there__does_not_count_and_what_is_written_does(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number}.txt").write_text("x" * 50)
-    with OwnersFolder(tmp_path, Limits(file_bytes=50, total_bytes=60, entries=2, listed=30)) as sandbox:
+    with OwnersFolder(tmp_path, FolderLimits(file_bytes=50, total_bytes=60, entries=2, listed=30)) as sandbox:
         assert len(sandbox.entries()) == 20
         sandbox.write("0.txt", "y" * 40)
         with pytest.raises(SandboxError, match="no room for more than 60 bytes"):
@@ -561,7 +570,7 @@ def test_somebodys_folder__what_lies_there__does_not_count_and_what_is_written_d
 def test_somebodys_folder__reserved_name__is_read_and_never_changed(tmp_path: Path, path: str, operation: str) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "kept").write_text("1")
-    with OwnersFolder(tmp_path, reserved=Reserved(("out",), {"kept"}.__contains__)) as sandbox:
+    with OwnersFolder(tmp_path, reserved=ReservedNames(("out",), {"kept"}.__contains__)) as sandbox:
         with pytest.raises(SandboxError, match="belongs to the results"):
             OPERATIONS[operation](sandbox, path)
         assert sandbox.read("out/kept") == "1"

@@ -7,9 +7,9 @@ import pytest
 
 from eval_gate.config.load import load_config
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.results.record import fitting
-from eval_gate.results.record.fitting import fitted, lessened
+from eval_gate.results.record.fitting import fitted_record, lessened_run
 from eval_gate.session import foreign_results as brought_runs
 from eval_gate.session.foreign_results import brought_run, read_brought
 from eval_gate.session.session import open_session
@@ -41,8 +41,8 @@ def run_of(tmp_path, monkeypatch):
     def run(lines: list[dict]):
         (tmp_path / "out.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
         config = load_config({}, {}, None)
-        session = open_session(config, Selection(), Around(tmp_path, {}))
-        brought = read_brought(config, ["out.jsonl"], session.around)
+        session = open_session(config, Selection(), RunContext(tmp_path, {}))
+        brought = read_brought(config, ["out.jsonl"], session.context)
         found = asyncio.run(brought_run(session, brought)).run
         return found.model_copy(update={"run_id": "r", "timestamp": "t"})
 
@@ -57,11 +57,11 @@ def test_brought_run__more_passing_answers_than_there_is_room_for__is_written_as
     for module in (fitting, brought_runs):
         monkeypatch.setattr(module, "MANY", 50)
         monkeypatch.setattr(module, "EVERY", 5)
-    monkeypatch.setattr(fitting.lessened, "__defaults__", (MOST,))
-    monkeypatch.setattr(fitting.Sparing.__init__, "__defaults__", (MOST,))
+    monkeypatch.setattr(fitting.lessened_run, "__defaults__", (MOST,))
+    monkeypatch.setattr(fitting.RoomKeeper.__init__, "__defaults__", (MOST,))
     spared = run_of(results(trials))
     assert [case.details.response is None for _, case in spared.cases()].count(True) == 98
-    found, expected = (fitted(lessened(run), MOST) for run in (spared, whole))
+    found, expected = (fitted_record(lessened_run(run), MOST) for run in (spared, whole))
     assert found.run.warnings == expected.run.warnings
     assert [case for _, case in found.run.cases()] == [case for _, case in expected.run.cases()]
     assert "evaluators' words about passing cases (48)" in found.run.warnings[0]

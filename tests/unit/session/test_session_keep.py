@@ -7,7 +7,7 @@ import pytest
 
 from eval_gate.config.load import load_config
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.gate.judge import judge
 from eval_gate.model.execution import CaseDetails
 from eval_gate.results.read import read_run
@@ -32,8 +32,8 @@ def session(tmp_path, monkeypatch):
     """A session whose records may be as large as two hundred cases without their answers, and large runs have fifty."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(fitting, "MANY", 50)
-    monkeypatch.setattr(fitting.lessened, "__defaults__", (100_000,))
-    return open_session(load_config({}, {}, None), Selection(), Around(tmp_path, {}))
+    monkeypatch.setattr(fitting.lessened_run, "__defaults__", (100_000,))
+    return open_session(load_config({}, {}, None), Selection(), RunContext(tmp_path, {}))
 
 
 def test_keep__of_a_run_whose_answers_have_no_room__holds_none_of_them_when_it_writes(session, monkeypatch) -> None:

@@ -14,7 +14,7 @@ from tests.support.program import CLEAN
 
 PAGE = ROOT / "CONTRIBUTING.md"
 SHOWN = re.compile(r"^`(runner/[\w/.]+)`[^`]*(?:`\w+`[^`]*)*\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TABLE = "KINDS: tuple[Kind, ...] = (\n"
+TABLE = "KINDS: tuple[TargetKind, ...] = (\n"
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ def test_kind__every_row__leads_to_what_builds_it_from_its_own_settings(kind) ->
 
     for place in filter(None, (kind.build_at, kind.asker_at)):
         build = resolve_name(f"eval_gate.targets.{place}")
-        assert list(inspect.signature(build).parameters) == ["settings", "choice", "around"]
+        assert list(inspect.signature(build).parameters) == ["settings", "choice", "context"]
         assert inspect.signature(build).parameters["settings"].annotation == kind.settings.__name__
 
 

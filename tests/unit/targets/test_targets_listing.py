@@ -4,7 +4,7 @@ import pytest
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.listing import read_targets
 from eval_gate.targets.lookup import TargetBook
 
@@ -12,7 +12,7 @@ MOCK = "targets:\n- {{name: {0}, provider: mock}}\n"
 
 
 def book(root, choice=None, environment=None) -> TargetBook:
-    return TargetBook(choice or TargetChoice(), Surroundings(environment or {}, root))
+    return TargetBook(choice or TargetChoice(), BuildContext(environment or {}, root))
 
 
 def put(file, text: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.container import System, connection_hint, default_gateway, is_here, reachable_host
 from eval_gate.targets.listing import read_targets
 from eval_gate.targets.lookup import TargetBook
@@ -107,13 +107,13 @@ def test_choose__secret_in_a_wrong_place__is_not_shown(tmp_path) -> None:
 )
 def test_book__choice_that_is_none__is_a_usage_error(tmp_path, choice, code) -> None:
     with pytest.raises(GateError) as caught:
-        TargetBook(choice, Surroundings({}, tmp_path)).target()
+        TargetBook(choice, BuildContext({}, tmp_path)).target()
     assert (caught.value.code, caught.value.exit_code) == (code, 2)
 
 
 def test_book__inline_list__is_the_only_target(tmp_path) -> None:
     choice = TargetChoice(targets=[{"name": "a", "provider": "http", "url": "http://x/chat", "workers": 3}])
-    target = TargetBook(choice, Surroundings({}, tmp_path)).target()
+    target = TargetBook(choice, BuildContext({}, tmp_path)).target()
     assert (target.identity.name, target.workers) == ("a", 3)
 
 

@@ -11,8 +11,8 @@ from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.select import select
 from eval_gate.errors import GateError
 from eval_gate.formats.discovery import discover
-from eval_gate.gate.waivers.names import Names
-from eval_gate.model.waiver import CaseStanding, Standing
+from eval_gate.gate.waivers.names import CaseNames
+from eval_gate.model.waiver import CaseStanding, WaiverStanding
 from eval_gate.text import globs
 from eval_gate.text.case_pattern import fits
 from tests.support.cases import make_case, make_suite
@@ -61,7 +61,7 @@ def files(pattern: str, root) -> list[str]:
 )
 def test_glob__in_every_place_that_takes_one__means_the_same(tree, pattern, meant) -> None:
     wanted = [name for place, name in enumerate(NAMES) if place in meant]
-    cases = Names([CaseStanding(suite=name, case_id=name, standing=Standing.FAILS) for name in NAMES])
+    cases = CaseNames([CaseStanding(suite=name, case_id=name, standing=WaiverStanding.FAILS) for name in NAMES])
     assert files(pattern, tree) == wanted
     assert chosen(pattern) == wanted
     assert [name for name in NAMES if fits(pattern, name, ())] == wanted

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.action.log import Log
-from eval_gate.action.publishers import Whose, taken, whose
+from eval_gate.action.publishers import Publisher, name_taken, publisher_of
 from eval_gate.action.step import Step
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.own import OwnArtifact, delete_own, fetch_own, find_own
-from eval_gate.github.artifacts.upload import Service, reserve
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.artifacts.upload import ArtifactService, reserve
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.result import MadeBy
 from eval_gate.struct import FrozenStruct
 
@@ -25,7 +25,7 @@ class Stored(FrozenStruct):
     id: int
 
 
-class Sort(FrozenStruct):
+class ArtifactKind(FrozenStruct):
     """One sort of artifact of ours: the archive with the result, or the page."""
 
     words: str
@@ -34,61 +34,63 @@ class Sort(FrozenStruct):
     """Who made one that was fetched into this file; None where it is none of this sort, or does not say."""
 
 
-def service_of(step: Step) -> Service | None:
+def service_of(step: Step) -> ArtifactService | None:
     """The artifact service of this job; None where there is none."""
     environment = step.environment
     if not environment.on_github or environment.results_url is None or environment.runtime_token is None:
         return None
-    return Service(environment.results_url, environment.runtime_token, environment.retention_days)
+    return ArtifactService(environment.results_url, environment.runtime_token, environment.retention_days)
 
 
-class Sending(FrozenStruct):
+class OutgoingArtifact(FrozenStruct):
     """A file that is to be an artifact."""
 
     file: Path
-    named: Callable[[str], object] = lambda _: None
+    on_name: Callable[[str], object] = lambda _: None
     """Told what it will be called, before anything of it is sent."""
 
 
-def put_first(step: Step, service: Service, sort: Sort, names: Sequence[str], sending: Sending, log: Log) -> Stored:
+def put_first(
+    step: Step, service: ArtifactService, kind: ArtifactKind, names: Sequence[str], sending: OutgoingArtifact, log: Log
+) -> Stored:
     """Store the file under the first of these names that is not another gate's. Raises GitHubError and TakenError."""
     for name in names:
-        number = _put(step, service, sort, name, sending)
+        number = _put(step, service, kind, name, sending)
         if number is not None:
-            log.did(f"{sort.words} stored as artifact {name} ({number})")
+            log.did(f"{kind.words} stored as artifact {name} ({number})")
             return Stored(name, number)
         log.did(f"the artifact {name} of this run is another gate's")
-    raise taken(f"the artifact {names[-1]}", "comment-key")
+    raise name_taken(f"the artifact {names[-1]}", "comment-key")
 
 
-def maker_of(step: Step, service: Service, sort: Sort, artifact: OwnArtifact) -> MadeBy | None:
+def maker_of(step: Step, service: ArtifactService, kind: ArtifactKind, artifact: OwnArtifact) -> MadeBy | None:
     """Who made an artifact of this run; None where it is none of this sort, or does not say. Raises GitHubError."""
     with tempfile.TemporaryDirectory(dir=step.environment.temporary, prefix="eval-gate-") as folder:
         file = Path(folder) / "artifact"
-        return sort.maker(file, artifact) if _fetched(step, service, artifact, file) else None
+        return kind.maker(file, artifact) if _fetched(step, service, artifact, file) else None
 
 
 def is_ours(step: Step, name: str, maker: MadeBy) -> bool:
     """Whether an artifact of this name is this gate's own; raises TakenError where the name cannot be shared."""
-    found = whose(step.made_by, maker)
+    found = publisher_of(step.made_by, maker)
     chosen = len(step.artifact_names) == 1
-    if found is Whose.ANOTHER_LEG or (found is Whose.ANOTHER_GATE and chosen):
-        raise taken(f"the artifact {name}", "artifact-name" if chosen else "comment-key")
-    return found is Whose.OURS
+    if found is Publisher.ANOTHER_LEG or (found is Publisher.ANOTHER_GATE and chosen):
+        raise name_taken(f"the artifact {name}", "artifact-name" if chosen else "comment-key")
+    return found is Publisher.OURS
 
 
-def _put(step: Step, service: Service, sort: Sort, name: str, sending: Sending) -> int | None:
+def _put(step: Step, service: ArtifactService, sort: ArtifactKind, name: str, sending: OutgoingArtifact) -> int | None:
     """The id of the artifact; None where the name is another gate's. An earlier attempt's artifact is replaced."""
 
     def send() -> int:
         reserved = reserve(step.client, service, name, now=datetime.now(UTC), mime_type=sort.mime_type)
-        sending.named(name)
+        sending.on_name(name)
         return reserved.fill(sending.file)
 
     try:
         return send()
     except GitHubError as error:
-        there = find_own(step.client, service, name) if error.kind is Kind.CONFLICT else None
+        there = find_own(step.client, service, name) if error.kind is FailureKind.CONFLICT else None
         maker = maker_of(step, service, sort, there) if there else None
         if there is None or maker is None:
             raise  # somebody else's, such as an upload step's
@@ -98,7 +100,7 @@ def _put(step: Step, service: Service, sort: Sort, name: str, sending: Sending) 
     return send()
 
 
-def _fetched(step: Step, service: Service, artifact: OwnArtifact, to: Path) -> bool:
+def _fetched(step: Step, service: ArtifactService, artifact: OwnArtifact, to: Path) -> bool:
     """Whether it could be had; one that is larger than any of ours could not."""
     try:
         fetch_own(step.client, service, artifact, to)

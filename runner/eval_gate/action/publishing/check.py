@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from eval_gate.action.log import Log
-from eval_gate.action.publishers import Whose, taken, whose
+from eval_gate.action.publishers import Publisher, name_taken, publisher_of
 from eval_gate.action.step import Step
-from eval_gate.github.checks import Annotation, Check, Conclusion, Level, Written, checks_named, write_check
+from eval_gate.github.checks import Annotation, CheckContent, CheckRun, Conclusion, Level, checks_named, write_check
 from eval_gate.github.commands import Commands
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import MadeBy
@@ -61,9 +61,9 @@ def check(step: Step, draft: CheckDraft, log: Log, *, first: Callable[[], object
     return written.html_url
 
 
-def _wanted(step: Step, draft: CheckDraft, remarks: Remarks) -> Check:
+def _wanted(step: Step, draft: CheckDraft, remarks: Remarks) -> CheckContent:
     environment, ours = step.environment, step.made_by
-    return Check(
+    return CheckContent(
         name=_free_name(step, ours),
         head_sha=step.plan.head_sha,
         conclusion=draft.conclusion,
@@ -84,7 +84,7 @@ def _free_name(step: Step, ours: MadeBy) -> str:
         writers = [one for one in written if one is not None]
         beside = [one for one in writers if one.run_id == ours.run_id]
         if any(_in_the_way(ours, one, chosen=chosen) for one in beside):
-            raise taken(f"the check `{name}`", "check-run" if chosen else "comment-key")
+            raise name_taken(f"the check `{name}`", "check-run" if chosen else "comment-key")
         if chosen or not writers or writers[0].gate == ours.gate:
             return name
     return step.check_names[-1]
@@ -92,11 +92,11 @@ def _free_name(step: Step, ours: MadeBy) -> str:
 
 def _in_the_way(ours: MadeBy, theirs: MadeBy, *, chosen: bool) -> bool:
     """Whether a check of this run keeps us from writing another one of its name."""
-    found = whose(ours, theirs)
-    return found is Whose.ANOTHER_LEG or (chosen and found is Whose.ANOTHER_GATE)
+    found = publisher_of(ours, theirs)
+    return found is Publisher.ANOTHER_LEG or (chosen and found is Publisher.ANOTHER_GATE)
 
 
-def _writer(check: Written) -> MadeBy | None:
+def _writer(check: CheckRun) -> MadeBy | None:
     """Who wrote a check of ours; None for anything else of that name."""
     match = _EXTERNAL_ID.fullmatch(check.external_id or "")
     if match is None:

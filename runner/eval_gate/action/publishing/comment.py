@@ -8,16 +8,16 @@ from typing import Final
 
 from eval_gate.action.inputs import CommentMode
 from eval_gate.action.log import Log
-from eval_gate.action.publishers import Whose, same_leg, taken, whose
+from eval_gate.action.publishers import Publisher, name_taken, publisher_of, same_leg
 from eval_gate.action.step import Step
 from eval_gate.gate.pass_score import judged_as
-from eval_gate.github.comments import Conversation, State, Sticky, read_conversation, write_comment
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.comments import CommentState, PullThread, Sticky, read_conversation, write_comment
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.own_texts import with_state
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import MadeBy, RunResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.facts import standing
+from eval_gate.reports.facts import changes_that_count
 from eval_gate.reports.fit import LADDER
 from eval_gate.reports.links import digest_of
 from eval_gate.reports.markdown import render_comment
@@ -59,10 +59,10 @@ def _regressions(result: RunResult) -> frozenset[str] | None:
     """The digests of the regressions that nobody accepted; None where nothing was compared."""
     if result.comparison is None:
         return None
-    return frozenset(digest_of(one.key) for one in standing(result, CaseClass.REGRESSION))
+    return frozenset(digest_of(one.key) for one in changes_that_count(result, CaseClass.REGRESSION))
 
 
-def place_for(step: Step, draft: Draft, log: Log) -> Conversation | None:
+def place_for(step: Step, draft: Draft, log: Log) -> PullThread | None:
     """Where the comment is to be written; None for nowhere, and the log says why.
 
     Raises TakenError where another leg of this run has written it, and nothing else.
@@ -82,7 +82,7 @@ def place_for(step: Step, draft: Draft, log: Log) -> Conversation | None:
     return conversation
 
 
-def comment_at(place: Conversation | None, step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
+def comment_at(place: PullThread | None, step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
     """As `comment`, once it is known where."""
     if place is None:
         return None
@@ -106,7 +106,7 @@ def _write(
     environment, head = step.environment, step.plan.head_sha
     context = replace(_since(context, earlier, head), previous_red_sha=fixed)
     regressed, regressed_at = _remembered(draft, earlier)
-    state = State(
+    state = CommentState(
         sha=head,
         run_id=environment.run_id,
         attempt=environment.run_attempt,
@@ -121,7 +121,7 @@ def _write(
         try:
             written = write_comment(step.client, number, step.key, body, sticky)
         except GitHubError as error:
-            if error.kind is not Kind.REFUSED or "too long" not in error.detail:
+            if error.kind is not FailureKind.REFUSED or "too long" not in error.detail:
                 raise
             log.did(f"the comment was too long for GitHub ({len(body):,} characters), a shorter one is tried")
             last = error
@@ -131,14 +131,14 @@ def _write(
     raise last
 
 
-def _since(context: ReportContext, earlier: State | None, head: str) -> ReportContext:
+def _since(context: ReportContext, earlier: CommentState | None, head: str) -> ReportContext:
     """With the regressions of the result before this one; without, where that was of the same commit."""
     if earlier is None or earlier.regressed is None or earlier.sha == head:
         return context
     return replace(context, regressed_before=_unpacked(earlier.regressed), regressed_at=earlier.regressed_at)
 
 
-def _remembered(draft: Draft, earlier: State | None) -> tuple[str | None, str | None]:
+def _remembered(draft: Draft, earlier: CommentState | None) -> tuple[str | None, str | None]:
     """The regressions for the next comment, and the commit they are of where it is an earlier one."""
     if draft.regressions is not None:
         return _packed(draft.regressions), None
@@ -163,24 +163,24 @@ def _unpacked(packed: str) -> frozenset[str] | None:
     return frozenset(data[place : place + 4].hex() for place in range(0, len(data), 4))
 
 
-def _refuse_second(step: Step, conversation: Conversation) -> None:
+def _refuse_second(step: Step, conversation: PullThread) -> None:
     """Raises TakenError where another leg of this run wrote the comment that is there."""
     state = conversation.sticky.state if conversation.sticky else None
     if state is None:
         return
     theirs = MadeBy(gate=step.key, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
-    if whose(step.made_by, theirs) is Whose.ANOTHER_LEG:
-        raise taken(f"the comment `{step.key}`", "comment-key")
+    if publisher_of(step.made_by, theirs) is Publisher.ANOTHER_LEG:
+        raise name_taken(f"the comment `{step.key}`", "comment-key")
 
 
-def _still_red(draft: Draft, earlier: State | None, head: str) -> str | None:
+def _still_red(draft: Draft, earlier: CommentState | None, head: str) -> str | None:
     """The commit whose regressions are not known to be fixed: this one, or an earlier one where nothing was decided."""
     if draft.outcome is Outcome.PASS:
         return None
     return head if draft.regressed else (earlier.red_sha if earlier else None)
 
 
-def _reason_against(step: Step, draft: Draft, conversation: Conversation) -> str | None:
+def _reason_against(step: Step, draft: Draft, conversation: PullThread) -> str | None:
     """Why nothing is written, if nothing is."""
     head, sticky = step.plan.head_sha, conversation.sticky
     if not conversation.is_open:

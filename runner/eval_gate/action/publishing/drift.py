@@ -8,7 +8,7 @@ from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.gate.drift.drift import Drift, drift_of
 from eval_gate.github.failure import GitHubError
-from eval_gate.github.issues import Issue, State, close_issue, find_issue, open_issue, update_issue
+from eval_gate.github.issues import Issue, IssueState, close_issue, find_issue, open_issue, update_issue
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.drift import lost_words, mended_words, names_of, render_issue, render_part, title_of
 from eval_gate.results.ledger import EMPTY
@@ -20,7 +20,7 @@ _MOST_NAMES = 40
 _LONGEST_NAME = 120
 
 
-class Told(FrozenStruct):
+class DriftReport(FrozenStruct):
     """What the summary and the outputs say. Nothing, where this is no run of the branch."""
 
     part: str = ""
@@ -43,10 +43,10 @@ def drift_in(step: Step, record: Path, pass_score: float) -> Drift | None:
     return drift_of(ledger, pass_score) if ledger.runs else None
 
 
-def tell(step: Step, drift: Drift | None, context: ReportContext, log: Log) -> Told:
+def tell(step: Step, drift: Drift | None, context: ReportContext, log: Log) -> DriftReport:
     """Say it in the log, and where it is wanted keep the issue. What GitHub refuses is said, and changes nothing."""
     if drift is None:
-        return Told()
+        return DriftReport()
     branch = step.plan.baseline.branch
     names = names_of(drift)
     if names:
@@ -57,7 +57,7 @@ def tell(step: Step, drift: Drift | None, context: ReportContext, log: Log) -> T
             url = _issue(step, drift, branch, context, log) or ""
         except GitHubError as error:
             log.lost("The issue about the default branch is not up to date", error)
-    return Told(render_part(drift, branch, context, url or None), names, url)
+    return DriftReport(render_part(drift, branch, context, url or None), names, url)
 
 
 def _issue(step: Step, drift: Drift, branch: str, context: ReportContext, log: Log) -> str | None:
@@ -73,27 +73,27 @@ def _issue(step: Step, drift: Drift, branch: str, context: ReportContext, log: L
     )
     names = _names(drift)
     if there is not None and there.is_open:
-        return _keep(step, drift, text, State(run_id=run_id, names=names), there, log)
-    if not drift.found:
+        return _keep(step, drift, text, IssueState(run_id=run_id, names=names), there, log)
+    if not drift.anything_worse:
         return None
     if there is not None and known is not None and set(names) <= set(known.names):
         log.did(f"no issue: somebody closed #{there.number}, which is about the same")
         return None
-    made = open_issue(client, key, text.title, text.body, State(run_id=run_id, names=names), there)
+    made = open_issue(client, key, text.title, text.body, IssueState(run_id=run_id, names=names), there)
     log.did(f"opened issue #{made.number}")
     return made.url
 
 
-def _keep(step: Step, drift: Drift, text: _Text, state: State, issue: Issue, log: Log) -> str | None:
+def _keep(step: Step, drift: Drift, text: _Text, state: IssueState, issue: Issue, log: Log) -> str | None:
     """Update the open issue, and close it where it is over; its address where it stays open."""
     known = issue.state.names if issue.state else ()
     # what was found before stays accepted by whoever closes the issue
-    kept = State(run_id=state.run_id, names=tuple(dict.fromkeys((*state.names, *known)))[:_MOST_NAMES])
-    if drift.found:
+    kept = IssueState(run_id=state.run_id, names=tuple(dict.fromkeys((*state.names, *known)))[:_MOST_NAMES])
+    if drift.anything_worse:
         update_issue(step.client, step.key, text.title, text.body, kept, issue)
         log.did(f"updated issue #{issue.number}")
         return issue.url
-    if not drift.known or _out_of_sight(drift, known):
+    if not drift.could_find or _out_of_sight(drift, known):
         body = f"{lost_words(step.plan.baseline.branch)}\n\n{text.body}"
         update_issue(step.client, step.key, text.title, body, kept, issue)
         log.did(f"issue #{issue.number} stays open: the runs before it are on record no more")

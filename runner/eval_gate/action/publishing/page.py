@@ -15,7 +15,7 @@ from typing import Final
 
 from eval_gate.action.log import Log
 from eval_gate.action.publishers import TakenError
-from eval_gate.action.publishing.artifacts import Sending, Sort, Stored, put_first, service_of
+from eval_gate.action.publishing.artifacts import ArtifactKind, OutgoingArtifact, Stored, put_first, service_of
 from eval_gate.action.publishing.store import Storing
 from eval_gate.action.step import Step
 from eval_gate.github.artifacts.own import OwnArtifact
@@ -54,7 +54,7 @@ def store_page(step: Step, page: Callable[[], bytes], storing: Storing | None, l
         with tempfile.TemporaryDirectory(dir=step.environment.temporary, prefix="eval-gate-") as folder:
             file = Path(folder) / "report.html"
             file.write_bytes(_signed(page(), step.made_by))
-            return put_first(step, service, _PAGE, [page_name(name) for name in names], Sending(file), log)
+            return put_first(step, service, _PAGE, [page_name(name) for name in names], OutgoingArtifact(file), log)
     except OSError as error:
         _missed(log, str(error.strerror), storing)
     except (GitHubError, TakenError) as error:
@@ -89,4 +89,4 @@ def _maker(file: Path, _artifact: OwnArtifact) -> MadeBy | None:
         return None
 
 
-_PAGE = Sort("page", "text/html", _maker)
+_PAGE = ArtifactKind("page", "text/html", _maker)

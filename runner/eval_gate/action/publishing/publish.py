@@ -55,7 +55,7 @@ class RunFiles(FrozenStruct):
     page: Path
 
 
-class Finished(FrozenStruct):
+class FinishedRun(FrozenStruct):
     """A judged run. Without files nothing is stored: a relay keeps nothing of what it was given."""
 
     result: RunResult
@@ -73,7 +73,7 @@ class Finished(FrozenStruct):
         return self.result.verdict.outcome if self.result.verdict and not self.interrupted else Outcome.ERROR
 
 
-def publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+def publish(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> None:
     """Artifacts, then comment and check run or annotations, then summary and outputs: each can name those before it.
 
     Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
@@ -88,7 +88,7 @@ def publish(step: Step, finished: Finished, context: ReportContext, log: Log) ->
         raise
 
 
-def publish_nothing_yet(step: Step, finished: Finished, log: Log) -> None:
+def publish_nothing_yet(step: Step, finished: FinishedRun, log: Log) -> None:
     """Summary and outputs of a red result that a second step may still turn.
 
     No check run, so that a required one is missing and blocks; and this step fails. Nothing passes because the second
@@ -101,7 +101,7 @@ def publish_nothing_yet(step: Step, finished: Finished, log: Log) -> None:
     put_out(step.environment, outputs, log.commands)
 
 
-def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+def _publish(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> None:
     artifact, page = _stored(step, finished, context, log)
     context = replace(context, report_url=_url(step, artifact), page_url=_url(step, page))
     comment_url, check_url = comment_and_check(
@@ -124,7 +124,7 @@ def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -
     )
 
 
-def _stored(step: Step, finished: Finished, context: ReportContext, log: Log) -> tuple[Stored | None, Stored | None]:
+def _stored(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> tuple[Stored | None, Stored | None]:
     """The result and the page as artifacts. Raises TakenError where another leg has stored its result."""
     keeps = finished.files is not None and step.plan.stores
     storing = Storing(step, finished.files.record, log) if finished.files is not None and keeps else None
@@ -132,7 +132,7 @@ def _stored(step: Step, finished: Finished, context: ReportContext, log: Log) ->
     return storing.result() if storing is not None else None, page.result()
 
 
-def _page(finished: Finished, context: ReportContext) -> bytes:
+def _page(finished: FinishedRun, context: ReportContext) -> bytes:
     """The page of this verdict: as it was written, or made now where nothing is written. Never one that was given."""
     if finished.files:
         return finished.files.page.read_bytes()
@@ -148,7 +148,7 @@ def _url(step: Step, artifact: Stored | None) -> str | None:
     return f"{base}/actions/runs/{environment.run_id}/artifacts/{artifact.id}"
 
 
-def _publish_interrupted(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> None:
     """What needs no network first: the runner kills us within seconds. No comment, and no artifact."""
     _leave(step, finished, context, log)
     put_out(step.environment, _outputs(finished), log.commands)
@@ -156,12 +156,12 @@ def _publish_interrupted(step: Step, finished: Finished, context: ReportContext,
         check(step, _check_draft(finished, context), log)
 
 
-def _leave(step: Step, finished: Finished, context: ReportContext, log: Log, part: str = "") -> None:
+def _leave(step: Step, finished: FinishedRun, context: ReportContext, log: Log, part: str = "") -> None:
     told = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
     summarise(step.environment, render_summary(view_of(finished.result, told)) + part, log.commands)
 
 
-def _outputs(finished: Finished) -> dict[str, str]:
+def _outputs(finished: FinishedRun) -> dict[str, str]:
     outputs = outputs_of(finished.result, finished.outcome, finished.exit_code)
     if finished.files is None:
         return outputs
@@ -230,7 +230,7 @@ def _relative(file: Path) -> str:
     return os.path.relpath(file) if file.is_absolute() and file.is_relative_to(Path.cwd()) else str(file)
 
 
-def _check_draft(finished: Finished, context: ReportContext) -> CheckDraft:
+def _check_draft(finished: FinishedRun, context: ReportContext) -> CheckDraft:
     view = view_of(finished.result, context)
     text = render_check(view)
     if finished.interrupted:

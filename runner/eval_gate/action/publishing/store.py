@@ -8,12 +8,20 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from eval_gate.action.log import Log
-from eval_gate.action.publishing.artifacts import Sending, Sort, Stored, is_ours, maker_of, put_first, service_of
+from eval_gate.action.publishing.artifacts import (
+    ArtifactKind,
+    OutgoingArtifact,
+    Stored,
+    is_ours,
+    maker_of,
+    put_first,
+    service_of,
+)
 from eval_gate.action.step import Step
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.own import OwnArtifact, find_own
 from eval_gate.github.artifacts.upload import ARCHIVE, archive
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.result import MadeBy
 from eval_gate.results.names import RUN_NAME
 from eval_gate.results.read import read_archived_head
@@ -70,11 +78,11 @@ def store(step: Step, record: Path, log: Log, named: Callable[[str], object] = l
         with tempfile.TemporaryDirectory(dir=step.environment.temporary, prefix="eval-gate-") as folder:
             packed = Path(folder) / "result.zip"
             archive(_files(record), packed)
-            return put_first(step, service, _RESULT, step.artifact_names, Sending(packed, named), log)
+            return put_first(step, service, _RESULT, step.artifact_names, OutgoingArtifact(packed, named), log)
     except OSError as error:
         log.missed(f"the result was not stored: {error.strerror}", STEP_HINT)
     except GitHubError as error:
-        hint = CONFLICT_HINT if error.kind is Kind.CONFLICT else STEP_HINT
+        hint = CONFLICT_HINT if error.kind is FailureKind.CONFLICT else STEP_HINT
         log.missed(f"the result was not stored: {error}", hint)
     return None
 
@@ -105,7 +113,7 @@ def _maker(file: Path, artifact: OwnArtifact) -> MadeBy | None:
         return None
 
 
-_RESULT = Sort("result", ARCHIVE, _maker)
+_RESULT = ArtifactKind("result", ARCHIVE, _maker)
 
 
 def _files(record: Path) -> Iterator[tuple[Path, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_gate.action.inputs import Side
+from eval_gate.action.inputs import ReportedSide
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
@@ -37,7 +37,7 @@ def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: L
     Raises GateError where these cannot be had or are not valid: another policy is no substitute for them.
     """
     branch = step.plan.base_branch
-    if branch is None or (step.settings.policy_from is Side.HEAD and not step.plan.from_fork):
+    if branch is None or (step.settings.policy_from is ReportedSide.HEAD and not step.plan.from_fork):
         control = trusted_control(step, config, variables, log)
         ruled = replace(config, control=control)
         return Ruled(ruled, () if control == config.control else _differences(ruled, config))

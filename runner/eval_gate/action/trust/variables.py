@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from eval_gate.action.inputs import Side
+from eval_gate.action.inputs import ReportedSide
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.action.trust.base import base_config
@@ -34,7 +34,7 @@ def doorkeeper_for(step: Step, config: RunConfig, variables: Mapping[str, str], 
     Raises GateError where the pull request's configuration passes variables on that its base branch's does not.
     """
     branch = step.plan.base_branch
-    if branch is None or step.settings.secrets_for is Side.HEAD:
+    if branch is None or step.settings.secrets_for is ReportedSide.HEAD:
         return None
     base = BaseDescriptions(step, variables, branch, log)
     names = [name for name in config.pass_env if variables.get(name, "").strip() and not is_plain(name)]

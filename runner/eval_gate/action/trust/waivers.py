@@ -30,12 +30,12 @@ def waivers_from_file(step: Step, config: RunConfig, log: Log) -> KnownWaivers:
             known = known.with_more(read_base(step.client, path, plan.base_branch, today))
     else:
         known = known_waivers(config, step.environment.workspace, today)
-        if plan.base_branch is None or not known.given:
+        if plan.base_branch is None or not known.waivers:
             return known
         marked = compare_with_base(step.client, known, path, plan.base_branch)
         known = replace(marked, trusted=not plan.from_fork)
-    if known.given:
-        log.did(f"read {count(len(known.given), 'entry', 'entries')} of accepted failures and quarantine")
+    if known.waivers:
+        log.did(f"read {count(len(known.waivers), 'entry', 'entries')} of accepted failures and quarantine")
     return known
 
 
@@ -46,6 +46,6 @@ def with_comments(step: Step, waivers: KnownWaivers, log: Log) -> KnownWaivers:
         return waivers
     asked = Discussion(plan.pull_number, plan.head_sha, waivers.today, step.settings.accept_label)
     found = read_comment_waivers(step.client, asked)
-    if found.given or found.refusals:
-        log.did(f"read {count(len(found.given), 'acceptance')} in comments, {len(found.refusals)} not followed")
+    if found.waivers or found.refusals:
+        log.did(f"read {count(len(found.waivers), 'acceptance')} in comments, {len(found.refusals)} not followed")
     return waivers.with_more(found)

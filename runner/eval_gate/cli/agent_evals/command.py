@@ -30,7 +30,7 @@ class ReportKind(StrEnum):
         return ("json", "md") if self is ReportKind.BOTH else (self.value,)
 
 
-class AsWritten(TyperCommand):
+class OriginalCommand(TyperCommand):
     """Takes the arguments as people write them for the original: behind a lone `--`, and flags with a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -124,12 +124,12 @@ def agent_evals(
     from pathlib import Path
 
     from eval_gate.cli.agent_evals.files import output_names, suite_files
-    from eval_gate.cli.agent_evals.run import SuitesAsked, run_suites
+    from eval_gate.cli.agent_evals.run import SuitesCall, run_suites
     from eval_gate.errors import GateError
 
     if suite is None and not every:
         raise GateError("no-suites", "either --suite NAME or --all is required", "--all runs every suite of the folder")
-    asked = SuitesAsked(
+    asked = SuitesCall(
         suites=suite_files(None if every else suite, Path(suites_dir)),
         tmp=Path(tmp_dir),
         out=output_names(out),

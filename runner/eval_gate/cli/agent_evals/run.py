@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from eval_gate import __version__
 from eval_gate.cli.agent_evals.files import REPORTS, output_folder
 from eval_gate.cli.running.matrix import print_matrix, refuse_names, run_each
-from eval_gate.cli.running.single_run import around
+from eval_gate.cli.running.single_run import run_context
 from eval_gate.cli.terminal.console import Verbosity, out
 from eval_gate.cli.terminal.output import style_of
 from eval_gate.cli.terminal.progress import progress_for
@@ -21,26 +21,26 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.selection import Selection
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.engine.preparing.prepare import read_inputs
-from eval_gate.engine.preparing.project_tmp import Tmp
+from eval_gate.engine.preparing.project_tmp import ProjectTmp
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.reports.agent_evals.console import summary
-from eval_gate.reports.agent_evals.report import FORMAT, Moments, as_json, as_markdown, report, write
+from eval_gate.reports.agent_evals.report import FORMAT, ReportTimes, as_json, as_markdown, report, write
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.matrix.render import render_matrix
 from eval_gate.reports.matrix.view import matrix_of
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.session.check import check_each
-from eval_gate.session.keep import Kept, after_asking, keep
-from eval_gate.session.run import Progress, carry_out, plan_run
+from eval_gate.session.keep import KeptRun, after_asking, keep
+from eval_gate.session.run import RunObserver, carry_out, plan_run
 from eval_gate.session.session import Session
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 
 
-class SuitesAsked(FrozenStruct):
+class SuitesCall(FrozenStruct):
     """One call of the command. `kinds` are the reports' endings; `out` leads from `tmp` to where they go."""
 
     suites: tuple[str, ...]
@@ -51,7 +51,7 @@ class SuitesAsked(FrozenStruct):
     """Who answers, by name, as settings of a run; those of nobody in particular are empty."""
     tags: tuple[str, ...]
     verbosity: Verbosity
-    around: Around = field(default_factory=around)
+    context: RunContext = field(default_factory=run_context)
 
     @property
     def folder(self) -> Path:
@@ -68,55 +68,55 @@ class SuitesAsked(FrozenStruct):
         config = load_config({**fixed, **answerer}, {}, None)
         # side by side all begin alike, in copies; else the folder is the one that the format speaks of
         here = replace(
-            self.around, tmp=Tmp(self.tmp, in_place=len(self.answerers) < 2, checked_in=False, output=self.out)
+            self.context, tmp=ProjectTmp(self.tmp, in_place=len(self.answerers) < 2, checked_in=False, output=self.out)
         )
         # compared with nothing, and nobody makes an exception of anything
-        return Session(config, Selection(tags=self.tags), here, Question(NOT_ASKED_FOR, Policy()))
+        return Session(config, Selection(tags=self.tags), here, GateQuestion(NOT_ASKED_FOR, Policy()))
 
 
 class Reported(FrozenStruct):
     """A run with its report as data and as files, and what is worth a warning."""
 
-    kept: Kept
-    made: Mapping[str, object]
+    kept: KeptRun
+    data: Mapping[str, object]
     files: tuple[Path, ...]
     warnings: tuple[str, ...]
 
 
-def run_suites(asked: SuitesAsked) -> ExitCode:
+def run_suites(call: SuitesCall) -> ExitCode:
     """Run the suites and report; the exit code. Raises GateError for what is wrong before anything was asked."""
-    asyncio.run(_refuse_others(asked))
-    if len(asked.answerers) > 1:
-        return _run_for_each(asked)
-    (answerer,) = asked.answerers.values()
-    reported = _run(asked, answerer)
-    out(summary(reported.made, reported.warnings, style_of(asked.verbosity)), end="")
+    asyncio.run(_refuse_others(call))
+    if len(call.answerers) > 1:
+        return _run_for_each(call)
+    (answerer,) = call.answerers.values()
+    reported = _run(call, answerer)
+    out(summary(reported.data, reported.warnings, style_of(call.verbosity)), end="")
     for file in reported.files:
         out(f"report: {file}")
     out(f"result: {reported.kept.record}")
     return reported.kept.interrupted or _exit_code([reported])
 
 
-def _run_for_each(asked: SuitesAsked) -> ExitCode:
+def _run_for_each(call: SuitesCall) -> ExitCode:
     """Run the suites once for each of those who answer, with a report of each, and put them side by side."""
-    names = [*asked.answerers]
+    names = [*call.answerers]
     refuse_names(names)
-    asyncio.run(check_each(map(asked.session, asked.answerers.values())))
+    asyncio.run(check_each(map(call.session, call.answerers.values())))
     done: dict[str, Reported] = {}
 
-    def run_one(name: str) -> Kept:
-        done[name] = _run(asked, asked.answerers[name])
+    def run_one(name: str) -> KeptRun:
+        done[name] = _run(call, call.answerers[name])
         return done[name].kept
 
-    legs, began, interrupted = run_each(names, run_one, asked.verbosity)
+    legs, began, interrupted = run_each(names, run_one, call.verbosity)
     matrix = matrix_of(legs, began, __version__)
     code = interrupted or _exit_code([*done.values()])
     if len(done) < len(names) and code is ExitCode.PASSED:
         code = ExitCode.INCOMPLETE
-    print_matrix(matrix, code, asked.verbosity)
-    texts = {kind: render_matrix(kind, matrix) for kind in asked.kinds}
+    print_matrix(matrix, code, call.verbosity)
+    texts = {kind: render_matrix(kind, matrix) for kind in call.kinds}
     with after_asking():
-        written = write(asked.folder / REPORTS, texts, datetime.now(UTC), "matrix")
+        written = write(call.folder / REPORTS, texts, datetime.now(UTC), "matrix")
     for name, reported in done.items():
         for file in reported.files:
             out(f"report of {name}: {file}")
@@ -132,32 +132,32 @@ def _exit_code(reported: Sequence[Reported]) -> ExitCode:
     return ExitCode.PASSED if good else ExitCode.FAILED
 
 
-def _run(asked: SuitesAsked, answerer: Mapping[str, JsonValue]) -> Reported:
+def _run(call: SuitesCall, answerer: Mapping[str, JsonValue]) -> Reported:
     """One run with its record and its reports."""
-    return asyncio.run(_run_and_report(asked, asked.session(answerer)))
+    return asyncio.run(_run_and_report(call, call.session(answerer)))
 
 
-async def _run_and_report(asked: SuitesAsked, session: Session) -> Reported:
+async def _run_and_report(call: SuitesCall, session: Session) -> Reported:
     plan = await plan_run(session)
     try:
-        folder = output_folder(asked.tmp, asked.out)
+        folder = output_folder(call.tmp, call.out)
     except GateError:
         await plan.aclose()
         raise
-    clock = Clock(progress_for(asked.verbosity))
+    clock = Clock(progress_for(call.verbosity))
     made = await carry_out(session, plan, clock)
     with after_asking():
         kept = keep(session, judge(made.result, session.question), made)
-        data = report(kept.run, plan.suites, Moments(datetime.now(UTC), clock.suites))
-        texts = {kind: as_json(data) if kind == "json" else as_markdown(data) for kind in asked.kinds}
+        data = report(kept.run, plan.suites, ReportTimes(datetime.now(UTC), clock.suites))
+        texts = {kind: as_json(data) if kind == "json" else as_markdown(data) for kind in call.kinds}
         files = write(folder / REPORTS, texts, datetime.now(UTC))
     return Reported(kept, data, files, view_of(kept.run, ReportContext()).warnings)
 
 
-async def _refuse_others(asked: SuitesAsked) -> None:
+async def _refuse_others(call: SuitesCall) -> None:
     """Refuse evals of other formats, which this command's reports could not hold. Raises GateError."""
-    session = asked.session(next(iter(asked.answerers.values())))
-    inputs = await read_inputs(session.config, Selection(), session.around)
+    session = call.session(next(iter(call.answerers.values())))
+    inputs = await read_inputs(session.config, Selection(), session.context)
     others = [suite.file for suite in inputs.suites if suite.format != FORMAT]
     if others:
         raise GateError(
@@ -171,7 +171,7 @@ async def _refuse_others(asked: SuitesAsked) -> None:
 class Clock(Struct):
     """An observer that knows when each suite began and ended, and passes on what it hears."""
 
-    inner: Progress
+    inner: RunObserver
     suites: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)
     """Begin and end by eval file."""
     _last: datetime = field(default_factory=lambda: datetime.now(UTC))

@@ -67,12 +67,12 @@ def calibrate(
     from eval_gate.results.read import read_run
     from eval_gate.session.calibration import as_json, compare_with_people
     from eval_gate.session.calibration import save as saved
-    from eval_gate.text.inert import Form
+    from eval_gate.text.inert import TextForm
 
     stored = read_run(run, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
     found = compare_with_people(stored, labels, evaluator, pass_score)
     if json:
-        out(as_json(found, stored.run_id, evaluator), Form.JSON)
+        out(as_json(found, stored.run_id, evaluator), TextForm.JSON)
     else:
         who = f"evaluator {evaluator}" if evaluator else "the verdicts"
         out("\n".join(calibration_lines(found, who, stored.run_id)))

@@ -54,7 +54,7 @@ def compare(
     from eval_gate.results.parts import read_whole
     from eval_gate.session.rejudge import judge_again, rules_for
 
-    flags = options.given(settings)
+    flags = options.given_settings(settings)
     with _told_whose(current):
         run = read_whole([current], Path(load_config(flags, {}, None).output_dir))
     config = rules_for(run, flags)

@@ -35,16 +35,16 @@ def drift(
 
     Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 too few runs on record to say.
     """
-    from eval_gate.cli.records.drift_record import as_data, exit_code_of, looked_back
+    from eval_gate.cli.records.drift_record import as_data, drift_up_to, exit_code_of
     from eval_gate.cli.terminal.console import out
     from eval_gate.reports.drift import console_lines
-    from eval_gate.text.inert import Form
+    from eval_gate.text.inert import TextForm
 
-    found = looked_back(run, options.given(settings))
+    found = drift_up_to(run, options.given_settings(settings))
     if as_json:
         import json
 
-        out(json.dumps(as_data(found), indent=2), Form.JSON)
+        out(json.dumps(as_data(found), indent=2), TextForm.JSON)
     else:
         out("\n".join(console_lines(found)))
     raise typer.Exit(exit_code_of(found))

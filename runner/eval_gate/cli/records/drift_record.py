@@ -21,7 +21,7 @@ from eval_gate.results.names import RUN_NAME
 from eval_gate.results.read import find_baseline, runs_in
 
 
-def looked_back(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
+def drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
     """What became worse up to this run. Raises GateError where there is no such run."""
     config = load_config(flags, os.environ, find_config(Path.cwd()))
     found = find_baseline(reference, Path(config.output_dir), config.history)
@@ -43,23 +43,23 @@ def _over(runs: Sequence[RunResult]) -> Ledger:
     return ledger
 
 
-def exit_code_of(found: Drift) -> ExitCode:
+def exit_code_of(drift: Drift) -> ExitCode:
     """Not knowing is no all-clear."""
-    if found.found:
+    if drift.anything_worse:
         return ExitCode.FAILED
-    return ExitCode.PASSED if found.known else ExitCode.INCOMPLETE
+    return ExitCode.PASSED if drift.could_find else ExitCode.INCOMPLETE
 
 
-def as_data(found: Drift) -> dict[str, JsonValue]:
+def as_data(drift: Drift) -> dict[str, JsonValue]:
     """The same for programs. Levels are in the ledger's own measures (docs/drift.md)."""
     return {
-        "runs": found.runs,
-        "known": found.known,
+        "runs": drift.runs,
+        "known": drift.could_find,
         "falseAlarmRuns": FALSE_ALARM_RUNS,
-        "lookedAt": [one.value for one in found.looked_at],
-        "worse": [_worse(one) for one in found.worse],
-        "broken": [_case(one) for one in found.broken],
-        "models": [_model(one) for one in found.models],
+        "lookedAt": [one.value for one in drift.looked_at],
+        "worse": [_worse(one) for one in drift.worse],
+        "broken": [_case(one) for one in drift.broken],
+        "models": [_model(one) for one in drift.models],
     }
 
 

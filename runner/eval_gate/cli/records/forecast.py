@@ -14,8 +14,8 @@ from eval_gate.config.load import find_config, load_config
 from eval_gate.config.policy import DEFAULT_CONFIRM
 from eval_gate.errors import GateError
 from eval_gate.gate.evidence.suite.level import MAX_RUNS
-from eval_gate.gate.judge import quarantined
-from eval_gate.gate.power.cases import Cases, cases_before, with_confirm, with_history, with_number
+from eval_gate.gate.judge import quarantined_cases
+from eval_gate.gate.power.cases import CaseGroups, cases_before, with_confirm, with_history, with_number
 from eval_gate.gate.power.sight import MOST_CONFIRM, Sight, sight_of
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.reports.words.numbers import count
@@ -33,7 +33,7 @@ _HEAD: Final = ("", "every time", "half of the time", "1 time in 5", "loss in ev
 _RECORD: Final = "the record as it is"
 
 
-class Supposed(FrozenStruct):
+class Supposition(FrozenStruct):
     """What somebody wants to know of: so many runs on record, cases, re-runs of a case in doubt. None: as it is."""
 
     history: int | None = None
@@ -46,15 +46,15 @@ class Supposed(FrozenStruct):
         return any(one is not None for one in (self.history, self.cases, self.confirm))
 
 
-class Row(FrozenStruct):
+class ForecastRow(FrozenStruct):
     """One line of the table; the first is about the record as it is."""
 
     label: str
-    cases: Cases
+    cases: CaseGroups
     sight: Sight
 
 
-def foreseen(reference: str, supposed: Supposed, flags: Mapping[str, JsonValue]) -> list[Row]:
+def forecast_rows(reference: str, supposed: Supposition, flags: Mapping[str, JsonValue]) -> list[ForecastRow]:
     """The record as it is, then what else there may be. Raises GateError `baseline-not-found` without a record."""
     config = load_config(flags, os.environ, find_config(Path.cwd()))
     baseline = find_baseline(reference, Path(config.output_dir))
@@ -67,13 +67,13 @@ def foreseen(reference: str, supposed: Supposed, flags: Mapping[str, JsonValue])
     now = cases_before(
         baseline,
         rules.policy,
-        quarantined(result, result, waivers),
+        quarantined_cases(result, result, waivers),
     )
     others = [_supposed(now, supposed)] if supposed.anything else list(_more(now))
-    return [Row(label, cases, sight_of(cases)) for label, cases in ((_RECORD, now), *others)]
+    return [ForecastRow(label, cases, sight_of(cases)) for label, cases in ((_RECORD, now), *others)]
 
 
-def _supposed(now: Cases, supposed: Supposed) -> tuple[str, Cases]:
+def _supposed(now: CaseGroups, supposed: Supposition) -> tuple[str, CaseGroups]:
     said: list[str] = []
     cases = now
     if supposed.history is not None:
@@ -85,7 +85,7 @@ def _supposed(now: Cases, supposed: Supposed) -> tuple[str, Cases]:
     return f"with {', '.join(said)}", cases
 
 
-def _more(now: Cases) -> Iterator[tuple[str, Cases]]:
+def _more(now: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
     """Twice of each thing that there can be more of."""
     longer = min(now.runs * 2, MAX_RUNS)
     if 0 < now.runs < longer:
@@ -97,7 +97,7 @@ def _more(now: Cases) -> Iterator[tuple[str, Cases]]:
         yield f"with up to {count(again, 're-run')}", with_confirm(now, again)
 
 
-def table(rows: Sequence[Row], *, every: bool) -> Iterator[str]:
+def table(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[str]:
     """The figures side by side, then the cases that cannot be gated; all of these where `every` is asked for."""
     now = rows[0]
     sight = now.sight
@@ -129,13 +129,13 @@ def table(rows: Sequence[Row], *, every: bool) -> Iterator[str]:
             yield f"  and {count(left, 'more case')} (--verbose lists them)"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: ForecastRow) -> tuple[str, ...]:
     sight = row.sight
     loss = "-" if not sight.loss_known else "none" if sight.loss is None else count(sight.loss, "point")
     return (row.label, *(f"{chance * 100:.0f} %" for chance in (sight.always, sight.half, sight.fifth)), loss)
 
 
-def _remarks(rows: Sequence[Row]) -> Iterator[str]:
+def _remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:
     """What the figures do not say of themselves."""
     now = rows[0].cases
     if any(not row.sight.confirm for row in rows):
@@ -150,13 +150,13 @@ def _remarks(rows: Sequence[Row]) -> Iterator[str]:
         yield f"The record is full: it holds the newest {MAX_RUNS} runs, so more history would change nothing."
 
 
-def as_data(rows: Sequence[Row]) -> dict[str, JsonValue]:
+def as_data(rows: Sequence[ForecastRow]) -> dict[str, JsonValue]:
     """The same for programs: chances 0 to 1, the loss in points."""
     ungated: list[JsonValue] = [
         {
             "suite": one.key.suite,
             "caseId": one.key.case_id,
-            "why": one.why.value,
+            "why": one.reason.value,
             "failures": one.record.failures,
             "runs": one.record.runs,
             "executions": one.executions,
@@ -167,7 +167,7 @@ def as_data(rows: Sequence[Row]) -> dict[str, JsonValue]:
     return {"rows": [_row(row) for row in rows], "aside": rows[0].cases.aside, "ungated": ungated}
 
 
-def _row(row: Row) -> JsonValue:
+def _row(row: ForecastRow) -> JsonValue:
     sight = row.sight
     return {
         "label": row.label,

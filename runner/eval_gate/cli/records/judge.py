@@ -57,7 +57,7 @@ def judge(
     import os
     from pathlib import Path
 
-    from eval_gate.cli.running.single_run import around, show
+    from eval_gate.cli.running.single_run import run_context, show
     from eval_gate.cli.terminal.console import Verbosity, say
     from eval_gate.config.load import find_config, load_config
     from eval_gate.config.policy import DEFAULT_CONFIRM
@@ -65,18 +65,18 @@ def judge(
     from eval_gate.gate.judge import judge as judged_by
     from eval_gate.model.result import RunResult
     from eval_gate.session.foreign_results import brought_run, read_brought
-    from eval_gate.session.garbage_collection import uncollected
+    from eval_gate.session.garbage_collection import without_collection
     from eval_gate.session.keep import context_of, keep
     from eval_gate.session.session import open_session
     from eval_gate.struct import replace
 
-    context.with_resource(uncollected())
+    context.with_resource(without_collection())
     file = Path(config) if config else find_config(Path.cwd())
-    read = load_config(options.given(settings), os.environ, file, defaults={"confirm": DEFAULT_CONFIRM})
-    session = open_session(read, Selection(), replace(around(), owns_process=False))
+    read = load_config(options.given_settings(settings), os.environ, file, defaults={"confirm": DEFAULT_CONFIRM})
+    session = open_session(read, Selection(), replace(run_context(), owns_process=False))
 
     def judged() -> RunResult:
-        brought = asyncio.run(brought_run(session, read_brought(read, paths, session.around)))
+        brought = asyncio.run(brought_run(session, read_brought(read, paths, session.context)))
         if context.obj is not Verbosity.QUIET:
             for words in brought.words:
                 say(words)

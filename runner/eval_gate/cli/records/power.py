@@ -47,15 +47,15 @@ def power(
 
     The exit code says only whether there was a record to look at.
     """
-    from eval_gate.cli.records.forecast import Supposed, as_data, foreseen, table
+    from eval_gate.cli.records.forecast import Supposition, as_data, forecast_rows, table
     from eval_gate.cli.terminal.console import Verbosity, out
-    from eval_gate.text.inert import Form
+    from eval_gate.text.inert import TextForm
 
-    supposed = Supposed(history, cases, confirm)
-    rows = foreseen(run, supposed, options.given(settings))
+    supposed = Supposition(history, cases, confirm)
+    rows = forecast_rows(run, supposed, options.given_settings(settings))
     if as_json:
         import json
 
-        out(json.dumps(as_data(rows), indent=2), Form.JSON)
+        out(json.dumps(as_data(rows), indent=2), TextForm.JSON)
     else:
         out("\n".join(table(rows, every=context.obj is Verbosity.VERBOSE)))

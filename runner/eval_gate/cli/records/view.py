@@ -48,7 +48,7 @@ def view(
     from eval_gate.cli.records.run_page import make_page, open_page
     from eval_gate.cli.terminal.console import Verbosity, out, say
 
-    page = make_page(run, baseline, output, options.given(settings))
+    page = make_page(run, baseline, output, options.given_settings(settings))
     out(str(page))
     if browser and not open_page(page) and context.obj is Verbosity.VERBOSE:
         say("not opened: there is no terminal, no screen or no browser here")

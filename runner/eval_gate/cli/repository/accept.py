@@ -48,10 +48,10 @@ def accept(
 
     Exit codes: 0 written, 2 refused, and nothing was written.
     """
-    from eval_gate.cli.repository.acceptance import Places, write_wish
-    from eval_gate.gate.waivers.writing import Wish
-    from eval_gate.model.waiver import Kind
+    from eval_gate.cli.repository.acceptance import WaivingPlaces, write_wish
+    from eval_gate.gate.waivers.writing import WaiverWish
+    from eval_gate.model.waiver import WaiverKind
 
-    kind = Kind.QUARANTINE if quarantine else Kind.ACCEPTED
-    places = Places.of(file, config, output_dir)
-    write_wish(Wish(kind, tuple(dict.fromkeys(cases)), reason, until, suite, by), places, context.obj)
+    kind = WaiverKind.QUARANTINE if quarantine else WaiverKind.ACCEPTED
+    places = WaivingPlaces.of(file, config, output_dir)
+    write_wish(WaiverWish(kind, tuple(dict.fromkeys(cases)), reason, until, suite, by), places, context.obj)

@@ -15,11 +15,11 @@ from eval_gate.files.writing import write_atomically
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.waivers.apply import standings, waive
 from eval_gate.gate.waivers.file import DEFAULT_PATH, waivers_data
-from eval_gate.gate.waivers.names import Names
+from eval_gate.gate.waivers.names import CaseNames
 from eval_gate.gate.waivers.words import MAX_NAMED, terms
-from eval_gate.gate.waivers.writing import Wish, Written, with_entries
+from eval_gate.gate.waivers.writing import WaiverWish, WrittenWaivers, with_entries
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import CaseStanding, Entry, Standing, State
+from eval_gate.model.waiver import CaseStanding, WaiverEntry, WaiverStanding, WaiverState
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.read import runs_in
 from eval_gate.struct import FrozenStruct
@@ -27,15 +27,15 @@ from eval_gate.text.escape import console_line, cut, first_few
 
 _SHOWN = 80
 _STANDING = {
-    Standing.REGRESSED: "regressed",
-    Standing.FAILS: "failing",
-    Standing.WAVERS: "passing only in part",
-    Standing.PASSES: "passing: there is nothing to accept",
-    Standing.UNJUDGED: "not measured: nothing can accept what nobody has seen",
+    WaiverStanding.REGRESSED: "regressed",
+    WaiverStanding.FAILS: "failing",
+    WaiverStanding.WAVERS: "passing only in part",
+    WaiverStanding.PASSES: "passing: there is nothing to accept",
+    WaiverStanding.UNJUDGED: "not measured: nothing can accept what nobody has seen",
 }
 
 
-class Places(FrozenStruct):
+class WaivingPlaces(FrozenStruct):
     """The file that is written, and the folder of results."""
 
     file: str
@@ -44,7 +44,7 @@ class Places(FrozenStruct):
     """The file that a run reads."""
 
     @classmethod
-    def of(cls, file: str | None, config_file: str | None, output_dir: str | None) -> Places:
+    def of(cls, file: str | None, config_file: str | None, output_dir: str | None) -> WaivingPlaces:
         """What was given, else what the configuration says, else the usual. Raises GateError."""
         given = Path(config_file) if config_file else find_config(Path.cwd())
         flags = {"outputDir": output_dir} if output_dir else {}
@@ -58,7 +58,7 @@ class Places(FrozenStruct):
         return cls(file or read_by_run, Path(config.output_dir), read_by_run)
 
 
-def write_wish(wish: Wish, places: Places, verbosity: Verbosity) -> None:
+def write_wish(wish: WaiverWish, places: WaivingPlaces, verbosity: Verbosity) -> None:
     """Write the entries and say what became of it. Raises GateError, and then nothing is written."""
     today = datetime.now(UTC).date()
     data = waivers_data(Path(places.file), shown_as=places.file)
@@ -80,7 +80,7 @@ def write_wish(wish: Wish, places: Places, verbosity: Verbosity) -> None:
     say(console_line(_next_step(places)))
 
 
-def _write(places: Places, text: str) -> None:
+def _write(places: WaivingPlaces, text: str) -> None:
     try:
         write_atomically(Path(places.file), text)
     except GateError as error:
@@ -88,19 +88,19 @@ def _write(places: Places, text: str) -> None:
         raise
 
 
-def _entry_lines(written: Written, today: date) -> Iterator[str]:
+def _entry_lines(written: WrittenWaivers, today: date) -> Iterator[str]:
     for waiver in written.entries:
-        entry = Entry(waiver=waiver, state=State.IDLE, days_left=(waiver.until - today).days)
+        entry = WaiverEntry(waiver=waiver, state=WaiverState.IDLE, days_left=(waiver.until - today).days)
         again = "renewed: " if waiver.case in written.renewed else ""
         yield f"{cut(waiver.case, _SHOWN)}: {again}{terms(entry)}"
 
 
-def _unknown(wish: Wish, runs: Sequence[RunResult], results: Path) -> Iterator[str]:
+def _unknown(wish: WaiverWish, runs: Sequence[RunResult], results: Path) -> Iterator[str]:
     """A sentence for each name that is none in any of the runs: a typo is not told from a case to come."""
     if not runs:
         yield f"no results in {results} to look the names up in"
         return
-    known = [Names(_cases(run)) for run in runs]
+    known = [CaseNames(_cases(run)) for run in runs]
     ids = list(dict.fromkeys(case.case_id for run in runs for case in _cases(run)))
     for name in wish.cases:
         if not any(names.find(name, wish.suite) for names in known):
@@ -108,12 +108,12 @@ def _unknown(wish: Wish, runs: Sequence[RunResult], results: Path) -> Iterator[s
             yield f'"{name[:_SHOWN]}" names no case{where} in {results}{did_you_mean(name, ids)}'
 
 
-def _covered(written: Written, runs: Sequence[RunResult], today: date) -> Iterator[str]:
+def _covered(written: WrittenWaivers, runs: Sequence[RunResult], today: date) -> Iterator[str]:
     """How the named cases stand in the newest run, and which regressions of it are left."""
     if not runs:
         return
     cases = _cases(runs[0])
-    names = Names(cases)
+    names = CaseNames(cases)
     mine = dict.fromkeys(case for one in written.entries for case in names.find(one.case, one.suite))
     when = f"in the newest run ({runs[0].timestamp})"
     for standing, words in _STANDING.items():
@@ -121,12 +121,12 @@ def _covered(written: Written, runs: Sequence[RunResult], today: date) -> Iterat
             yield f"{when} {words}: {_listed(found)}"
     waived = waive(written.entries, cases, today).keys
     covered = waived | runs[0].waived
-    left = [case.case_id for case in cases if case.standing is Standing.REGRESSED and case.key not in covered]
+    left = [case.case_id for case in cases if case.standing is WaiverStanding.REGRESSED and case.key not in covered]
     if left:
         yield f"{count(len(left), 'regression')} of it not accepted: {_listed(left)}"
 
 
-def _next_step(places: Places) -> str:
+def _next_step(places: WaivingPlaces) -> str:
     if places.file != places.read_by_run:
         return f"{places.read_by_run} is what a run reads: give it --accepted {places.file}"
     return f"commit {places.file}: a gate reads the file of its checkout"

@@ -9,8 +9,8 @@ from eval_gate.cli.terminal.console import Verbosity, out, print_problems, say
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.engine.preparing.assign import assign
-from eval_gate.engine.preparing.context import Around
-from eval_gate.engine.preparing.prepare import Inputs, read_inputs
+from eval_gate.engine.preparing.context import RunContext
+from eval_gate.engine.preparing.prepare import RunInputs, read_inputs
 from eval_gate.errors import GateError, Problem
 from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.model.base import JsonValue
@@ -21,15 +21,15 @@ from eval_gate.registry.staleness import check
 from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.problems import problem_lines
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
-from eval_gate.targets.missing_parts import Lacking
+from eval_gate.targets.missing_parts import MissingParts
 from eval_gate.text.escape import console_line
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData, find_tokens, resolve
 
 
-class Findings(FrozenStruct):
+class Checkup(FrozenStruct):
     """Everything that was found. Problems stop a run or make a check worthless; warnings do neither.
 
     `notes` say what a run needs and this machine lacks, such as variables: nothing is wrong with what was checked.
@@ -45,26 +45,26 @@ class Findings(FrozenStruct):
     __repr__ = object.__repr__
 
 
-async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> Findings:
+async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> Checkup:
     """Files, targets, tokens, patterns, staleness: all of it, even after the first problem."""
-    lacking = Lacking()
-    book = TargetBook(config.target, Surroundings(environment, root, lacking=lacking))
+    lacking = MissingParts()
+    book = TargetBook(config.target, BuildContext(environment, root, lacking=lacking))
     try:
-        inputs = await read_inputs(config, Selection(), Around(root, environment), offline=True)
+        inputs = await read_inputs(config, Selection(), RunContext(root, environment), offline=True)
     except GateError as error:
         chosen = _wrong(book.target) if config.target.said else []
         problems = [*chosen, *(error.problems or (Problem(error.message),))]
-        return Findings(problems=tuple(problems), notes=lacking.noted, hint=_next_step(error))
+        return Checkup(problems=tuple(problems), notes=lacking.noted, hint=_next_step(error))
     problems = _wrong(lambda: assign(inputs.suites, book, config))
     problems += _wrong(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
     problems += [problem async for problem in _pattern_problems(inputs)]
     warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs), *book.remarks]
     unread = book.unread(str(Path(suite.file).parent) for suite in inputs.suites)
     warnings += [unread] if unread else []
-    return Findings(inputs.suites, tuple(problems), tuple(warnings), lacking.noted)
+    return Checkup(inputs.suites, tuple(problems), tuple(warnings), lacking.noted)
 
 
-def print_findings(findings: Findings, verbosity: Verbosity) -> None:
+def print_findings(findings: Checkup, verbosity: Verbosity) -> None:
     """Problems and warnings on standard error, what was checked on standard output."""
     print_problems(findings.problems)
     if findings.hint:
@@ -106,7 +106,7 @@ def _wrong(look: Callable[[], object]) -> list[Problem]:
     return []
 
 
-async def _pattern_problems(inputs: Inputs) -> AsyncIterator[Problem]:
+async def _pattern_problems(inputs: RunInputs) -> AsyncIterator[Problem]:
     """Patterns that are none. Those made of tokens can only be known when the run resolves them."""
     matcher = PatternMatcher()
     try:
@@ -133,7 +133,7 @@ def _patterns(suites: tuple[EvalSuite, ...]) -> Iterator[tuple[EvalCase, str, st
                             yield case, one.value, "expect.toolParams"
 
 
-def _suite_warnings(inputs: Inputs) -> Iterator[str]:
+def _suite_warnings(inputs: RunInputs) -> Iterator[str]:
     for suite in inputs.suites:
         lines = {f"{case.id}: {said}": case.location.line for case in suite.cases for said in case.warnings}
         for warning in suite.warnings:
@@ -141,7 +141,7 @@ def _suite_warnings(inputs: Inputs) -> Iterator[str]:
         yield from (f"{suite.file}: {warning}" for warning in check(suite, inputs.registry).warnings)
 
 
-def _unresolved_seeds(inputs: Inputs) -> Iterator[str]:
+def _unresolved_seeds(inputs: RunInputs) -> Iterator[str]:
     """Seed tokens that lead nowhere: their assertions would be skipped in every run."""
     data = TokenData(seed=inputs.seed)
     why = "leads nowhere in the seed manifest"

@@ -6,32 +6,32 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from eval_gate.importing.imported import Imported, Left
+from eval_gate.importing.imported import Imported, LeftOut
 from eval_gate.reports.words.numbers import count
 
 _SHOWN: Final = 20
 """Cases of one reason that are listed unless all are asked for."""
 
 
-def lines(made: Imported, folder: str, *, dry: bool, every: bool) -> Iterator[str]:
+def lines(imported: Imported, folder: str, *, dry: bool, every: bool) -> Iterator[str]:
     """The report. Its first line alone says how much was carried over; `every` lists also long lists in full."""
-    total = made.carried + len(made.left)
-    yield f"{made.shown}: {made.carried:,} of {total:,} cases carried over"
-    yield from _files(made, folder, dry=dry)
-    if made.left:
+    total = imported.carried + len(imported.left_out)
+    yield f"{imported.shown}: {imported.carried:,} of {total:,} cases carried over"
+    yield from _files(imported, folder, dry=dry)
+    if imported.left_out:
         yield ""
-        yield f"{count(len(made.left), 'case')} not carried over:"
-        yield from _by_reason(made.left, every=every)
-    if made.aside:
+        yield f"{count(len(imported.left_out), 'case')} not carried over:"
+        yield from _by_reason(imported.left_out, every=every)
+    if imported.aside:
         yield ""
         yield "beside cases, not carried over:"
-        yield from (f"  {one.place}: {one.name}: {one.reason}" for one in made.aside)
-    if made.remarks:
+        yield from (f"  {one.place}: {one.name}: {one.reason}" for one in imported.aside)
+    if imported.remarks:
         yield ""
-        yield from made.remarks
-    if made.files and not dry:
+        yield from imported.remarks
+    if imported.files and not dry:
         yield ""
-        yield f"Next: {_next(made, folder)}"
+        yield f"Next: {_next(imported, folder)}"
 
 
 def _files(made: Imported, folder: str, *, dry: bool) -> Iterator[str]:
@@ -48,9 +48,9 @@ def _held(name: str, made: Imported) -> str:
     return count(made.cases[name], "case") if name in made.cases else ", ".join(made.targets)
 
 
-def _by_reason(left: Sequence[Left], *, every: bool) -> Iterator[str]:
+def _by_reason(left: Sequence[LeftOut], *, every: bool) -> Iterator[str]:
     """The cases, below the reason they share; what most share comes first."""
-    groups: dict[str, list[Left]] = {}
+    groups: dict[str, list[LeftOut]] = {}
     for one in left:
         groups.setdefault(one.reason, []).append(one)
     for reason, group in sorted(groups.items(), key=lambda item: -len(item[1])):

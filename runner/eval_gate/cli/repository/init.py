@@ -14,7 +14,7 @@ from eval_gate.cli.terminal.console import Verbosity, out
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eval_gate.cli.starter.plan import Plan
+    from eval_gate.cli.starter.plan import StarterPlan
 
 
 class Example(StrEnum):
@@ -49,11 +49,11 @@ def init(
     """
     from pathlib import Path
 
-    from eval_gate.cli.starter.plan import Wishes, make_plan
+    from eval_gate.cli.starter.plan import StarterWishes, make_plan
     from eval_gate.cli.starter.writing import check_places, write_new
 
     given = Path(folder)
-    wishes = Wishes(options.given(settings), example.value, not no_workflow)
+    wishes = StarterWishes(options.given_settings(settings), example.value, not no_workflow)
     plan = make_plan(_real(given), wishes)
     check_places(plan.folder, plan.write)
     if not dry_run:
@@ -75,7 +75,7 @@ def _real(given: Path) -> Path:
     return given.resolve()
 
 
-def _show(plan: Plan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
+def _show(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
     """What became of every file on standard output, and what to do next."""
     from eval_gate.cli.starter.words import ALL_THERE, file_lines, next_lines, text_lines
 

@@ -22,9 +22,9 @@ def schema(
     import json
 
     from eval_gate.cli.terminal.console import out
-    from eval_gate.text.inert import Form
+    from eval_gate.text.inert import TextForm
 
-    out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), Form.JSON)
+    out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), TextForm.JSON)
 
 
 def schema_of(kind: str) -> dict[str, object]:

@@ -29,7 +29,7 @@ def validate(
     from eval_gate.config.load import find_config, load_config
 
     file = Path(config) if config else find_config(Path.cwd())
-    loaded = load_config(options.given(settings), os.environ, file)
+    loaded = load_config(options.given_settings(settings), os.environ, file)
     findings = asyncio.run(check_everything(loaded, Path.cwd(), os.environ))
     print_findings(findings, context.obj)
     raise typer.Exit(2 if findings.problems else 0)

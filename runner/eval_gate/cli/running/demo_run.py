@@ -19,7 +19,7 @@ from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import load_config
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
@@ -41,8 +41,8 @@ def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) ->
     folder = Path(output_dir) if output_dir else Path(tempfile.mkdtemp(prefix="eval-gate-demo-"))
     with _agent(home, regress=regress) as url:
         say(f"the weather agent {'after a change' if regress else 'before its change'} listens at {url}")
-        around = Around(home, os.environ, git_facts(os.environ, home))
-        session = open_session(_config(home, url, folder), Selection(), around)
+        run_context = RunContext(home, os.environ, git_facts(os.environ, home))
+        session = open_session(_config(home, url, folder), Selection(), run_context)
         kept = asyncio.run(evaluate(session, progress_for(verbosity)))
         show(session, kept, context_of(session, kept), verbosity)
     if kept.exit_code not in {ExitCode.PASSED, ExitCode.FAILED}:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
-from eval_gate.cli.running.single_run import Asked, around, configuration
+from eval_gate.cli.running.single_run import RunCall, configuration, run_context
 from eval_gate.cli.terminal.console import Verbosity, out, say
 from eval_gate.cli.terminal.output import say_written, style_of
 from eval_gate.cli.terminal.progress import progress_for
@@ -22,45 +22,45 @@ from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.names import LATEST, RUN_NAME
 from eval_gate.results.read import first_measured, kept_in, newest_passed
 from eval_gate.session.check import check_each
-from eval_gate.session.keep import Kept, after_asking, evaluate
+from eval_gate.session.keep import KeptRun, after_asking, evaluate
 from eval_gate.session.session import open_session
 from eval_gate.struct import replace
 from eval_gate.text.escape import console_line
-from eval_gate.text.inert import Form
+from eval_gate.text.inert import TextForm
 
 MAX_TARGETS: Final = 10
 """Columns that a table may have."""
 
 
-def run_against_each(asked: Asked, names: Sequence[str]) -> ExitCode:
+def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
     """Run against each target, show the table, write it; the exit code. Raises GateError before anything was asked."""
     refuse_names(names)
-    configs = {name: configuration(replace(asked, flags=asked.flags | {"target": name})) for name in names}
+    configs = {name: configuration(replace(call, flags=call.flags | {"target": name})) for name in names}
     config = configs[names[0]]
     folder = Path(config.output_dir)
-    requests = _requests(asked, config)
-    shared = around()
+    requests = _requests(call, config)
+    shared = run_context()
     sessions = {
-        name: open_session(own, asked.selection, shared, find_baseline_of(name, config.baseline_reference, folder))
+        name: open_session(own, call.selection, shared, find_baseline_of(name, config.baseline_reference, folder))
         for name, own in configs.items()
     }
     asyncio.run(check_each(sessions.values()))
 
-    def run_one(name: str) -> Kept:
-        return asyncio.run(evaluate(sessions[name], progress_for(asked.verbosity)))
+    def run_one(name: str) -> KeptRun:
+        return asyncio.run(evaluate(sessions[name], progress_for(call.verbosity)))
 
-    legs, began, interrupted = run_each(names, run_one, asked.verbosity)
+    legs, began, interrupted = run_each(names, run_one, call.verbosity)
     matrix = matrix_of(legs, began, __version__, score_tolerance=config.policy.score_tolerance)
     code = interrupted or matrix.exit_code
-    print_matrix(matrix, code, asked.verbosity, as_json=asked.as_json)
+    print_matrix(matrix, code, call.verbosity, as_json=call.as_json)
     with after_asking():
-        say_written(write_matrix(requests, matrix, folder), asked.verbosity)
+        say_written(write_matrix(requests, matrix, folder), call.verbosity)
     return code
 
 
-def _requests(asked: Asked, config: RunConfig) -> tuple[ReportRequest, ...]:
+def _requests(call: RunCall, config: RunConfig) -> tuple[ReportRequest, ...]:
     """The reports to write. Raises GateError for what makes sense for one run only."""
-    if asked.resume is not None:
+    if call.resume is not None:
         raise GateError(
             "several-targets",
             "--resume goes on with one run, and several targets are several runs",
@@ -114,7 +114,7 @@ def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Base
 
 
 def run_each(
-    names: Sequence[str], run_one: Callable[[str], Kept], verbosity: Verbosity
+    names: Sequence[str], run_one: Callable[[str], KeptRun], verbosity: Verbosity
 ) -> tuple[list[Leg], str, ExitCode | None]:
     """One run after the other: the legs, when the first began, and the exit code of a signal that ended all early.
 
@@ -144,7 +144,7 @@ def run_each(
 def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_json: bool = False) -> None:
     """The table on standard output, what it amounts to last; or all of it for programs."""
     if as_json:
-        out(render_matrix("json", matrix), Form.JSON, end="")
+        out(render_matrix("json", matrix), TextForm.JSON, end="")
         return
     out(render_matrix("console", matrix, style_of(verbosity)))
     out(f"{matrix.heading}   exit {int(code)}")

@@ -56,11 +56,11 @@ def run(
     """
     from pathlib import Path
 
-    from eval_gate.cli.running.single_run import Asked, refuse_together, run_and_judge
+    from eval_gate.cli.running.single_run import RunCall, refuse_together, run_and_judge
     from eval_gate.config.selection import Selection, parse_shard
 
-    asked = Asked(
-        flags=options.given(settings) | ({"target": target[0]} if target else {}),
+    call = RunCall(
+        flags=options.given_settings(settings) | ({"target": target[0]} if target else {}),
         config_file=Path(config) if config else None,
         selection=Selection(options.split_commas(cases), tuple(tags or ()), tuple(tiers or ()), parse_shard(shard)),
         resume=resume,
@@ -68,13 +68,13 @@ def run(
         verbosity=context.obj,
         failing=failing,
     )
-    refuse_together(asked, watch=watch, targets=len(target or ()))
+    refuse_together(call, watch=watch, targets=len(target or ()))
     if watch:
         from eval_gate.cli.running.watch import watch as watch_files
 
-        raise typer.Exit(watch_files(asked))
+        raise typer.Exit(watch_files(call))
     if target and len(target) > 1:
         from eval_gate.cli.running.matrix import run_against_each
 
-        raise typer.Exit(run_against_each(asked, target))
-    raise typer.Exit(run_and_judge(asked))
+        raise typer.Exit(run_against_each(call, target))
+    raise typer.Exit(run_and_judge(call))

@@ -16,19 +16,19 @@ from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import find_config, load_config
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
 from eval_gate.reports.words.waiving import accept_line
 from eval_gate.session.failing import failing_cases
 from eval_gate.session.git import git_facts
-from eval_gate.session.keep import Kept, context_of, evaluate, report
+from eval_gate.session.keep import KeptRun, context_of, evaluate, report
 from eval_gate.session.session import Session, open_session
 from eval_gate.struct import FrozenStruct, replace
 
 
-class Asked(FrozenStruct):
+class RunCall(FrozenStruct):
     """One call of `run`: what was given on the command line."""
 
     flags: dict[str, JsonValue]
@@ -41,23 +41,23 @@ class Asked(FrozenStruct):
     """Only the cases that failed when they were last run."""
 
 
-def run_and_judge(asked: Asked) -> ExitCode:
+def run_and_judge(call: RunCall) -> ExitCode:
     """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
-    session, kept = make(asked, configuration(asked))
-    show_made(asked, session, kept)
+    session, kept = run_and_keep(call, configuration(call))
+    show_kept(call, session, kept)
     if kept.interrupted is not None:
         say(f"to go on: eval-gate run --resume {kept.run.run_id} with the same options")
     return kept.exit_code
 
 
-def make(asked: Asked, config: RunConfig, files: frozenset[str] | None = None) -> tuple[Session, Kept]:
+def run_and_keep(call: RunCall, config: RunConfig, files: frozenset[str] | None = None) -> tuple[Session, KeptRun]:
     """Run, judge and keep what was asked for; of these eval files only, if any are given. Raises GateError."""
-    keys = failing_cases(Path(config.output_dir), config.target.name) if asked.failing else None
-    session = open_session(config, replace(asked.selection, files=files, keys=keys), around(asked.resume))
-    return session, asyncio.run(evaluate(session, progress_for(asked.verbosity)))
+    keys = failing_cases(Path(config.output_dir), config.target.name) if call.failing else None
+    session = open_session(config, replace(call.selection, files=files, keys=keys), run_context(call.resume))
+    return session, asyncio.run(evaluate(session, progress_for(call.verbosity)))
 
 
-def show_made(asked: Asked, session: Session, kept: Kept) -> None:
+def show_kept(call: RunCall, session: Session, kept: KeptRun) -> None:
     """The summary of a run, how to run its cases again or to accept them, and its reports."""
     rerun = rerun_command(_once(sys.argv[1:]), kept.run, session.question.baseline)
     context = replace(
@@ -66,7 +66,7 @@ def show_made(asked: Asked, session: Session, kept: Kept) -> None:
         rerun_left_out=rerun.left_out if rerun else 0,
         accept_line=accept_line(kept.run, session.config.policy.accepted),
     )
-    show(session, kept, context, asked.verbosity, as_json=asked.as_json)
+    show(session, kept, context, call.verbosity, as_json=call.as_json)
 
 
 def _once(arguments: Sequence[str]) -> list[str]:
@@ -75,32 +75,34 @@ def _once(arguments: Sequence[str]) -> list[str]:
     return [*(one for one in arguments[:end] if one not in {"--watch", "--failing"}), *arguments[end:]]
 
 
-def refuse_together(asked: Asked, *, watch: bool, targets: int) -> None:
+def refuse_together(call: RunCall, *, watch: bool, targets: int) -> None:
     """Raises GateError `options-conflict` for options that contradict each other."""
-    option = "--watch" if watch else "--failing" if asked.failing else None
-    others = [("--resume", asked.resume is not None), ("--target given several times", targets > 1)]
-    others += [("--json", asked.as_json)] if watch else []
+    option = "--watch" if watch else "--failing" if call.failing else None
+    others = [("--resume", call.resume is not None), ("--target given several times", targets > 1)]
+    others += [("--json", call.as_json)] if watch else []
     for other, given in others:
         if option and given:
             raise GateError("options-conflict", f"{option} and {other} do not go together", "leave one of them out")
 
 
-def configuration(asked: Asked) -> RunConfig:
+def configuration(call: RunCall) -> RunConfig:
     """Flags, variables and file as one. Raises GateError with every problem of all of them."""
-    file = asked.config_file or find_config(Path.cwd())
-    config = load_config(asked.flags, os.environ, file)
-    if file is not None and asked.config_file is None and asked.verbosity is Verbosity.VERBOSE:
+    file = call.config_file or find_config(Path.cwd())
+    config = load_config(call.flags, os.environ, file)
+    if file is not None and call.config_file is None and call.verbosity is Verbosity.VERBOSE:
         say(f"configuration: {file}")
     return config
 
 
-def around(resume: str | None = None) -> Around:
+def run_context(resume: str | None = None) -> RunContext:
     """What a run finds around it that somebody starts on a command line."""
     root = Path.cwd()
-    return Around(root, os.environ, git_facts(os.environ, root), resume)
+    return RunContext(root, os.environ, git_facts(os.environ, root), resume)
 
 
-def show(session: Session, kept: Kept, context: ReportContext, verbosity: Verbosity, *, as_json: bool = False) -> None:
+def show(
+    session: Session, kept: KeptRun, context: ReportContext, verbosity: Verbosity, *, as_json: bool = False
+) -> None:
     """Print the summary, then write the reports: one that cannot be written does not take it away."""
     print_result(kept.run, context, verbosity, as_json=as_json)
     say_written(report(session, kept, context), verbosity)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.cli.running.single_run import Asked, configuration, make, show_made
+from eval_gate.cli.running.single_run import RunCall, configuration, run_and_keep, show_kept
 from eval_gate.cli.terminal.console import print_error, say
 from eval_gate.config.load import CONFIG_NAMES, find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
@@ -24,7 +24,7 @@ from eval_gate.text.escape import console_line, first_few
 _MOST_NAMED: Final = 5
 
 
-class Watched(FrozenStruct):
+class WatchedFiles(FrozenStruct):
     """What is looked at: eval files, found anew each time, and the files that a run of any of them rests on."""
 
     config: RunConfig
@@ -54,7 +54,7 @@ class Watched(FrozenStruct):
         return frozenset(shown_as(file, self.root) for file in meant)
 
 
-def watched(config: RunConfig, config_file: Path | None, root: Path) -> Watched:
+def watched(config: RunConfig, config_file: Path | None, root: Path) -> WatchedFiles:
     """What is to be watched for a run with this configuration."""
     named = [
         config.target.targets if isinstance(config.target.targets, str) else None,
@@ -66,23 +66,23 @@ def watched(config: RunConfig, config_file: Path | None, root: Path) -> Watched:
         config.policy.accepted or DEFAULT_PATH,
         *([str(config_file)] if config_file else CONFIG_NAMES),
     ]
-    return Watched(config, root, frozenset(root / one for one in named if one and "://" not in one))
+    return WatchedFiles(config, root, frozenset(root / one for one in named if one and "://" not in one))
 
 
-def watch(asked: Asked) -> ExitCode:
+def watch(call: RunCall) -> ExitCode:
     """Run, wait for a change, run what it is about, and so on until Ctrl-C; the exit code of the last run.
 
     Raises GateError for what no change of a file that is watched could mend.
     """
     gc.enable()  # this may go on for days
-    return _Watch(asked).go()
+    return _Watch(call).go()
 
 
 class _Watch:
     """The rounds. `code` is how the last one ended, None before the first; `due` what is to be run, None for all."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, call: RunCall) -> None:
+        self._call = call
         self._root = Path.cwd()
         self._code: ExitCode | None = None
         self._due: frozenset[str] | None = None
@@ -110,9 +110,9 @@ class _Watch:
                 return self._code
             self._hear(news)
 
-    def _read(self) -> Watched:
-        file = self._asked.config_file or find_config(self._root)
-        config = configuration(self._asked)
+    def _read(self) -> WatchedFiles:
+        file = self._call.config_file or find_config(self._root)
+        config = configuration(self._call)
         if config.baseline_reference is None:
             config = replace(config, baseline=LATEST)  # the last green one
         return watched(config, file, self._root)
@@ -122,10 +122,10 @@ class _Watch:
         if self._due is not None and not self._due:
             say("there is no case in there: nothing is run")
             return False
-        session, kept = make(self._asked, self._watched.config, self._due)
+        session, kept = run_and_keep(self._call, self._watched.config, self._due)
         ids = [key.case_id for key, _ in kept.run.cases()]
         say(f"ran {count(len(ids), 'case')}{f': {_listed(ids)}' if kept.run.partial else ''}")
-        show_made(self._asked, session, kept)
+        show_kept(self._call, session, kept)
         self._code, self._due = kept.exit_code, frozenset()
         return kept.interrupted is not None
 

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from eval_gate.cli.starter.agents import USUAL, FoundAgent
-from eval_gate.cli.starter.folder import Evals
+from eval_gate.cli.starter.folder import FoundEvals
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
@@ -29,7 +29,7 @@ _PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
 """What needs no quoting in YAML or a shell, and is no expression of a workflow."""
 
 
-class Kind(StrEnum):
+class AgentPlace(StrEnum):
     """Where who is evaluated runs, as far as a workflow has to know."""
 
     AGENT_HERE = "agent-here"
@@ -42,10 +42,10 @@ class Kind(StrEnum):
     """Targets of a list."""
 
 
-class Asked(FrozenStruct):
+class EvaluatedAgent(FrozenStruct):
     """Who is evaluated. `secrets` and `variables` are names in the environment; `targets` is the list's path."""
 
-    kind: Kind
+    kind: AgentPlace
     endpoint: str | None = None
     provider: str | None = None
     model: str | None = None
@@ -74,14 +74,14 @@ class Asked(FrozenStruct):
         return tuple(word for flag, value in said.items() if value for word in (flag, value))
 
 
-def who_is_asked(
+def find_evaluated_agent(
     config: RunConfig,
-    evals: Evals,
+    evals: FoundEvals,
     example: str,
     folder: Path,
     repository: Path | None,
     agent: FoundAgent | None = None,
-) -> Asked:
+) -> EvaluatedAgent:
     """Who is evaluated by this configuration and these evals; `example` is the format of an eval still to be written.
 
     `agent` is what the folder holds. Raises GateError for what contradicts itself, for an address or preset that is
@@ -96,16 +96,16 @@ def who_is_asked(
         # of several names that a key may have, the one that says whose it is
         mine = [name for name in row.key_variables if variable_word(provider) in name] or row.key_variables
         variables = (row.address_variable,) if row.needs_address and row.address_variable else ()
-        return Asked(Kind.MODEL, None, said.provider, said.model, tuple(mine[:1]), variables)
+        return EvaluatedAgent(AgentPlace.MODEL, None, said.provider, said.model, tuple(mine[:1]), variables)
     if said.endpoint is not None:
         return _agent(said.endpoint, said.preset, agent)
     if said.name is not None or said.targets is not None:
-        return Asked(Kind.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
+        return EvaluatedAgent(AgentPlace.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:
-        return Asked(Kind.SUITES, secrets=PROVIDERS[ModelProvider.OPENAI].key_variables)
+        return EvaluatedAgent(AgentPlace.SUITES, secrets=PROVIDERS[ModelProvider.OPENAI].key_variables)
     listed = _list_beside(evals.files, folder, repository or folder)
     if listed:
-        return Asked(Kind.DESCRIBED, targets=listed)
+        return EvaluatedAgent(AgentPlace.DESCRIBED, targets=listed)
     return _agent(agent.url, agent.preset, agent) if agent else _agent(DEFAULT_ENDPOINT, None, None)
 
 
@@ -116,7 +116,7 @@ def _usual(preset: str, agent: FoundAgent | None) -> str:
     return USUAL.get(PresetName(preset), DEFAULT_ENDPOINT) if preset in set(PresetName) else DEFAULT_ENDPOINT
 
 
-def _agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> Asked:
+def _agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> EvaluatedAgent:
     try:
         plain = public_url(endpoint) == endpoint and _PLAIN_URL.fullmatch(endpoint) is not None
     except GateError as error:
@@ -129,8 +129,8 @@ def _agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> Asked
         )
     here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
     same = found if here and found and urlsplit(found.url).port == urlsplit(endpoint).port else None
-    kind = Kind.AGENT_HERE if here else Kind.AGENT_ELSEWHERE
-    return Asked(kind, endpoint, preset=None if preset is None else str(preset), found=same)
+    kind = AgentPlace.AGENT_HERE if here else AgentPlace.AGENT_ELSEWHERE
+    return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset), found=same)
 
 
 def _list_beside(files: Sequence[str], folder: Path, repository: Path) -> str | None:

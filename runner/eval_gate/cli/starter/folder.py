@@ -8,10 +8,10 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from eval_gate.cli.starter.programs import Call, calls_of_suite
+from eval_gate.cli.starter.programs import ProgramUse, calls_of_suite
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.errors import GateError
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import (
     NOT_EVALS,
     RESULT_MARKS,
@@ -34,7 +34,7 @@ MAX_BYTES: Final = 20_000_000
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 
 
-class Evals(FrozenStruct):
+class FoundEvals(FrozenStruct):
     """Where evals are, as a configuration says it, and in which formats; `files` are relative to the folder.
 
     `complete` is whether everything was looked at; `calls` are the commands that grade; `unchecked` are files that say
@@ -45,7 +45,7 @@ class Evals(FrozenStruct):
     files: tuple[str, ...] = ()
     formats: frozenset[str] = frozenset()
     complete: bool = True
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ProgramUse, ...] = ()
     unchecked: tuple[str, ...] = ()
 
 
@@ -80,7 +80,7 @@ def config_in(folder: Path) -> Path | None:
     return next((folder / name for name in CONFIG_NAMES if os.path.lexists(folder / name)), None)
 
 
-def evals_at(places: Iterable[str], folder: Path) -> Evals:
+def evals_at(places: Iterable[str], folder: Path) -> FoundEvals:
     """The evals at the places that a configuration names. A place that leads nowhere is none of them."""
     found: list[Path] = []
     for place in places:
@@ -90,11 +90,11 @@ def evals_at(places: Iterable[str], folder: Path) -> Evals:
             continue
     sorted_out = _sorted_out(found[:MAX_FILES], folder)
     if not (sorted_out.good or sorted_out.broken):
-        return Evals()
+        return FoundEvals()
     return sorted_out.evals(places, (*sorted_out.good, *sorted_out.broken), complete=len(found) <= MAX_FILES)
 
 
-def evals_anywhere(folder: Path) -> Evals:
+def evals_anywhere(folder: Path) -> FoundEvals:
     """The evals of a repository, wherever they are.
 
     In `evals` a file that is broken counts too. Elsewhere it may be anything.
@@ -152,11 +152,11 @@ class _SortedOut(Struct):
     broken: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     formats: set[str] = field(default_factory=set)
-    calls: dict[Call, None] = field(default_factory=dict)
+    calls: dict[ProgramUse, None] = field(default_factory=dict)
 
-    def evals(self, places: Iterable[str], files: Iterable[str], *, complete: bool) -> Evals:
+    def evals(self, places: Iterable[str], files: Iterable[str], *, complete: bool) -> FoundEvals:
         """All of it, in these places."""
-        return Evals(
+        return FoundEvals(
             tuple(places), tuple(files), frozenset(self.formats), complete, tuple(self.calls), tuple(self.unchecked)
         )
 
@@ -164,10 +164,10 @@ class _SortedOut(Struct):
 def _sorted_out(paths: Iterable[Path], folder: Path) -> _SortedOut:
     found = _SortedOut()
     # somebody will be asked, whatever the files say of models
-    lax, strict = Reading(answers_instead="somebody"), Reading(answers_instead="somebody", strict=True)
+    lax, strict = ReadOptions(answers_instead="somebody"), ReadOptions(answers_instead="somebody", strict=True)
     for path in paths:
         shown = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
-        file = [EvalFile(path, named=False)]
+        file = [EvalFile(path, explicit=False)]
         try:
             [suite] = load_suites(file, folder, lax)
         except GateError as error:

@@ -12,19 +12,19 @@ from pydantic import JsonValue
 
 from eval_gate.cli.starter import texts
 from eval_gate.cli.starter.agents import find_agent
-from eval_gate.cli.starter.evaluated_agent import Asked, who_is_asked
+from eval_gate.cli.starter.evaluated_agent import EvaluatedAgent, find_evaluated_agent
 from eval_gate.cli.starter.folder import (
     EVALS,
-    Evals,
+    FoundEvals,
     config_in,
     default_branch,
     evals_anywhere,
     evals_at,
     is_ignored,
 )
-from eval_gate.cli.starter.programs import Call, calls_of_targets, missing
+from eval_gate.cli.starter.programs import ProgramUse, calls_of_targets, missing_in_image
 from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
-from eval_gate.cli.starter.tools import Beside, beside
+from eval_gate.cli.starter.tools import FoundTools, tools_beside
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
@@ -41,7 +41,7 @@ WAS_THERE: Final = "was there"
 _PROMPTFOO: Final = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 
 
-class Wishes(FrozenStruct):
+class StarterWishes(FrozenStruct):
     """What was asked for. `flags` are configuration keys that say who is evaluated; `example` is a format."""
 
     flags: Mapping[str, JsonValue]
@@ -49,17 +49,17 @@ class Wishes(FrozenStruct):
     workflow: bool
 
 
-class Plan(Struct):
+class StarterPlan(Struct):
     """The texts of the files to write, and what is left alone with the reason. Both are names in `folder`."""
 
     folder: Path
     repository: Path | None
     branch: str
-    asked: Asked
+    agent: EvaluatedAgent
     run_flags: tuple[str, ...]
     """What `eval-gate run` has to be told here beside the configuration."""
     write: dict[str, str] = field(default_factory=dict)
-    left: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     not_in_image: tuple[str, ...] = ()
     """What the evals' commands need that the action's container does not have; then the workflow does without it."""
@@ -69,12 +69,12 @@ class Plan(Struct):
     def add(self, name: str, text: str) -> None:
         """Write this file unless there is something of its name already."""
         if os.path.lexists(self.folder / name):
-            self.left[name] = WAS_THERE
+            self.left_out[name] = WAS_THERE
         else:
             self.write[name] = text
 
 
-def make_plan(folder: Path, wishes: Wishes) -> Plan:
+def make_plan(folder: Path, wishes: StarterWishes) -> StarterPlan:
     """Look at the folder (its real path), and decide. Writes nothing.
 
     Raises GateError for a configuration that is there and not valid, and for wishes that contradict it.
@@ -86,19 +86,19 @@ def make_plan(folder: Path, wishes: Wishes) -> Plan:
     evals = evals_at(before.evals, folder) if before else evals_anywhere(folder)
     agent = find_agent(folder)
     try:
-        asked = who_is_asked(config, evals, wishes.example, folder, repository, agent)
+        asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, agent)
     except GateError as error:
         if error.code != "two-targets" or kept is None:
             raise
         raise GateError(error.code, f"{error.message}; what {kept.name} says counts too", error.hint) from error
     says = before is None or _says(before, asked)
-    plan = Plan(folder, repository, default_branch(folder), asked, () if says else asked.flags)
+    plan = StarterPlan(folder, repository, default_branch(folder), asked, () if says else asked.flags)
     if wishes.workflow:
         _choose_place(plan, evals, config)
         _add_workflow(plan, kept.name if kept else CONFIG, config_says=says)
     if asked.found:
         plan.notes += _found_lines(asked)
-    _add_config(plan, kept, evals, beside(folder, agent.folder if agent else ""))
+    _add_config(plan, kept, evals, tools_beside(folder, agent.folder if agent else ""))
     _add_evals(plan, evals, before, wishes.example)
     _add_ignored(plan, config.output_dir)
     plan.notes += [] if evals.places else _promptfoo_lines(folder)
@@ -107,14 +107,14 @@ def make_plan(folder: Path, wishes: Wishes) -> Plan:
     return plan
 
 
-def _says(config: RunConfig, asked: Asked) -> bool:
+def _says(config: RunConfig, asked: EvaluatedAgent) -> bool:
     """Whether this configuration alone leads to the same target."""
     said = config.target
     asked_so = (asked.endpoint, asked.preset, asked.provider, asked.model)
     return (said.endpoint, said.preset, said.provider, said.model) == asked_so
 
 
-def _found_lines(asked: Asked) -> Iterator[str]:
+def _found_lines(asked: EvaluatedAgent) -> Iterator[str]:
     """What was found of the agent, and which agents there are beside it."""
     agent = asked.found
     if agent is None:
@@ -138,15 +138,15 @@ def _promptfoo_lines(folder: Path) -> Iterator[str]:
             )
 
 
-def _choose_place(plan: Plan, evals: Evals, config: RunConfig) -> None:
+def _choose_place(plan: StarterPlan, evals: FoundEvals, config: RunConfig) -> None:
     """Whether the workflow uses the container, and a line that says why where there are commands at all."""
     repository = plan.repository or plan.folder
     folders = tuple(dict.fromkeys((*((plan.folder / file).parent for file in evals.files), plan.folder, repository)))
     calls = [*evals.calls, *_calls_of_targets(plan, config, folders)]
     if config.snapshot_command is not None:
-        calls.append(Call(config.snapshot_command, "snapshotCommand", (plan.folder,)))
-    plan.not_in_image = missing(calls, repository)
-    if WORKFLOW in plan.left or os.path.lexists(plan.folder / WORKFLOW):
+        calls.append(ProgramUse(config.snapshot_command, "snapshotCommand", (plan.folder,)))
+    plan.not_in_image = missing_in_image(calls, repository)
+    if WORKFLOW in plan.left_out or os.path.lexists(plan.folder / WORKFLOW):
         return
     if plan.not_in_image:
         said = sentence(plan.not_in_image)
@@ -155,8 +155,8 @@ def _choose_place(plan: Plan, evals: Evals, config: RunConfig) -> None:
         plan.notes.append("the workflow runs in the container: as far as can be seen it has all that the commands need")
 
 
-def _calls_of_targets(plan: Plan, config: RunConfig, folders: tuple[Path, ...]) -> Iterator[Call]:
-    inline, named = config.target.targets, plan.asked.targets
+def _calls_of_targets(plan: StarterPlan, config: RunConfig, folders: tuple[Path, ...]) -> Iterator[ProgramUse]:
+    inline, named = config.target.targets, plan.agent.targets
     try:
         if named is not None:
             yield from calls_of_targets(read_targets(named, plan.folder).entries, named, folders)
@@ -166,22 +166,22 @@ def _calls_of_targets(plan: Plan, config: RunConfig, folders: tuple[Path, ...]) 
         return
 
 
-def _add_workflow(plan: Plan, config_name: str, *, config_says: bool) -> None:
+def _add_workflow(plan: StarterPlan, config_name: str, *, config_says: bool) -> None:
     if plan.repository not in {None, plan.folder}:
         command = shlex.join(["eval-gate", "init", os.path.relpath(str(plan.repository))])
-        plan.left[WORKFLOW] = f"GitHub looks for workflows only at the root of the repository: `{command}`"
+        plan.left_out[WORKFLOW] = f"GitHub looks for workflows only at the root of the repository: `{command}`"
         return
     there = [name for name in (NEEDED_PYTHON, NEEDED_NODE) if (plan.folder / name).is_file()]
-    text = texts.workflow(plan.asked, plan.branch, config_name, config_says=config_says)
+    text = texts.workflow(plan.agent, plan.branch, config_name, config_says=config_says)
     plan.add(WORKFLOW, texts.without_container(text, plan.not_in_image, there) if plan.not_in_image else text)
 
 
-def _add_config(plan: Plan, kept: Path | None, evals: Evals, tools: Beside) -> None:
+def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, tools: FoundTools) -> None:
     if kept is not None:
-        plan.left[kept.name] = WAS_THERE
+        plan.left_out[kept.name] = WAS_THERE
     else:
         places, seed = evals.places or (EVALS,), _seed(plan.folder, evals.places)
-        plan.add(CONFIG, texts.config(plan.asked, places, seed, tools, strict=not evals.unchecked))
+        plan.add(CONFIG, texts.config(plan.agent, places, seed, tools, strict=not evals.unchecked))
         if evals.unchecked:
             first, more = evals.unchecked[0], len(evals.unchecked) - 1
             among = f"{first} and {count(more, 'more file')} say" if more else f"{first} says"
@@ -197,10 +197,10 @@ def _seed(folder: Path, places: tuple[str, ...]) -> str | None:
     return found.pop() if len(found) == 1 and DEFAULT_SEED_MANIFEST not in found else None
 
 
-def _add_evals(plan: Plan, evals: Evals, before: RunConfig | None, example: str) -> None:
+def _add_evals(plan: StarterPlan, evals: FoundEvals, before: RunConfig | None, example: str) -> None:
     """An example, where there are no evals yet and the configuration would find it."""
     if evals.places:
-        plan.left |= dict.fromkeys(evals.places, "evals are there")
+        plan.left_out |= dict.fromkeys(evals.places, "evals are there")
         return
     home = next(_homes(before.evals if before else (EVALS,)), None)
     if home is None:
@@ -219,7 +219,7 @@ def _homes(places: tuple[str, ...]) -> Iterator[str]:
             yield path.as_posix()
 
 
-def _add_ignored(plan: Plan, output_dir: str) -> None:
+def _add_ignored(plan: StarterPlan, output_dir: str) -> None:
     """Results are no source. A .gitignore that is there is not changed: it is only said what it lacks."""
     path = PurePosixPath(output_dir)
     if path.is_absolute() or ".." in path.parts:
@@ -229,6 +229,6 @@ def _add_ignored(plan: Plan, output_dir: str) -> None:
         if not is_ignored(plan.folder, line):
             plan.write[IGNORE] = texts.ignored(line)
         return
-    plan.left[IGNORE] = WAS_THERE
+    plan.left_out[IGNORE] = WAS_THERE
     if not is_ignored(plan.folder, line):
         plan.to_ignore = line

@@ -51,7 +51,7 @@ _MISSED_IN_SCRIPT: Final = re.compile(rf"(?m)(?:^|[;&|(`])[ \t]*({_MISSED.replac
 _SHEBANG: Final = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(\S+)")
 
 
-class Call(FrozenStruct):
+class ProgramUse(FrozenStruct):
     """One command: a line for the shell or words, where it is written, and the folders it may run in."""
 
     command: str | tuple[str, ...]
@@ -59,26 +59,26 @@ class Call(FrozenStruct):
     folders: tuple[Path, ...]
 
 
-def calls_of_suite(suite: EvalSuite) -> Iterator[Call]:
+def calls_of_suite(suite: EvalSuite) -> Iterator[ProgramUse]:
     """The commands that grade."""
     for case in suite.cases:
         for spec in case.evaluators:
             yield from _calls_of(spec, suite.file)
 
 
-def _calls_of(spec: EvaluatorSpec, where: str) -> Iterator[Call]:
+def _calls_of(spec: EvaluatorSpec, where: str) -> Iterator[ProgramUse]:
     if isinstance(spec, CodeJudge):
-        yield Call(spec.command, where, (Path(spec.cwd),))
+        yield ProgramUse(spec.command, where, (Path(spec.cwd),))
     elif isinstance(spec, Composite):
         for member in spec.members:
             yield from _calls_of(member, where)
         if isinstance(spec.aggregator, CodeAggregator):
-            yield Call(spec.aggregator.command, where, (Path(spec.aggregator.cwd),))
+            yield ProgramUse(spec.aggregator.command, where, (Path(spec.aggregator.cwd),))
 
 
 def calls_of_targets(
     entries: Iterable[Mapping[str, JsonValue]], where: str, folders: tuple[Path, ...]
-) -> Iterator[Call]:
+) -> Iterator[ProgramUse]:
     """The commands that answer, and those that ask whether they can, which may run in one of these folders."""
     for entry in entries:
         own = entry.get("cwd")
@@ -87,12 +87,12 @@ def calls_of_targets(
         for part in (entry, checks if isinstance(checks, dict) else {}):
             line = part.get("commandTemplate") or part.get("command_template") or part.get("command")
             if isinstance(line, str):
-                yield Call(line, where, places)
+                yield ProgramUse(line, where, places)
         if str(entry.get("provider", "")).lower().startswith("codex"):
-            yield Call(("codex",), where, folders)
+            yield ProgramUse(("codex",), where, folders)
 
 
-def missing(calls: Iterable[Call], repository: Path) -> tuple[str, ...]:
+def missing_in_image(calls: Iterable[ProgramUse], repository: Path) -> tuple[str, ...]:
     """What the image lacks, each as the beginning of a sentence: `evals/check.py imports requests`."""
     found: dict[str, None] = {}
     for call in calls:
@@ -100,7 +100,7 @@ def missing(calls: Iterable[Call], repository: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _missing(call: Call, repository: Path) -> Iterator[str]:
+def _missing(call: ProgramUse, repository: Path) -> Iterator[str]:
     for words in _programs(call.command):
         name = PurePosixPath(words[0]).name
         if _PYTHON.fullmatch(name):
@@ -147,7 +147,7 @@ def _named(words: list[str]) -> Iterator[list[str]]:
         yield words
 
 
-def _script(word: str, call: Call) -> Path | None:
+def _script(word: str, call: ProgramUse) -> Path | None:
     """The file that is meant, where it is there."""
     return next((place for folder in call.folders if _text(place := folder / word) is not None), None)
 
@@ -162,7 +162,7 @@ def _text(file: Path) -> str | None:
     return None
 
 
-def _of_script(script: Path, call: Call, repository: Path) -> Iterator[str]:
+def _of_script(script: Path, call: ProgramUse, repository: Path) -> Iterator[str]:
     text = _text(script) or ""
     first = _SHEBANG.match(text)
     program = PurePosixPath(first[1]).name if first else ""
@@ -174,7 +174,7 @@ def _of_script(script: Path, call: Call, repository: Path) -> Iterator[str]:
         yield from (f"{_shown(script, repository)} runs {match[1]}" for match in _MISSED_IN_SCRIPT.finditer(text))
 
 
-def _of_python(words: list[str], call: Call, repository: Path) -> Iterator[str]:
+def _of_python(words: list[str], call: ProgramUse, repository: Path) -> Iterator[str]:
     for at, word in enumerate(words):
         following = words[at + 1] if at + 1 < len(words) else ""
         if word == "-m":

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.cli.starter.agents import FoundAgent
-from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, Asked, Kind
-from eval_gate.cli.starter.tools import Beside
+from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, AgentPlace, EvaluatedAgent
+from eval_gate.cli.starter.tools import FoundTools
 from eval_gate.targets.container import HOST_NAME
 
 _FILES: Final = Path(__file__).with_name("files")
@@ -22,7 +22,7 @@ _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
 _PORTS: Final = {"http": 80, "https": 443}
 
 
-NOTHING: Final = Beside()
+NOTHING: Final = FoundTools()
 _REGISTRY: Final = "# The agent's tools: evals whose tools are no longer there, or are others by now, are stale."
 _SNAPSHOT: Final = "# Values for {{snapshot:...}} in evals."
 
@@ -38,7 +38,12 @@ def ignored(results: str) -> str:
 
 
 def config(
-    asked: Asked, evals: Sequence[str], seed: str | None = None, tools: Beside = NOTHING, *, strict: bool = True
+    agent: EvaluatedAgent,
+    evals: Sequence[str],
+    seed: str | None = None,
+    tools: FoundTools = NOTHING,
+    *,
+    strict: bool = True,
 ) -> str:
     """The configuration: where the evals are, who is evaluated, and what else there is to say, as comments.
 
@@ -55,7 +60,7 @@ def config(
         paragraphs["evals"] += f"\n\n{_SNAPSHOT}\nsnapshotPath: {_scalar(tools.snapshot)}"
     if not strict:
         paragraphs["strict"] = re.sub(r"(?m)^strict:", "# strict:", paragraphs["strict"])
-    paragraphs["agentEndpoint"] = _target(asked, paragraphs["agentEndpoint"])
+    paragraphs["agentEndpoint"] = _target(agent, paragraphs["agentEndpoint"])
     return "\n\n".join(paragraphs.values()) + "\n"
 
 
@@ -65,20 +70,20 @@ def _subject(paragraph: str) -> str:
     return found[1] if found else ""
 
 
-def _target(asked: Asked, usual: str) -> str:
+def _target(asked: EvaluatedAgent, usual: str) -> str:
     """The paragraph of the configuration that says who is evaluated; `usual` says it of an agent."""
     match asked.kind:
-        case Kind.AGENT_HERE | Kind.AGENT_ELSEWHERE:
+        case AgentPlace.AGENT_HERE | AgentPlace.AGENT_ELSEWHERE:
             if asked.preset is None:
                 return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {asked.endpoint}", usual)
             return f"{_PRESET_HEAD}\nagentEndpoint: {asked.endpoint}\nagentPreset: {asked.preset}"
-        case Kind.MODEL:
+        case AgentPlace.MODEL:
             said = {"provider": asked.provider, "model": asked.model}
             lines = [f"{key}: {_scalar(value)}" for key, value in said.items() if value]
             return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
-        case Kind.SUITES:
+        case AgentPlace.SUITES:
             return _SUITES
-        case Kind.DESCRIBED:
+        case AgentPlace.DESCRIBED:
             where = asked.targets or "the list of targets"
             return f"# Who is evaluated is described in {where}. To choose one for all evals:\n# target: NAME"
 
@@ -95,29 +100,29 @@ _SUITES: Final = """\
 # agentEndpoint: http://localhost:8080/chat"""
 
 
-def workflow(asked: Asked, branch: str, config_name: str, *, config_says: bool) -> str:
+def workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, config_says: bool) -> str:
     """The workflow. `config_says` is whether the configuration names model or preset: no second place has to."""
     shared = {"[main]": f"[{_scalar(_literal(branch), flow=True)}]", "eval-gate.yaml": config_name}
-    match asked.kind:
-        case Kind.AGENT_HERE:
-            text = _filled("workflow-agent.yml", shared | _addresses(asked))
-            if asked.preset is not None and not config_says:
+    match agent.kind:
+        case AgentPlace.AGENT_HERE:
+            text = _filled("workflow-agent.yml", shared | _addresses(agent))
+            if agent.preset is not None and not config_says:
                 text = re.sub(
                     r"(?m)^( +)agent-endpoint: .*$",
-                    lambda line: f"{line[0]}\n{line[1]}agent-preset: {_scalar(asked.preset or '')}",
+                    lambda line: f"{line[0]}\n{line[1]}agent-preset: {_scalar(agent.preset or '')}",
                     text,
                 )
-            return _started(text, asked.found)
-        case Kind.MODEL | Kind.SUITES if asked.secrets:
+            return _started(text, agent.found)
+        case AgentPlace.MODEL | AgentPlace.SUITES if agent.secrets:
             text = _filled("workflow-model.yml", shared)
-            lines = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in asked.secrets]
-            lines += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in asked.variables]
+            lines = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in agent.secrets]
+            lines += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in agent.variables]
             text = text.replace("          OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}\n", "".join(lines))
         case _:
             text = _filled("workflow-elsewhere.yml", shared)
-    said = {"agent-endpoint": asked.endpoint}
+    said = {"agent-endpoint": agent.endpoint}
     if not config_says:
-        said |= {"agent-preset": asked.preset, "provider": asked.provider, "model": asked.model}
+        said |= {"agent-preset": agent.preset, "provider": agent.provider, "model": agent.model}
     inputs = "".join(f"          {name}: {_scalar(value)}\n" for name, value in said.items() if value)
     return text + (f"        with:\n{inputs}" if inputs else "")
 
@@ -185,7 +190,7 @@ _SETUP: Final = """\
 """
 
 
-def _addresses(asked: Asked) -> dict[str, str]:
+def _addresses(asked: EvaluatedAgent) -> dict[str, str]:
     """The agent as its step and the action know it: on the machine, and from a container."""
     parts = asked.address
     port = f":{parts.port}" if parts.port else ""

@@ -16,19 +16,19 @@ _SNAPSHOT: Final = "snapshot.json"
 _MAX_BYTES: Final = 10_000_000
 
 
-class Beside(FrozenStruct):
+class FoundTools(FrozenStruct):
     """Paths relative to the repository; None for what is not there."""
 
     registry: str | None = None
     snapshot: str | None = None
 
 
-def beside(folder: Path, member: str) -> Beside:
+def tools_beside(folder: Path, member: str) -> FoundTools:
     """What is beside the agent in `member`, or at the root of the repository."""
     places = dict.fromkeys((member, ""))
     registries = (PurePosixPath(place, name).as_posix() for place in places for name in _REGISTRIES)
     snapshots = (PurePosixPath(place, _SNAPSHOT).as_posix() for place in places)
-    return Beside(
+    return FoundTools(
         next((path for path in registries if _holds_tools(folder, path)), None),
         next((path for path in snapshots if _is_object(folder / path)), None),
     )

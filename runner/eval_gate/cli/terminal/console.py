@@ -13,7 +13,7 @@ from typing import TextIO
 from eval_gate import __version__
 from eval_gate.errors import GateError, Problem
 from eval_gate.text import inert
-from eval_gate.text.inert import Form
+from eval_gate.text.inert import TextForm
 
 
 class Verbosity(IntEnum):
@@ -53,16 +53,16 @@ def in_ci() -> bool:
     return bool(os.environ.get("CI"))
 
 
-def out(text: str, form: Form = Form.TEXT, *, end: str = "\n") -> None:
+def out(text: str, form: TextForm = TextForm.TEXT, *, end: str = "\n") -> None:
     """To standard output: the only way there, so that nothing on it drives a CI runner that reads its log.
 
     What programs read is written so that it means the same. What people read gets a blank, and only where it goes to a
     CI's log, or through a pipe to it, and not to a file.
     """
     match form:
-        case Form.JSON:
+        case TextForm.JSON:
             text = inert.json_text(text)
-        case Form.MARKUP:
+        case TextForm.MARKUP:
             text = inert.markup(text)
         case _ if in_ci() and not _is_file(sys.stdout):
             text = inert.plain(text)

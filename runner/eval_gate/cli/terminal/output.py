@@ -13,13 +13,13 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
-from eval_gate.text.inert import Form
+from eval_gate.text.inert import TextForm
 
 
 def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity, *, as_json: bool) -> None:
     """The result on standard output: the summary for people, or the record for programs."""
     if as_json:
-        out(result.model_dump_json(by_alias=True, indent=2), Form.JSON)
+        out(result.model_dump_json(by_alias=True, indent=2), TextForm.JSON)
         return
     out(render("console", result, context, style=style_of(verbosity)), end="")
 

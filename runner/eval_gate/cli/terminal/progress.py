@@ -10,15 +10,15 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.trials import DEFECTS
 from eval_gate.model.execution import Status
-from eval_gate.reports.words.progress import MOST_SAID, CalmProgress, Counts, opening_line
-from eval_gate.session.run import Progress
+from eval_gate.reports.words.progress import MOST_SAID, CalmProgress, TrialCounts, opening_line
+from eval_gate.session.run import RunObserver
 from eval_gate.text.escape import console_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 
-def progress_for(verbosity: Verbosity) -> Progress:
+def progress_for(verbosity: Verbosity) -> RunObserver:
     """The display that fits where standard error goes."""
     if verbosity is Verbosity.QUIET:
         return CalmProgress(lambda _: None)
@@ -33,7 +33,7 @@ class LiveProgress:
     """One line that moves: how far it is, and which case was the last that did not pass. The summary names them all."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
+        self._counts = TrialCounts()
         self._bar: Bar | None = None
         self._last = ""
 
@@ -44,7 +44,7 @@ class LiveProgress:
         from rich.table import Column
 
         say(opening_line(plan, total, done))
-        self._counts = Counts(total, done, plan.limits.trials)
+        self._counts = TrialCounts(total, done, plan.limits.trials)
         wide = columns_of(sys.stderr)
         bar = [] if ascii_only(sys.stderr) else [BarColumn(bar_width=min(32, wide // 5))]
         self._bar = Progress(

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.engine.confirming import Confirming
-from eval_gate.engine.control.during_run import Around, ControlAsking
+from eval_gate.engine.control.during_run import ControlAsking, RunServices
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.rerun_allowance import Allowance
-from eval_gate.engine.retention import redacted, stored
-from eval_gate.engine.trials import Shared
+from eval_gate.engine.retention import _without_answer, redacted
+from eval_gate.engine.trials import TrialServices
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import Control, RunResult, SuiteResult
 from eval_gate.results.masking import MARGIN
@@ -35,8 +35,8 @@ class AskedLater:
         folder.mkdir(parents=True, exist_ok=True)
         self._masking = PatternMatcher()
         self._spent = 0.0
-        around = Around(self._shared, self._stored, self._spend, self._affordable, _awaited, asyncio.Event())
-        self._asking = ControlAsking(plan, control, folder, around)
+        services = RunServices(self._shared, self._stored, self._spend, self._affordable, _awaited, asyncio.Event())
+        self._asking = ControlAsking(plan, control, folder, services)
 
     async def execute(self, confirming: Confirming) -> RunResult:
         """The run with the answers, which were asked for as long as the gate is red and they may turn that."""
@@ -81,9 +81,9 @@ class AskedLater:
             return parse_rerun_budget(said)
         return RerunBudget.usual(len(self._plan.runnable()) * self._plan.limits.trials, control=True)
 
-    def _shared(self) -> Shared:
+    def _shared(self) -> TrialServices:
         plan = self._plan
-        return Shared(
+        return TrialServices(
             plan.tokens,
             PatternMatcher(),
             plan.judges,
@@ -95,7 +95,7 @@ class AskedLater:
         )
 
     async def _stored(self, record: TrialRecord) -> TrialRecord:
-        kept, patterns = stored(record, self._plan.limits.stored), self._plan.patterns
+        kept, patterns = _without_answer(record, self._plan.limits.stored), self._plan.patterns
         return await redacted(kept, patterns, self._masking) if patterns else kept
 
     def _spend(self, record: TrialRecord) -> None:

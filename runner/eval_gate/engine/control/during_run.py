@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Final
 
-from eval_gate.engine.confirming import Wanted
+from eval_gate.engine.confirming import ControlRequest
 from eval_gate.engine.journal import Journal, TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.rerun_allowance import Allowance
 from eval_gate.engine.settling import trials_of_control
-from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner
-from eval_gate.engine.unreported_tools import heard
+from eval_gate.engine.trials import NoAnswerError, TrialRunner, TrialServices
+from eval_gate.engine.unreported_tools import mark_unreported
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Trial
 from eval_gate.model.result import Control
@@ -33,10 +33,10 @@ GIVE_UP_AFTER: Final = 3
 _MAX_SAID: Final = 500
 
 
-class Around(FrozenStruct):
+class RunServices(FrozenStruct):
     """What asking it takes of the run: how a trial is made fit to be kept, what it cost, when to stop."""
 
-    shared: Callable[[], Shared]
+    shared: Callable[[], TrialServices]
     stored: Callable[[TrialRecord], Awaitable[TrialRecord]]
     spend: Callable[[TrialRecord], None]
     affordable: Callable[[], bool]
@@ -49,8 +49,8 @@ class Around(FrozenStruct):
 class ControlAsking:
     """The base branch's agent of one run, and its answers so far."""
 
-    def __init__(self, plan: RunPlan, control: Target, folder: Path, around: Around) -> None:
-        self._plan, self._control, self._around = plan, control, around
+    def __init__(self, plan: RunPlan, control: Target, folder: Path, services: RunServices) -> None:
+        self._plan, self._control, self._around = plan, control, services
         self._file = folder / CONTROL_NAME
         self._records: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
         self._cases = dict(plan.runnable())
@@ -72,11 +72,11 @@ class ControlAsking:
         """What it did, by case, in short."""
         lists = any(record.calls_listed for records in self._records.values() for record in records)
         return {
-            key: trials_of_control(heard(sorted(records, key=lambda one: one.trial), lists=lists))
+            key: trials_of_control(mark_unreported(sorted(records, key=lambda one: one.trial), lists=lists))
             for key, records in self._records.items()
         }
 
-    async def ask(self, wanted: Wanted, allowance: Allowance) -> bool:
+    async def ask(self, wanted: ControlRequest, allowance: Allowance) -> bool:
         """Ask each of these cases once; whether it is worth asking what comes next."""
         self._trouble = self._trouble or wanted.trouble
         if not wanted.keys or self._trouble is not None or not self._may_begin(wanted, allowance):
@@ -115,11 +115,11 @@ class ControlAsking:
             self._trouble = self._trouble or f"it gave no answer: {(record.error or '')[:_MAX_SAID]}"
         return record
 
-    def _may_begin(self, wanted: Wanted, allowance: Allowance) -> bool:
+    def _may_begin(self, wanted: ControlRequest, allowance: Allowance) -> bool:
         needed = len(wanted.keys) * wanted.rounds
         if not self._around.affordable():
             self._trouble = "what the run may cost is used up"
-        elif (allowance.left is not None and allowance.left < needed) or not allowance.take(len(wanted.keys)):
+        elif (allowance.remaining is not None and allowance.remaining < needed) or not allowance.take(len(wanted.keys)):
             more = "1 more answer" if needed == 1 else f"{needed} more answers"
             self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
         return self._trouble is None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from eval_gate.engine.preparing.project_tmp import Tmp
+from eval_gate.engine.preparing.project_tmp import ProjectTmp
 from eval_gate.model.result import GitFacts
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Target
 from eval_gate.targets.variable_receivers import Doorkeeper
 
 
-class Around(FrozenStruct):
+class RunContext(FrozenStruct):
     """Nothing of it is looked up from here on."""
 
     root: Path
@@ -30,7 +30,7 @@ class Around(FrozenStruct):
     """The recorded answers at hand, if any, came with the baseline: nobody could have written them here."""
     answerer: Target | None = None
     """Who answers, where that is nobody whom a configuration could describe, such as a function."""
-    tmp: Tmp = field(default_factory=Tmp)
+    tmp: ProjectTmp = field(default_factory=ProjectTmp)
     """The folder that agents of Agent Evals suites work in, or in copies of."""
     owns_process: bool = True
     """Whether nothing else happens in this process: a run may then take its signals and tune it."""

@@ -6,7 +6,7 @@ from eval_gate.config.settings import CacheMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.model.recording import Recording
 
@@ -19,7 +19,7 @@ class ControlTarget(FrozenStruct):
     notices: tuple[str, ...] = ()
 
 
-def control_for(config: RunConfig, around: Surroundings, main: Target, eval_file: str) -> ControlTarget | None:
+def control_for(config: RunConfig, context: BuildContext, main: Target, eval_file: str) -> ControlTarget | None:
     """The target that the configuration names for it; None for none. It is not connected yet.
 
     It is never answered from a recording: what counts is what it does now. Raises GateError for one that is not
@@ -34,7 +34,7 @@ def control_for(config: RunConfig, around: Surroundings, main: Target, eval_file
             "controlEndpoint and controlTarget are both given: there is one base branch's agent",
             "leave one of them out",
         )
-    made = replace(around, recording=Recording(CacheMode.OFF))
+    made = replace(context, recording=Recording(CacheMode.OFF))
     book = TargetBook(_choice(config.target, choice.endpoint, choice.target), made)
     target = book.target(eval_file)
     said = target.identity

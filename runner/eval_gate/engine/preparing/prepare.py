@@ -10,22 +10,22 @@ from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, CacheMode, RubricMode, RunConfig
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
-from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.preparing.context import RunContext
 from eval_gate.engine.preparing.control import control_for, unused_control
 from eval_gate.engine.preparing.programs import as_whom, who_runs
 from eval_gate.engine.preparing.project_tmp import contents, home_for
-from eval_gate.engine.preparing.question import every_asked
+from eval_gate.engine.preparing.question import asked_words_of
 from eval_gate.engine.preparing.select import cut_by, missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
-from eval_gate.engine.preparing.yardstick import Scripts, measuring, yardsticks
+from eval_gate.engine.preparing.yardstick import NamedScripts, measuring, yardsticks
 from eval_gate.engine.rubrics import gradable
 from eval_gate.errors import GateError, Problem
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import discover, load_suites
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.model.result import Cut
+from eval_gate.model.result import ShardCut
 from eval_gate.model.specs.evaluator import (
     ToolParams,
     ToolsAcceptable,
@@ -36,12 +36,12 @@ from eval_gate.model.specs.evaluator import (
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.registry.base import Registry
 from eval_gate.registry.load import load_registry, servers_at
-from eval_gate.registry.mcp import ProgramsGet
+from eval_gate.registry.mcp import ProgramSurroundings
 from eval_gate.registry.staleness import check
 from eval_gate.results.read import read_record
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.model.recording import RECORDING_NAME, Recording, read_recording
 from eval_gate.text.case_pattern import idle_patterns
@@ -55,7 +55,7 @@ _ABOUT_TOOLS = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolParams, T
 """What a model that is told of no tools can hardly pass."""
 
 
-class Inputs(FrozenStruct):
+class RunInputs(FrozenStruct):
     """The eval files and what they refer to, read and checked. `suites` hold only the selected cases."""
 
     suites: tuple[EvalSuite, ...]
@@ -64,22 +64,24 @@ class Inputs(FrozenStruct):
     warnings: tuple[str, ...]
     planned: int = 0
     """Cases of all suites that can be run, the selected ones among them."""
-    cut: Cut | None = None
+    cut: ShardCut | None = None
     """How they were cut into shards; None where they were not."""
 
     __repr__ = object.__repr__
 
 
-async def read_inputs(config: RunConfig, selection: Selection, around: Around, *, offline: bool = False) -> Inputs:
+async def read_inputs(
+    config: RunConfig, selection: Selection, context: RunContext, *, offline: bool = False
+) -> RunInputs:
     """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once.
 
     A registry that is a program gets of the environment what all programs get. `offline` leaves one that is a server
     alone, and says so.
     """
-    root, answerer = around.root, around.answerer
-    registry, said = await _registry(config, around, offline=offline)
+    root, answerer = context.root, context.answerer
+    registry, said = await _registry(config, context, offline=offline)
     names = {tool.name for tool in registry.tools} if registry else set()
-    reading = Reading(config.strict, names, answerer.identity.name if answerer else _answers_instead(config))
+    reading = ReadOptions(config.strict, names, answerer.identity.name if answerer else _answers_instead(config))
     suites = load_suites(discover(config.evals, root), root, reading)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
@@ -88,12 +90,14 @@ async def read_inputs(config: RunConfig, selection: Selection, around: Around, *
     idle = idle_patterns(config.policy.must_pass, every_case, strict=config.strict)
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
     said = said + idle + missed_files(suites, chosen)
-    return Inputs(chosen, registry, seed, said, planned, cut_by(suites, selection))
+    return RunInputs(chosen, registry, seed, said, planned, cut_by(suites, selection))
 
 
-async def _registry(config: RunConfig, around: Around, *, offline: bool) -> tuple[Registry | None, tuple[str, ...]]:
+async def _registry(
+    config: RunConfig, context: RunContext, *, offline: bool
+) -> tuple[Registry | None, tuple[str, ...]]:
     """The tool definitions, and what is worth a line about them."""
-    location, root, environment = config.tool_registry_path, around.root, around.environment
+    location, root, environment = config.tool_registry_path, context.root, context.environment
     if not location:
         return None, ()
     by_address = location.lower().startswith(("http://", "https://"))
@@ -104,17 +108,17 @@ async def _registry(config: RunConfig, around: Around, *, offline: bool) -> tupl
     if servers and any(one.command for one in servers[0].only(servers[1])):
         who = as_whom(environment)
     given = allowed(environment, names=config.pass_env)
-    secrets = _redactor(config, around)
-    programs = ProgramsGet(given, Withheld.of(environment, given), secrets.data)
+    secrets = _redactor(config, context)
+    programs = ProgramSurroundings(given, Withheld.of(environment, given), secrets.data)
     registry = await load_registry(location, root, programs)
     if servers or by_address:  # models are told of what a server says, and warnings quote it
         registry = secrets.model(registry)
     return registry, (*registry.notices, *who)
 
 
-def _redactor(config: RunConfig, around: Around) -> Redactor:
+def _redactor(config: RunConfig, context: RunContext) -> Redactor:
     """Knows the secrets that are so whatever a target uses."""
-    return Redactor(around.environment[name] for name in (*TOKENS, *config.pass_env) if name in around.environment)
+    return Redactor(context.environment[name] for name in (*TOKENS, *config.pass_env) if name in context.environment)
 
 
 def _answers_instead(config: RunConfig) -> str | None:
@@ -123,28 +127,28 @@ def _answers_instead(config: RunConfig) -> str | None:
     return "the agent's endpoint" if chosen.endpoint else chosen.name or chosen.model or chosen.provider
 
 
-async def prepare(config: RunConfig, selection: Selection, around: Around) -> RunPlan:
+async def prepare(config: RunConfig, selection: Selection, context: RunContext) -> RunPlan:
     """Everything decided. The snapshot is captured last, immediately before the run.
 
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had.
     """
-    inputs = await read_inputs(config, selection, around)
-    home, home_notices = home_for(inputs.suites, around.root, around.tmp)
+    inputs = await read_inputs(config, selection, context)
+    home, home_notices = home_for(inputs.suites, context.root, context.tmp)
     shared = replace(
-        _surroundings(config, inputs, around), home=home, shards=selection.shard.count if selection.shard else 1
+        _build_context(config, inputs, context), home=home, shards=selection.shard.count if selection.shard else 1
     )
-    book = TargetBook(config.target, shared, around.answerer)
+    book = TargetBook(config.target, shared, context.answerer)
     assigned = assign(inputs.suites, book, config)
     _refuse_stubs(inputs.suites, assigned)
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
     control = control_for(config, shared, target, suites[0].file)
-    run_id, timestamp = _identity(Path(config.output_dir), target, around.resume)
-    who = tuple(one for one in who_runs(config, suites, book, around.environment) if one not in inputs.warnings)
+    run_id, timestamp = _identity(Path(config.output_dir), target, context.resume)
+    who = tuple(one for one in who_runs(config, suites, book, context.environment) if one not in inputs.warnings)
     snapshot, snapshot_warnings = await _snapshot(config, shared)
-    tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), Scripts(around.root)
-    given = allowed(around.environment, names=config.pass_env)
+    tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), NamedScripts(context.root)
+    given = allowed(context.environment, names=config.pass_env)
     return RunPlan(
         run_id=run_id,
         timestamp=timestamp,
@@ -154,7 +158,7 @@ async def prepare(config: RunConfig, selection: Selection, around: Around) -> Ru
         targets=assigned.targets,
         judges=assigned.judges,
         environment=given,
-        withheld=Withheld.of(around.environment, given),
+        withheld=Withheld.of(context.environment, given),
         redact=shared.redact,
         recording=shared.recording,
         keeps_files=home.in_place is None,
@@ -163,16 +167,16 @@ async def prepare(config: RunConfig, selection: Selection, around: Around) -> Ru
         concurrency=config.target.concurrency,
         tokens=tokens,
         patterns=config.redact,
-        asked=every_asked(suites, tokens, config.redact),
+        asked_words=asked_words_of(suites, tokens, config.redact),
         yardsticks=yardsticks(suites, assigned.judges, tokens, scripts, contents(home)),
         measuring=measuring(
             config,
             scripts,
-            None if around.recorded_by_baseline else _recorded(config, shared),
+            None if context.recorded_by_baseline else _recorded(config, shared),
             control=control.name if control else None,
         ),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
-        git=around.git,
+        git=context.git,
         shard=selection.shard,
         cut=inputs.cut,
         partial=selection.chosen,
@@ -188,23 +192,23 @@ async def prepare(config: RunConfig, selection: Selection, around: Around) -> Ru
     )
 
 
-def _surroundings(config: RunConfig, inputs: Inputs, around: Around) -> Surroundings:
+def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
     """What targets are made with, but for where agents work: tools, recorded answers, time, secrets."""
     shared = Path(config.output_dir) / RECORDING_NAME
     known = read_recording(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else ()
-    return Surroundings(
-        environment=around.environment,
-        root=around.root,
+    return BuildContext(
+        environment=context.environment,
+        root=context.root,
         tools=_tools(inputs.registry),
         recording=Recording(config.cache, shared, known),
         timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
-        doorkeeper=around.doorkeeper,
-        redact=_redactor(config, around),
+        doorkeeper=context.doorkeeper,
+        redact=_redactor(config, context),
     )
 
 
-def _recorded(config: RunConfig, shared: Surroundings) -> str | None:
+def _recorded(config: RunConfig, shared: BuildContext) -> str | None:
     """The file of answers that were there before this run, and that it may take."""
     return (Path(config.output_dir) / RECORDING_NAME).as_posix() if shared.recording.begins else None
 
@@ -218,7 +222,7 @@ def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:
     )
 
 
-def _without_tools(assigned: Assignment, inputs: Inputs) -> tuple[str, ...]:
+def _without_tools(assigned: Assignment, inputs: RunInputs) -> tuple[str, ...]:
     """A model that knows no tool cannot choose one: worth saying before somebody wonders about a failed choice."""
     asked = any(
         assigned.targets[suite.file, case.target].takes_stubs
@@ -263,7 +267,7 @@ def _refuse_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
         )
 
 
-async def _snapshot(config: RunConfig, shared: Surroundings) -> tuple[JsonValue, tuple[str, ...]]:
+async def _snapshot(config: RunConfig, shared: BuildContext) -> tuple[JsonValue, tuple[str, ...]]:
     """The snapshot, and what to warn about. Not configured is None: assertions that need it are skipped."""
     configured = config.snapshot_path is not None or config.snapshot_command is not None
     if config.snapshot_enabled and not configured:

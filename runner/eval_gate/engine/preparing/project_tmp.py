@@ -19,7 +19,7 @@ from eval_gate.process.git import ask_git, checkout_of
 from eval_gate.results.names import LATEST_NAME
 from eval_gate.sandbox import handles
 from eval_gate.sandbox.home import Home
-from eval_gate.sandbox.owners import OwnersFolder, Reserved
+from eval_gate.sandbox.owners import OwnersFolder, ReservedNames
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.recording import RECORDING_NAME
@@ -33,7 +33,7 @@ _SHOWN: Final = 10
 """Paths that are named; of more their number has to do."""
 
 
-class Tmp(FrozenStruct):
+class ProjectTmp(FrozenStruct):
     """The folder that is a suite's `tmp/`, relative to the root of the run."""
 
     folder: Path = Path("tmp")
@@ -45,14 +45,14 @@ class Tmp(FrozenStruct):
     """In place: the names that lead from it to our results, over which no tool writes."""
 
 
-def home_for(suites: Iterable[EvalSuite], root: Path, tmp: Tmp) -> tuple[Home, tuple[str, ...]]:
+def home_for(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tuple[Home, tuple[str, ...]]:
     """Where the agents of these suites work, and what is worth a line in the result.
 
     Raises GateError `bad-tmp` when there is more to be copied than an agent's folder may hold.
     """
     folder = root / tmp.folder
     if tmp.in_place:
-        return Home(in_place=folder, reserved=Reserved(tmp.output, _is_ours)), ()
+        return Home(in_place=folder, reserved=ReservedNames(tmp.output, _is_ours)), ()
     needed = any(case.dependent and case.skip_reason is None for suite in suites for case in suite.cases)
     if not needed or not handles.SUPPORTED or not (folder.exists() or folder.is_symlink()):
         return Home(), ()
@@ -61,7 +61,7 @@ def home_for(suites: Iterable[EvalSuite], root: Path, tmp: Tmp) -> tuple[Home, t
     try:
         tracked = _tracked(folder) if tmp.checked_in else None
         owners = OwnersFolder(folder)
-        given, left_out = owners.given(_is_output) if tracked is None else owners.given_at(tracked)
+        given, left_out = owners.initial_files(_is_output) if tracked is None else owners.given_at(tracked)
     except (SandboxError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise GateError(
@@ -77,7 +77,9 @@ def home_for(suites: Iterable[EvalSuite], root: Path, tmp: Tmp) -> tuple[Home, t
 
 def contents(home: Home) -> str | None:
     """The name of all files that fresh folders begin with, by path and content; None where there are none."""
-    files = sorted((one.path, hashlib.sha256(one.data).hexdigest()) for one in home.given if one.data is not None)
+    files = sorted(
+        (one.path, hashlib.sha256(one.data).hexdigest()) for one in home.initial_files if one.data is not None
+    )
     return digest([list(file) for file in files]) if files else None
 
 

@@ -6,30 +6,32 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eval_gate.errors import GateError
 from eval_gate.evaluators.expectation import Expectation, expectation_of
-from eval_gate.model.base import made
+from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import KEPT_QUESTION
-from eval_gate.model.result import Asked
-from eval_gate.results.masking import Masked, asked_with
+from eval_gate.model.result import AskedWords
+from eval_gate.results.masking import TextMasking, asked_words_with
 from eval_gate.text.javascript.regex import PatternError, replaced_at_once
 from eval_gate.text.javascript.strings import compact_json
 from eval_gate.text.redact import MASK
 from eval_gate.text.tokens import TokenData
 
 
-def asked_of(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> Asked:
+def asked_of(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> AskedWords:
     """Question and expectation in words, cut to what a record holds. `expected` is that of the case, if it is known."""
     question, expected = _question(case.messages), expected or expectation_of(case, tokens)
-    return made(
-        Asked,
+    return construct(
+        AskedWords,
         question=question[:KEPT_QUESTION],
         expectation=expected.lines,
         cut=expected.cut or len(question) > KEPT_QUESTION,
     )
 
 
-def every_asked(suites: Iterable[EvalSuite], tokens: TokenData, patterns: Sequence[str]) -> Mapping[CaseKey, Asked]:
+def asked_words_of(
+    suites: Iterable[EvalSuite], tokens: TokenData, patterns: Sequence[str]
+) -> Mapping[CaseKey, AskedWords]:
     """The same of every case, without what the patterns find. Raises GateError where they cannot look through it."""
     known: dict[int, Expectation] = {}  # by the identity of the evaluators: cases that expect the same share them
 
@@ -43,15 +45,15 @@ def every_asked(suites: Iterable[EvalSuite], tokens: TokenData, patterns: Sequen
     }
     if not patterns:
         return found
-    masked = Masked()
+    masked = TextMasking()
     for asked in found.values():
-        asked_with(asked, masked.find)
+        asked_words_with(asked, masked.find)
     try:
         masked.learn(replaced_at_once(patterns, masked.texts, MASK))
     except PatternError as error:
         hint = "a simpler pattern: one without a repetition within a repetition"
         raise GateError("invalid-configuration", f"redact cannot look through the questions: {error}", hint) from error
-    return {key: asked_with(asked, masked.put) for key, asked in found.items()}
+    return {key: asked_words_with(asked, masked.put) for key, asked in found.items()}
 
 
 def _question(messages: tuple[Message, ...]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparing.shards import cut_of, part, shares_files
+from eval_gate.engine.preparing.shards import cut_of, shard_part, shares_files
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
-from eval_gate.model.result import Cut
+from eval_gate.model.result import ShardCut
 from eval_gate.text import globs
 
 
@@ -22,7 +22,7 @@ def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite
     _known_tiers(selection)
     chosen = _narrowed(suites, selection)
     if selection.shard is not None and chosen:
-        chosen = part(chosen, selection.shard, selection.before)
+        chosen = shard_part(chosen, selection.shard, selection.before)
     if not chosen:
         ids = [case.id for suite in suites for case in suite.cases]
         asked = [*selection.cases, *selection.tags, *selection.tiers]
@@ -38,7 +38,7 @@ def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite
     return chosen
 
 
-def cut_by(suites: Iterable[EvalSuite], selection: Selection) -> Cut | None:
+def cut_by(suites: Iterable[EvalSuite], selection: Selection) -> ShardCut | None:
     """How the cases of all shards were cut; None where there are no shards."""
     if selection.shard is None:
         return None

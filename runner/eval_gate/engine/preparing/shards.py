@@ -13,9 +13,9 @@ from heapq import heapreplace
 from statistics import median_low
 from typing import Final, NamedTuple
 
-from eval_gate.model.base import Same
+from eval_gate.model.base import SameObject
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
-from eval_gate.model.result import Cut, RunResult, Shard
+from eval_gate.model.result import RunResult, Shard, ShardCut
 
 LEAST_US: Final = 1_000
 """What a case costs at least: answers from a recording take no time, and are work all the same."""
@@ -36,7 +36,7 @@ def shares_files(suite: EvalSuite) -> bool:
     return any(case.agent is not None and case.agent.tools for case in suite.cases)
 
 
-def part(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | None = None) -> tuple[EvalSuite, ...]:
+def shard_part(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | None = None) -> tuple[EvalSuite, ...]:
     """The suites with only the cases of one shard; a suite without any is left out. Each case is in one of the shards.
 
     `before` is a run of all cases, by whose durations they are cut; without one every case counts alike.
@@ -63,12 +63,12 @@ def dealt_out(
     return dealt
 
 
-def cut_of(suites: Sequence[EvalSuite], count: int, before: RunResult | None = None) -> Cut:
+def cut_of(suites: Sequence[EvalSuite], count: int, before: RunResult | None = None) -> ShardCut:
     """What tells this cut from any other: shards that have the same one hold each case once, and together all."""
     digest = hashlib.sha256(str(count).encode())
     for item in _items(suites, before):
         digest.update(repr((suites[item.at].file, [case.id for case in item.cases], item.weight)).encode())
-    return Cut(digest=digest.hexdigest()[:16], by=before.run_id if _lasted(before) and before else None)
+    return ShardCut(digest=digest.hexdigest()[:16], by=before.run_id if _lasted(before) and before else None)
 
 
 def _items(suites: Sequence[EvalSuite], before: RunResult | None) -> list[_Item]:
@@ -96,11 +96,11 @@ def _lasted(before: RunResult | None) -> Mapping[CaseKey, int]:
     """
     if before is None or before.partial or before.shard is not None:
         return {}
-    return _lasted_in(Same(before))
+    return _lasted_in(SameObject(before))
 
 
 @lru_cache(maxsize=1)
-def _lasted_in(before: Same[RunResult]) -> Mapping[CaseKey, int]:
+def _lasted_in(before: SameObject[RunResult]) -> Mapping[CaseKey, int]:
     return {
         key: max(round(1000 * sum(times) / len(times)), LEAST_US)
         for key, case in before.thing.cases()

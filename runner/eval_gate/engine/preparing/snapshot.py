@@ -12,7 +12,7 @@ from eval_gate.files.certificates import certificates
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.process.run import Command, Finished, ProcessError, run
+from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.json import parse_json
@@ -140,7 +140,7 @@ async def _printed(command: Command) -> bytes:
     return finished.stdout.data
 
 
-def _last_words(finished: Finished) -> str:
+def _last_words(finished: FinishedProgram) -> str:
     """The end of stderr in one line, as the end of a sentence."""
     words = finished.stderr.last_words(_LAST_WORDS)
     return f": {words}" if words else ""

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.judging import Judges, wanted_judges
 from eval_gate.model import limits
-from eval_gate.model.base import JsonValue, made
+from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
@@ -37,7 +37,7 @@ _CREDENTIALS: Final = re.compile(r"//[^\s/@]*@")
 _WITH_TOKENS: Final = (specs.ToolParams, specs.ResponseContains, specs.ResponseContainsAny, specs.ResponseNotContains)
 
 
-class Scripts:
+class NamedScripts:
     """The files that commands name, by content; each is read once. `root` is the folder of the run."""
 
     def __init__(self, root: Path) -> None:
@@ -89,7 +89,7 @@ def _words(command: str | Sequence[str]) -> list[str]:
 
 
 def yardsticks(
-    suites: Sequence[EvalSuite], judges: Judges, tokens: TokenData, scripts: Scripts, tmp: str | None = None
+    suites: Sequence[EvalSuite], judges: Judges, tokens: TokenData, scripts: NamedScripts, tmp: str | None = None
 ) -> Mapping[CaseKey, Yardstick]:
     """What every case of these suites is measured with. `tmp` names the files that agents of suites begin with."""
     # cases that expect the same share their evaluators; all of them are here as long as this takes
@@ -107,7 +107,7 @@ def yardsticks(
         return known[key]
 
     return {
-        CaseKey(suite.file, case.id): made(
+        CaseKey(suite.file, case.id): construct(
             Yardstick,
             question=_question(case, tmp),
             expectation=case.expectation,
@@ -133,7 +133,7 @@ def _question(case: EvalCase, tmp: str | None) -> str | None:
 
 
 def measuring(
-    config: RunConfig, scripts: Scripts, recorded: str | None = None, control: str | None = None
+    config: RunConfig, scripts: NamedScripts, recorded: str | None = None, control: str | None = None
 ) -> Measuring:
     """How all cases are measured.
 
@@ -160,12 +160,14 @@ def _shown(command: str) -> str:
     return _CREDENTIALS.sub("//", one_line(command, MAX_COMMAND))
 
 
-def _grader(case: EvalCase, scripts: Scripts) -> str | None:
+def _grader(case: EvalCase, scripts: NamedScripts) -> str | None:
     found = [_graded_by(spec, scripts) for spec in case.evaluators]
     return digest(found) if any(found) else None
 
 
-def _graded_by(part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, scripts: Scripts) -> JsonValue:
+def _graded_by(
+    part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, scripts: NamedScripts
+) -> JsonValue:
     """Own prompts by their text, programs by the content of the files that their command names; nothing for others."""
     match part:
         case specs.LlmJudge() | specs.JudgeAggregator():

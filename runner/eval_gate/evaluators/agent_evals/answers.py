@@ -6,9 +6,9 @@ else of it, it is read as JSON, which the assertion cannot hold without.
 
 from __future__ import annotations
 
-from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, failed, held
+from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, assertion_failed, assertion_passed
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
-from eval_gate.evaluators.equality import same
+from eval_gate.evaluators.equality import deep_equal
 from eval_gate.evaluators.wording import cut, double
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agent_evals import FileJsonPath, OutputContains, OutputEquals, OutputJsonPath, OutputMatches
@@ -20,8 +20,8 @@ async def contains(spec: OutputContains, context: EvaluationContext) -> Evaluati
     """The value is in the answer; letters in lower case on both sides where case does not count."""
     text = context.response.text
     if is_in(spec.value, text, case_sensitive=spec.case_sensitive):
-        return held(spec, f"Output contains {double(spec.value)}", spec.value, text)
-    return failed(spec, f"Output does not contain {double(spec.value)}", spec.value, text)
+        return assertion_passed(spec, f"Output contains {double(spec.value)}", spec.value, text)
+    return assertion_failed(spec, f"Output does not contain {double(spec.value)}", spec.value, text)
 
 
 def is_in(value: str, text: str, *, case_sensitive: bool) -> bool:
@@ -35,10 +35,10 @@ async def matches_regex(spec: OutputMatches, context: EvaluationContext) -> Eval
     try:
         found = await context.patterns.search(spec.pattern, text, spec.flags)
     except PatternError as error:
-        return failed(spec, f"Invalid regex pattern: {error}", spec.pattern, text)
+        return assertion_failed(spec, f"Invalid regex pattern: {error}", spec.pattern, text)
     if found:
-        return held(spec, f"Output matches pattern {pattern}", spec.pattern, text)
-    return failed(spec, f"Output does not match pattern {pattern}", spec.pattern, text)
+        return assertion_passed(spec, f"Output matches pattern {pattern}", spec.pattern, text)
+    return assertion_failed(spec, f"Output does not match pattern {pattern}", spec.pattern, text)
 
 
 async def equals(spec: OutputEquals, context: EvaluationContext) -> Evaluation:
@@ -49,10 +49,10 @@ async def equals(spec: OutputEquals, context: EvaluationContext) -> Evaluation:
         try:
             answer = as_json(context.response.text)
         except NotJsonError as error:
-            return failed(spec, f"{message}: output is not JSON ({cut(str(error))})", spec.expected, answer)
-    if same(answer, spec.expected):
-        return held(spec, "Output equals expected value", spec.expected, answer)
-    return failed(spec, message, spec.expected, answer)
+            return assertion_failed(spec, f"{message}: output is not JSON ({cut(str(error))})", spec.expected, answer)
+    if deep_equal(answer, spec.expected):
+        return assertion_passed(spec, "Output equals expected value", spec.expected, answer)
+    return assertion_failed(spec, message, spec.expected, answer)
 
 
 async def json_path(spec: OutputJsonPath, context: EvaluationContext) -> Evaluation:
@@ -61,7 +61,7 @@ async def json_path(spec: OutputJsonPath, context: EvaluationContext) -> Evaluat
     try:
         answer = as_json(text)
     except NotJsonError as error:
-        return failed(spec, f"{failing}: output is not JSON ({cut(str(error))})", spec.expected, text)
+        return assertion_failed(spec, f"{failing}: output is not JSON ({cut(str(error))})", spec.expected, text)
     return value_equals(spec, answer, spec.path, failing=failing)
 
 
@@ -70,7 +70,7 @@ def value_equals(spec: OutputJsonPath | FileJsonPath, document: JsonValue, path:
     try:
         value = value_at(document, path)
     except PathError as error:
-        return failed(spec, f"{failing}: {error}", spec.expected, document)
-    if same(value, spec.expected):
-        return held(spec, f"Value at {cut(path)} equals expected", spec.expected, value)
-    return failed(spec, f"Value at {cut(path)} does not equal expected", spec.expected, value)
+        return assertion_failed(spec, f"{failing}: {error}", spec.expected, document)
+    if deep_equal(value, spec.expected):
+        return assertion_passed(spec, f"Value at {cut(path)} equals expected", spec.expected, value)
+    return assertion_failed(spec, f"Value at {cut(path)} does not equal expected", spec.expected, value)

@@ -7,7 +7,7 @@ when it was done, and at nothing on disk. An answer that came without that could
 from __future__ import annotations
 
 from eval_gate.evaluators.agent_evals.answers import is_in, value_equals
-from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, failed, held
+from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, assertion_failed, assertion_passed
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.wording import cut, double
 from eval_gate.model.conversation import FileEntry
@@ -21,8 +21,8 @@ async def file_exists(spec: FileExists, context: EvaluationContext) -> Evaluatio
     try:
         _there(spec, spec.path, context)
     except SandboxError as error:
-        return failed(spec, f"File does not exist: {path}", expected, str(error), why=str(error))
-    return held(spec, f"File exists: {path}", expected, spec.path)
+        return assertion_failed(spec, f"File does not exist: {path}", expected, str(error), why=str(error))
+    return assertion_passed(spec, f"File exists: {path}", expected, spec.path)
 
 
 async def file_not_exists(spec: FileNotExists, context: EvaluationContext) -> Evaluation:
@@ -31,10 +31,10 @@ async def file_not_exists(spec: FileNotExists, context: EvaluationContext) -> Ev
     try:
         found = _entry(spec, spec.path, context)
     except SandboxError as error:
-        return failed(spec, f"Failed to check file: {error}", expected, str(error), why=path)
+        return assertion_failed(spec, f"Failed to check file: {error}", expected, str(error), why=path)
     if found is None:
-        return held(spec, f"File does not exist: {path}", expected, "file not found")
-    return failed(spec, f"File still exists: {path}", expected, "file exists", why="")
+        return assertion_passed(spec, f"File does not exist: {path}", expected, "file not found")
+    return assertion_failed(spec, f"File still exists: {path}", expected, "file exists", why="")
 
 
 async def file_contains(spec: FileContains, context: EvaluationContext) -> Evaluation:
@@ -42,10 +42,12 @@ async def file_contains(spec: FileContains, context: EvaluationContext) -> Evalu
     try:
         text = _text(spec, spec.path, context)
     except SandboxError as error:
-        return failed(spec, f"Failed to read file: {error}", spec.value, "file read error", why=cut(spec.path))
+        return assertion_failed(
+            spec, f"Failed to read file: {error}", spec.value, "file read error", why=cut(spec.path)
+        )
     if is_in(spec.value, text, case_sensitive=spec.case_sensitive):
-        return held(spec, f"File contains {double(spec.value)}", spec.value, text)
-    return failed(spec, f"File does not contain {double(spec.value)}", spec.value, text)
+        return assertion_passed(spec, f"File contains {double(spec.value)}", spec.value, text)
+    return assertion_failed(spec, f"File does not contain {double(spec.value)}", spec.value, text)
 
 
 async def file_json_path(spec: FileJsonPath, context: EvaluationContext) -> Evaluation:
@@ -54,11 +56,11 @@ async def file_json_path(spec: FileJsonPath, context: EvaluationContext) -> Eval
     try:
         text = _text(spec, spec.path, context)
     except SandboxError as error:
-        return failed(spec, f"{failing}: {error}", spec.expected, "file read error", why=cut(spec.path))
+        return assertion_failed(spec, f"{failing}: {error}", spec.expected, "file read error", why=cut(spec.path))
     try:
         document = as_json(text, fenced=False)
     except NotJsonError as error:
-        return failed(spec, f"{failing}: file is not JSON ({cut(str(error))})", spec.expected, text)
+        return assertion_failed(spec, f"{failing}: file is not JSON ({cut(str(error))})", spec.expected, text)
     return value_equals(spec, document, spec.json_path, failing=failing)
 
 

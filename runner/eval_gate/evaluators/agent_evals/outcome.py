@@ -25,18 +25,18 @@ class NotJsonError(Exception):
     """A text is not JSON; the message says why."""
 
 
-def held(spec: SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue) -> Evaluation:
+def assertion_passed(spec: SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue) -> Evaluation:
     """The assertion is true of the answer."""
     message = well_formed(cut(message, MAX_MESSAGE))
     return Evaluation(score=1.0, hits=(message,), checks_run=1, provider_request=_facts(spec, message, expected, seen))
 
 
-def failed(
+def assertion_failed(
     spec: SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue, *, why: str | None = None
 ) -> Evaluation:
     """The assertion is not true of the answer. `why` ends the sentence where expected and seen would say it badly."""
     message = well_formed(cut(message, MAX_MESSAGE))
-    reason = f"expected {shown(expected)}, got {shown(seen)}" if why is None else why
+    reason = f"expected {quoted_value(expected)}, got {quoted_value(seen)}" if why is None else why
     sentence = well_formed(f"{cut(spec.name)}: {message}{': ' if reason else ''}{reason}")
     return Evaluation(
         score=0.0,
@@ -47,7 +47,7 @@ def failed(
     )
 
 
-def shown(value: JsonValue) -> str:
+def quoted_value(value: JsonValue) -> str:
     """A value in a sentence: text in quotes, all else as JSON, bounded."""
     return double(value) if isinstance(value, str) else cut(compact_json(value))
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from eval_gate.evaluators.agentv.tool_trajectory import NO_TRACE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, SilentTargetError
-from eval_gate.evaluators.equality import same
+from eval_gate.evaluators.equality import deep_equal
 from eval_gate.evaluators.trace import MadeCall, made_calls
 from eval_gate.evaluators.wording import MAX_NAME, cut, items
 from eval_gate.model.base import JsonValue
@@ -149,11 +149,11 @@ def _args_fit(step: ExpectedCall, args: JsonValue) -> bool:
         return False
     match step.match:
         case "superset":
-            return all(key in args and same(value, args[key]) for key, value in step.args.items())
+            return all(key in args and deep_equal(value, args[key]) for key, value in step.args.items())
         case "subset":
-            return all(key in step.args and same(value, step.args[key]) for key, value in args.items())
+            return all(key in step.args and deep_equal(value, step.args[key]) for key, value in args.items())
         case "exact":
-            return same(step.args, args)
+            return deep_equal(step.args, args)
         case fields:
             return all(_same_at(field, step.args, args) for field in fields)
 
@@ -161,7 +161,7 @@ def _args_fit(step: ExpectedCall, args: JsonValue) -> bool:
 def _same_at(path: str, wanted: JsonValue, given: JsonValue) -> bool:
     """Whether the field at a dotted path is the same; one of which nothing is expected always is."""
     expected, actual = value_at(wanted, path), value_at(given, path)
-    return expected is NOWHERE or (actual is not NOWHERE and same(expected, actual))
+    return expected is NOWHERE or (actual is not NOWHERE and deep_equal(expected, actual))
 
 
 def _name(name: str) -> str:

@@ -16,7 +16,7 @@ from eval_gate.evaluators.wording import cut, items, score_text
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputMessage, Response
 from eval_gate.model.specs.evaluator import CodeGrader
-from eval_gate.process.run import Finished
+from eval_gate.process.run import FinishedProgram
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 
 
@@ -38,17 +38,17 @@ async def code_grader(spec: CodeGrader, context: EvaluationContext) -> Evaluatio
     )
 
 
-def _says_no(finished: Finished) -> bool:
+def _says_no(finished: FinishedProgram) -> bool:
     """Whether it failed as a check fails: with an exit code, and nothing but words for people on stdout."""
     silent = not finished.timed_out and not finished.stdout.cut and not finished.stderr.last_words(1)
     return finished.code > 0 and silent and not _words(finished).startswith(("{", "["))
 
 
-def _words(finished: Finished) -> str:
+def _words(finished: FinishedProgram) -> str:
     return text_of(finished.stdout.data.decode("utf-8", "replace"), MAX_ITEM) or ""
 
 
-def _verdict(spec: CodeGrader, finished: Finished) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
+def _verdict(spec: CodeGrader, finished: FinishedProgram) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
     """The score of an object, of its assertions where it has none, or 1 for words without any."""
     words = _words(finished)
     if finished.code:

@@ -12,14 +12,14 @@ from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.judge.judge import brief_of, of_verdict
-from eval_gate.evaluators.judge.reply import Verdict, clamped, number, text_of, texts_in
+from eval_gate.evaluators.judge.reply import JudgeVerdict, clamped, number, text_of, texts_in
 from eval_gate.evaluators.trace import messages_json, messages_of, summary_json, trace_json, trace_summary
 from eval_gate.evaluators.weighing import is_full
 from eval_gate.evaluators.wording import cut, items
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge
-from eval_gate.process.run import Command, Finished, ProcessError, run
+from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
 
@@ -50,7 +50,7 @@ def _shell_text(spec: CodeJudge | CodeAggregator) -> str:
 
 async def ask_command(
     name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
-) -> Verdict:
+) -> JudgeVerdict:
     """Run the command with the material on stdin, and read its verdict.
 
     Raises EvaluatorError when it cannot be started, fails, takes too long, or prints no verdict.
@@ -78,7 +78,7 @@ def broken(name: str, spec: CodeJudge | CodeAggregator, trouble: str, context: E
 
 async def run_command(
     name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
-) -> Finished:
+) -> FinishedProgram:
     """What the command did with the material on stdin. Raises EvaluatorError when it cannot be started."""
     command = Command(
         spec.command,
@@ -97,7 +97,7 @@ async def run_command(
         raise EvaluatorError(f"{cut(name)}: the code evaluator could not be run: {error}") from error
 
 
-def trouble_of(finished: Finished, limit_s: float) -> str | None:
+def trouble_of(finished: FinishedProgram, limit_s: float) -> str | None:
     """Why what it printed does not count; None when it does."""
     words = finished.stderr.last_words(MAX_QUOTED)
     said = f": {words}" if words else ""
@@ -127,12 +127,12 @@ def _object(printed: bytes) -> dict[str, JsonValue]:
     return value
 
 
-def _verdict(found: dict[str, JsonValue]) -> Verdict:
+def _verdict(found: dict[str, JsonValue]) -> JudgeVerdict:
     score = number(found.get("score"))
     if score is None:
         raise _NoVerdictError("`score` is missing or no number")
     held = clamped(score, 1)
-    return Verdict(
+    return JudgeVerdict(
         1.0 if is_full(held) else held,
         items(texts_in(found.get("hits"))),
         items(texts_in(found.get("misses"))),

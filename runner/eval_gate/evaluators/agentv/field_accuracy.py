@@ -12,7 +12,7 @@ from datetime import date, datetime
 from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
-from eval_gate.evaluators.equality import same
+from eval_gate.evaluators.equality import deep_equal
 from eval_gate.evaluators.weighing import weighted_mean
 from eval_gate.evaluators.wording import cut, items
 from eval_gate.model.base import JsonValue
@@ -69,7 +69,7 @@ def _problem(check: FieldCheck, given: JsonValue, expected: JsonValue) -> str | 
     """In which way the two are not the same; None where they are."""
     match check.match:
         case "exact":
-            return None if same(given, expected) else f"is {_shown(given)}, expected {_shown(expected)}"
+            return None if deep_equal(given, expected) else f"is {_shown(given)}, expected {_shown(expected)}"
         case "numeric_tolerance":
             return _number_problem(check, _number(given), _number(expected))
         case "date":

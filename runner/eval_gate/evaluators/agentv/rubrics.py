@@ -41,7 +41,7 @@ Examine candidate_answer, which answers question, by every check of checks. expe
 achieves; where there is a reference_answer it shows one."""
 
 
-class Finding(FrozenStruct):
+class CheckFinding(FrozenStruct):
     """One check and what the judge said of it; `given` is false where it said nothing."""
 
     check: RubricCheck
@@ -56,7 +56,7 @@ class Finding(FrozenStruct):
 
 
 class _Reply(FrozenStruct):
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
     reasoning: str | None
 
 
@@ -87,7 +87,7 @@ async def rubric_judge(spec: RubricJudge, context: EvaluationContext) -> Evaluat
     )
 
 
-def _error(spec: RubricJudge, unmet: Sequence[Finding]) -> str:
+def _error(spec: RubricJudge, unmet: Sequence[CheckFinding]) -> str:
     if not unmet:
         return f"{cut(spec.name)}: no check has a weight"
     required = [finding.check.id for finding in unmet if finding.check.required]
@@ -96,7 +96,7 @@ def _error(spec: RubricJudge, unmet: Sequence[Finding]) -> str:
     return f"{cut(spec.name)}: {len(unmet)} of {len(spec.checks)} checks not satisfied {ids}{what}"
 
 
-def _facts(finding: Finding) -> JsonValue:
+def _facts(finding: CheckFinding) -> JsonValue:
     return {
         "id": finding.check.id,
         "satisfied": finding.satisfied,
@@ -153,8 +153,8 @@ def _key(name: str | int) -> str:
     return str(name).strip()
 
 
-def _finding(check: RubricCheck, entries: Mapping[str, Mapping[str, JsonValue]]) -> Finding:
+def _finding(check: RubricCheck, entries: Mapping[str, Mapping[str, JsonValue]]) -> CheckFinding:
     entry = entries.get(_key(check.id))
     if entry is None:
-        return Finding(check)
-    return Finding(check, entry.get("satisfied") is True, text_of(entry.get("reasoning"), MAX_ITEM), given=True)
+        return CheckFinding(check)
+    return CheckFinding(check, entry.get("satisfied") is True, text_of(entry.get("reasoning"), MAX_ITEM), given=True)

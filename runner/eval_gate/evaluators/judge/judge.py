@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judge, JudgeReply
 from eval_gate.evaluators.judge.prompt import VERDICT_SCHEMA, Prompts, default_prompt, json_text, own_prompt
-from eval_gate.evaluators.judge.reply import Verdict, read_verdict
+from eval_gate.evaluators.judge.reply import JudgeVerdict, read_verdict
 from eval_gate.evaluators.trace import call_lines, shown_messages, summary_json, trace_summary
 from eval_gate.evaluators.wording import cut, names, score_text
 from eval_gate.model.base import JsonValue
@@ -31,7 +31,7 @@ MAX_EXCERPT: Final = 300
 Read = TypeVar("Read")
 
 
-class Asked(FrozenStruct, Generic[Read]):
+class JudgeAnswer(FrozenStruct, Generic[Read]):
     """What became of one question: the verdict, None when no reply could be read, and every reply that it took."""
 
     prompts: Prompts
@@ -115,7 +115,7 @@ async def ask(
     prompts: Prompts,
     read: Callable[[str], Read | None],
     schema: Mapping[str, JsonValue] = VERDICT_SCHEMA,
-) -> Asked[Read]:
+) -> JudgeAnswer[Read]:
     """Ask until `read` makes something of a reply, three times at most.
 
     `schema` is the form that the prompts ask for. The last time it is left out: what a model writes when it is held to
@@ -138,7 +138,7 @@ async def ask(
                 cost_usd=total(reply.cost_usd for reply in replies),
             ) from error
         verdict = read(replies[-1].text)
-    return Asked(prompts, verdict, tuple(replies))
+    return JudgeAnswer(prompts, verdict, tuple(replies))
 
 
 async def llm_judge(spec: LlmJudge, context: EvaluationContext) -> Evaluation:
@@ -153,7 +153,7 @@ async def llm_judge(spec: LlmJudge, context: EvaluationContext) -> Evaluation:
     return replace(made, usage=asked.usage, cost_usd=asked.cost_usd, warnings=prompts.warnings)
 
 
-def of_verdict(name: str, verdict: Verdict, request: dict[str, JsonValue]) -> Evaluation:
+def of_verdict(name: str, verdict: JudgeVerdict, request: dict[str, JsonValue]) -> Evaluation:
     """What an evaluator of this name says by the verdict of whoever it asked `request`."""
     what = verdict.misses[0] if verdict.misses else verdict.reasoning
     short = f"{cut(name)}: score {score_text(verdict.score)}{f', {cut(what, 200)}' if what else ''}"

@@ -6,7 +6,7 @@ An answer that is graded is hostile text: it may hold our section headers, order
 A random fence would keep it in its place, but a prompt must be the same each time, or no recording of a judge could
 ever be found again. So headers are kept from values instead: whatever in a value could be read as the beginning of a
 header is rewritten (`quoted`), which makes every header in a prompt ours, and the system prompt says that sections
-hold material and never orders. A verdict that the judge merely quotes is not taken for its own (`judge_reply`).
+hold material and never orders. A verdict that the judge merely quotes is not taken for its own (`judge/reply`).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _FENCE_CLOSE: Final = re.compile(r"\s*+(?:```\s*+)?+")
 Read = TypeVar("Read")
 
 
-class Verdict(FrozenStruct):
+class JudgeVerdict(FrozenStruct):
     """A judge's grade: `score` 0..1, at most four hits and misses, none of them blank."""
 
     score: float
@@ -47,17 +47,17 @@ class Verdict(FrozenStruct):
     reasoning: str | None = None
 
 
-def read_verdict(reply: str, candidate: str = "") -> Verdict | None:
+def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
     """The first valid verdict in a reply to a question about `candidate`; None when there is none."""
     return first_valid(reply, candidate, _verdict)
 
 
-def _verdict(found: dict[str, JsonValue]) -> Verdict | None:
+def _verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
     """Valid is an object with a finite number `score`; everything else in it may be missing or wrong."""
     score = number(found.get("score"))
     if score is None:
         return None
-    return Verdict(
+    return JudgeVerdict(
         clamped(score, 1),
         tuple(islice(texts_in(found.get("hits")), MAX_ITEMS)),
         tuple(islice(texts_in(found.get("misses")), MAX_ITEMS)),

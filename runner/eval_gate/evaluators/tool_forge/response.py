@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
-from eval_gate.evaluators.tool_forge.tally import Tally
+from eval_gate.evaluators.tool_forge.tally import AssertionTally
 from eval_gate.evaluators.wording import cut, double, names, single
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.javascript.regex import PatternError
@@ -20,7 +20,7 @@ BYTES_PER_TOKEN = 4
 
 
 def _resolved(
-    values: Iterable[str], context: EvaluationContext, tally: Tally, *, counted: bool = True
+    values: Iterable[str], context: EvaluationContext, tally: AssertionTally, *, counted: bool = True
 ) -> Iterator[str]:
     """The values as they are compared, one after the other; one whose tokens lead nowhere is skipped."""
     for value in values:
@@ -33,13 +33,13 @@ def _resolved(
 
 async def response_non_empty(spec: specs.ResponseNonEmpty, context: EvaluationContext) -> Evaluation:
     """The text is not blank."""
-    tally = Tally(spec.type)
+    tally = AssertionTally(spec.type)
     return tally.passed() if context.response.text.strip() else tally.failed("the response is empty")
 
 
 async def response_contains(spec: specs.ResponseContains, context: EvaluationContext) -> Evaluation:
     """Every value is in the text; a value with an unresolved token is skipped."""
-    tally = Tally(spec.type)
+    tally = AssertionTally(spec.type)
     for text in _resolved(spec.values, context, tally):
         if text not in context.response.text:
             return tally.failed(f"expected {single(text)} in response but not found")
@@ -49,7 +49,7 @@ async def response_contains(spec: specs.ResponseContains, context: EvaluationCon
 
 async def response_contains_any(spec: specs.ResponseContainsAny, context: EvaluationContext) -> Evaluation:
     """Of every group a member is in the text; unresolved members leave their group, an emptied group is skipped."""
-    tally = Tally(spec.type)
+    tally = AssertionTally(spec.type)
     for group in spec.groups:
         members = [*_resolved(group, context, tally, counted=False)]
         if not members:
@@ -63,7 +63,7 @@ async def response_contains_any(spec: specs.ResponseContainsAny, context: Evalua
 
 async def response_not_contains(spec: specs.ResponseNotContains, context: EvaluationContext) -> Evaluation:
     """No value is in the text; a value with an unresolved token is skipped."""
-    tally = Tally(spec.type)
+    tally = AssertionTally(spec.type)
     for text in _resolved(spec.values, context, tally):
         if text in context.response.text:
             return tally.failed(f"found {double(text)} in response")
@@ -73,7 +73,7 @@ async def response_not_contains(spec: specs.ResponseNotContains, context: Evalua
 
 async def response_matches(spec: specs.ResponseMatches, context: EvaluationContext) -> Evaluation:
     """Every pattern finds something. A pattern that is none, or runs away, fails with the engine's words."""
-    tally = Tally(spec.type)
+    tally = AssertionTally(spec.type)
     for pattern in spec.patterns:
         try:
             found = await context.patterns.search(pattern, context.response.text)
@@ -87,7 +87,7 @@ async def response_matches(spec: specs.ResponseMatches, context: EvaluationConte
 
 async def max_latency(spec: specs.MaxLatency, context: EvaluationContext) -> Evaluation:
     """Our wall clock, never the agent's own figure."""
-    tally = Tally(spec.type)
+    tally = AssertionTally(spec.type)
     taken = context.response.duration_ms
     if taken <= spec.limit_ms:
         return tally.passed()
@@ -96,7 +96,7 @@ async def max_latency(spec: specs.MaxLatency, context: EvaluationContext) -> Eva
 
 async def max_tokens(spec: specs.MaxTokens, context: EvaluationContext) -> Evaluation:
     """The provider's own count of output tokens, else an estimate; the message says which."""
-    tally = Tally(spec.type)
+    tally = AssertionTally(spec.type)
     usage = context.response.usage
     if usage is not None and usage.output_tokens is not None:
         count, how = usage.output_tokens, "counted by the provider"

@@ -58,7 +58,7 @@ class RubricEvaluation(Evaluation):
         return self.every_dimension_passed
 
 
-class Grade(FrozenStruct):
+class DimensionGrade(FrozenStruct):
     """One dimension and what the judge said of it; `given` is false where it said nothing."""
 
     dimension: RubricDimension
@@ -116,7 +116,7 @@ async def rubric(spec: Rubric, context: EvaluationContext) -> Evaluation:
     )
 
 
-def _facts(grade: Grade) -> JsonValue:
+def _facts(grade: DimensionGrade) -> JsonValue:
     return {
         "dimension": grade.dimension.name,
         "score": grade.score,
@@ -151,13 +151,15 @@ def _plain(value: float) -> JsonValue:
     return int(value) if value.is_integer() else value
 
 
-def read_grades(reply: str, dimensions: Sequence[RubricDimension], candidate: str = "") -> tuple[Grade, ...] | None:
+def read_grades(
+    reply: str, dimensions: Sequence[RubricDimension], candidate: str = ""
+) -> tuple[DimensionGrade, ...] | None:
     """A grade for every dimension, in the rubric's order; None when the reply grades none of them.
 
     Names are compared without case and surrounding blanks; of two entries for one dimension the first counts.
     """
 
-    def read(found: dict[str, JsonValue]) -> tuple[Grade, ...] | None:
+    def read(found: dict[str, JsonValue]) -> tuple[DimensionGrade, ...] | None:
         entries = _entries(found.get("dimensions"))
         grades = tuple(_grade(dimension, entries) for dimension in dimensions)
         return grades if any(grade.given for grade in grades) else None
@@ -178,9 +180,9 @@ def _key(name: str) -> str:
     return name.strip().casefold()
 
 
-def _grade(dimension: RubricDimension, entries: Mapping[str, Mapping[str, JsonValue]]) -> Grade:
+def _grade(dimension: RubricDimension, entries: Mapping[str, Mapping[str, JsonValue]]) -> DimensionGrade:
     entry = entries.get(_key(dimension.name))
     score = None if entry is None else number(entry.get("score"))
     if entry is None or score is None:
-        return Grade(dimension, 0.0, "the judge gave no score for it", given=False)
-    return Grade(dimension, clamped(score, dimension.max_score), text_of(entry.get("reasoning"), MAX_ITEM))
+        return DimensionGrade(dimension, 0.0, "the judge gave no score for it", given=False)
+    return DimensionGrade(dimension, clamped(score, dimension.max_score), text_of(entry.get("reasoning"), MAX_ITEM))

@@ -14,7 +14,7 @@ def _passed(checks_run: int) -> Evaluation:
     return Evaluation(1.0, checks_run=checks_run)
 
 
-class Tally:
+class AssertionTally:
     """One assertion in progress; `passed` or `failed` ends it. The unit is a single value (behaviour A-01)."""
 
     def __init__(self, assertion: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, SilentTargetError
-from eval_gate.evaluators.tool_forge.tally import Tally
+from eval_gate.evaluators.tool_forge.tally import AssertionTally
 from eval_gate.evaluators.trace import reports_calls
 from eval_gate.evaluators.wording import cut, names, single
 from eval_gate.model.base import JsonValue
@@ -41,7 +41,7 @@ _TOOL_SPECS: Final = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolsNo
 def _calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCall, ...]:
     """The calls of the response. Raises EvaluatorError when they are not known, which is not the same as none.
 
-    A promised list that is missing counts as empty here: one answer alone cannot tell (`engine.silence` can).
+    A promised list that is missing counts as empty here: one answer alone cannot tell (`engine.unreported_tools` can).
     """
     if context.response.calls_known is False and not reports_calls(context.response):
         raise SilentTargetError(f"{spec.type}: the target does not report which tools it calls")
@@ -54,7 +54,7 @@ def _called(spec: EvaluatorSpec, context: EvaluationContext) -> list[str]:
 
 async def tools_called(spec: ToolsCalled, context: EvaluationContext) -> Evaluation:
     """The names are equal, order and repeats included (A-02)."""
-    tally, called = Tally(spec.type), _called(spec, context)
+    tally, called = AssertionTally(spec.type), _called(spec, context)
     if called == list(spec.names):
         return tally.passed()
     same = sorted(called) == sorted(spec.names)
@@ -64,7 +64,7 @@ async def tools_called(spec: ToolsCalled, context: EvaluationContext) -> Evaluat
 
 async def tools_called_any_order(spec: ToolsCalledAnyOrder, context: EvaluationContext) -> Evaluation:
     """The names are equal, repeats included, whatever their order."""
-    tally, called = Tally(spec.type), _called(spec, context)
+    tally, called = AssertionTally(spec.type), _called(spec, context)
     wanted, seen = Counter(spec.names), Counter(called)
     if wanted == seen:
         return tally.passed()
@@ -76,7 +76,7 @@ async def tools_called_any_order(spec: ToolsCalledAnyOrder, context: EvaluationC
 
 async def tools_acceptable(spec: ToolsAcceptable, context: EvaluationContext) -> Evaluation:
     """The set of called names is one of the sets; repeats do not matter (A-03)."""
-    tally, called = Tally(spec.type), _called(spec, context)
+    tally, called = AssertionTally(spec.type), _called(spec, context)
     sets = [frozenset() if spec.NONE in one else frozenset(one) for one in spec.sets]
     if frozenset(called) in sets:
         return tally.passed()
@@ -86,7 +86,7 @@ async def tools_acceptable(spec: ToolsAcceptable, context: EvaluationContext) ->
 
 async def tools_not_called(spec: ToolsNotCalled, context: EvaluationContext) -> Evaluation:
     """None of the names was called."""
-    tally, called = Tally(spec.type), _called(spec, context)
+    tally, called = AssertionTally(spec.type), _called(spec, context)
     for name in spec.names:
         if name in called:
             return tally.failed(f"{single(name)} was called, in {names(called)}")
@@ -96,7 +96,7 @@ async def tools_not_called(spec: ToolsNotCalled, context: EvaluationContext) -> 
 
 async def no_tool_errors(spec: NoToolErrors, context: EvaluationContext) -> Evaluation:
     """With stubs every called name has one; otherwise every call says that it succeeded (contract, section 3)."""
-    tally = Tally(spec.type)
+    tally = AssertionTally(spec.type)
     stubs = context.case.stubs
     for call in _calls(spec, context):
         if stubs is not None:
@@ -114,7 +114,7 @@ async def no_tool_errors(spec: NoToolErrors, context: EvaluationContext) -> Eval
 
 async def tool_params(spec: ToolParams, context: EvaluationContext) -> Evaluation:
     """Every check holds for the first call of its tool; a check of a tool that was not called is skipped."""
-    tally, calls = Tally(spec.type), _calls(spec, context)
+    tally, calls = AssertionTally(spec.type), _calls(spec, context)
     for check in spec.checks:
         call = next((call for call in calls if call.name == check.tool), None)
         if call is None:
@@ -126,7 +126,9 @@ async def tool_params(spec: ToolParams, context: EvaluationContext) -> Evaluatio
     return tally.passed()
 
 
-async def _param_failure(check: ParamCheck, call: ToolCall, context: EvaluationContext, tally: Tally) -> str | None:
+async def _param_failure(
+    check: ParamCheck, call: ToolCall, context: EvaluationContext, tally: AssertionTally
+) -> str | None:
     """What is wrong with one parameter; None when it holds or its token is unresolved (then it is counted skipped)."""
     present = check.param_name in call.params
     if check.assertion in {"exists", "notExists"}:
@@ -142,7 +144,7 @@ async def _param_failure(check: ParamCheck, call: ToolCall, context: EvaluationC
     return await _compare(check, expected, call.params[check.param_name], context, tally)
 
 
-def _expected(check: ParamCheck, context: EvaluationContext, tally: Tally) -> tuple[str, ...] | None:
+def _expected(check: ParamCheck, context: EvaluationContext, tally: AssertionTally) -> tuple[str, ...] | None:
     """The expected texts; None when a token is unresolved. Only `oneOf` has several."""
     values = check.value if check.assertion == "oneOf" and isinstance(check.value, list) else [check.value]
     texts: list[str] = []
@@ -163,7 +165,7 @@ def _expected(check: ParamCheck, context: EvaluationContext, tally: Tally) -> tu
 
 
 async def _compare(
-    check: ParamCheck, expected: tuple[str, ...], actual: JsonValue, context: EvaluationContext, tally: Tally
+    check: ParamCheck, expected: tuple[str, ...], actual: JsonValue, context: EvaluationContext, tally: AssertionTally
 ) -> str | None:
     seen = js_string(actual)
     # A-05: an array or object may also be written as its JSON

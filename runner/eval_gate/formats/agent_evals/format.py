@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.formats.base import Dialect, Positions, Reading, Source
+from eval_gate.formats.base import Dialect, Positions, ReadOptions, Source
 from eval_gate.formats.documents import JSON
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
@@ -30,7 +30,7 @@ def json_schema() -> dict[str, JsonValue]:
     return wire.Suite.model_json_schema() | {"title": "Agent Evals suite"}
 
 
-def load(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
+def load(document: JsonValue, positions: Positions, source: Source, reading: ReadOptions) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     from eval_gate.formats.agent_evals.reader import read
 

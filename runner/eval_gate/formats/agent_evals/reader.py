@@ -10,8 +10,8 @@ from pydantic_core import ErrorDetails
 from eval_gate.errors import did_you_mean
 from eval_gate.formats.agent_evals import wire
 from eval_gate.formats.agent_evals.checks import check
-from eval_gate.formats.base import Positions, Reading, Source
-from eval_gate.formats.reader import Findings, Path, Reader
+from eval_gate.formats.base import Positions, ReadOptions, Source
+from eval_gate.formats.reader import DocumentReader, Findings, Path
 from eval_gate.model.agent import SUITE_MODEL, SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location
@@ -31,12 +31,12 @@ _ASSERTION: Final = 4
 """Steps of a path such as `cases[0].assertions[1]`."""
 
 
-def read(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
+def read(document: JsonValue, positions: Positions, source: Source, reading: ReadOptions) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once.
 
     Where somebody chose who answers instead, the suite may name any model; else only `SUITE_MODEL` is allowed.
     """
-    reader = Reader(source.file, positions)
+    reader = DocumentReader(source.file, positions)
     suite = reader.shape(wire.Suite, document, written=_as_written, said=_sentence)
     reader.refuse_twins(suite.cases)
     findings = Findings()
@@ -60,7 +60,7 @@ def read(document: JsonValue, positions: Positions, source: Source, reading: Rea
     )
 
 
-def _other_model(named: str, reading: Reading, reader: Reader, findings: Findings) -> None:
+def _other_model(named: str, reading: ReadOptions, reader: DocumentReader, findings: Findings) -> None:
     """The suite names another model than the one it is fixed to: refused, unless somebody else answers anyway."""
     place = ("agent", "model")
     if reading.answers_instead is not None:

@@ -12,13 +12,13 @@ from typing import Final
 
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.evaluators import EvaluatorReader
-from eval_gate.formats.agentv.files import Repository
-from eval_gate.formats.agentv.findings import Findings, Model, Path
+from eval_gate.formats.agentv.files import EvalRepository
+from eval_gate.formats.agentv.findings import AgentVFindings, Model, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.prompt import brief_of, chat
-from eval_gate.formats.agentv.recognising import given
+from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.formats.agentv.today import wire as today
-from eval_gate.formats.agentv.turns import Turn, TurnReader, written
+from eval_gate.formats.agentv.turns import MessageTurn, TurnReader, turns_as_json
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.specs.evaluator import EvaluatorSpec
@@ -31,7 +31,7 @@ MAX_DESCRIPTION: Final = 120
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 
-class Judged(FrozenStruct):
+class GradedBy(FrozenStruct):
     """Evaluators, and the hash of what they ask for: with and without what only says who grades."""
 
     specs: tuple[EvaluatorSpec, ...]
@@ -39,20 +39,20 @@ class Judged(FrozenStruct):
     expectation: str
 
 
-class Defaults(FrozenStruct):
+class FileDefaults(FrozenStruct):
     """What a file says for all its cases."""
 
-    judged: Judged
-    listed: tuple[EvaluatorSpec, ...]
+    graded_by: GradedBy
+    own_evaluators: tuple[EvaluatorSpec, ...]
     """The evaluators that the file names: none where only the default judges."""
     target: str | None
 
 
-class Conversation(FrozenStruct):
+class CaseConversation(FrozenStruct):
     """What is put to the target, and what a good answer is."""
 
-    turns: tuple[Turn, ...]
-    expected: tuple[Turn, ...]
+    turns: tuple[MessageTurn, ...]
+    expected: tuple[MessageTurn, ...]
     outcome: str
     metadata: JsonValue = None
 
@@ -60,7 +60,7 @@ class Conversation(FrozenStruct):
 class CaseReader:
     """Reads the cases of one eval file, in order."""
 
-    def __init__(self, file: str, findings: Findings, repository: Repository, guidelines: Guidelines) -> None:
+    def __init__(self, file: str, findings: AgentVFindings, repository: EvalRepository, guidelines: Guidelines) -> None:
         self._file = file
         self._findings = findings
         self._repository = repository
@@ -68,16 +68,16 @@ class CaseReader:
         self._evaluators = EvaluatorReader(findings, repository)
         self._lines: dict[str, int] = {}
 
-    def defaults(self, suite: wire.Suite) -> Defaults:
+    def defaults(self, suite: wire.Suite) -> FileDefaults:
         """What holds for every case that does not say otherwise."""
         execution = self._part(wire.Execution, wire.raw(suite.execution), ("execution",))
         target = execution.target if execution else None
         listed = self._listed(wire.raw(suite.execution), ("execution",))
         default = self._evaluators.default(suite.evaluator, ("evaluator",))
-        judged = self.judged(default if listed is None else listed, ("execution", "evaluators"))
-        return Defaults(judged, listed or (), target or suite.target)
+        judged = self.graded_by(default if listed is None else listed, ("execution", "evaluators"))
+        return FileDefaults(judged, listed or (), target or suite.target)
 
-    def read(self, raw: JsonValue, path: Path, defaults: Defaults) -> EvalCase | None:
+    def read(self, raw: JsonValue, path: Path, defaults: FileDefaults) -> EvalCase | None:
         """The case at `path`; None when something is wrong with it, or was with anything before it."""
         self._findings.begin_case(name_of(raw, path))
         self._turns.begin_case()
@@ -86,21 +86,21 @@ class CaseReader:
             return None
         self.identify(raw, path)
         turns = self._asked(raw, path)
-        key = given(raw, wire.EXPECTED)
+        key = name_used(raw, wire.EXPECTED)
         expected = self._turns.read(raw[key], (*path, key), "assistant") if key and raw[key] is not None else ()
         execution = self._part(wire.Execution, raw.get("execution"), (*path, "execution"))
         judged = self._judges(raw, path, defaults)
         if found is None or self._findings.problems:
             return None
-        said = Conversation(turns, expected, found.expected_outcome.replace("\r\n", "\n"))
+        said = CaseConversation(turns, expected, found.expected_outcome.replace("\r\n", "\n"))
         target = (execution.target if execution else None) or defaults.target
-        return self.made(found, path, said, judged, target)
+        return self.build_case(found, path, said, judged, target)
 
-    def made(
-        self, found: wire.Case | today.Case, path: Path, said: Conversation, judged: Judged, target: str | None
+    def build_case(
+        self, found: wire.Case | today.Case, path: Path, said: CaseConversation, judged: GradedBy, target: str | None
     ) -> EvalCase:
         """The case, of either version, once nothing is wrong with it."""
-        outcome, expected = said.outcome, written(said.expected)
+        outcome, expected = said.outcome, turns_as_json(said.expected)
         asked: list[JsonValue] = [*question_of(said.turns), expected, outcome, judged.fingerprint]
         return EvalCase(
             id=found.id,
@@ -132,8 +132,8 @@ class CaseReader:
             self._findings.problem(f'the id "{name}" is taken by the case in line {self._lines[name]}', (*path, "id"))
         self._lines.setdefault(name, line)
 
-    def _asked(self, raw: dict[str, JsonValue], path: Path) -> tuple[Turn, ...]:
-        key = given(raw, wire.INPUT)
+    def _asked(self, raw: dict[str, JsonValue], path: Path) -> tuple[MessageTurn, ...]:
+        key = name_used(raw, wire.INPUT)
         if key is None:  # said by the case's own shape
             return ()
         before = len(self._findings.problems)
@@ -151,31 +151,31 @@ class CaseReader:
 
     def _listed(self, raw: JsonValue, path: Path) -> tuple[EvaluatorSpec, ...] | None:
         """The evaluators of a part of the file, under any of their names; None where it says nothing of them."""
-        key = given(raw, wire.EVALUATORS)
+        key = name_used(raw, wire.EVALUATORS)
         if key is None or not isinstance(raw, dict) or raw[key] is None:
             return None
         return self._evaluators.evaluators(raw[key], (*path, key))
 
-    def _judges(self, raw: dict[str, JsonValue], path: Path, defaults: Defaults) -> Judged:
+    def _judges(self, raw: dict[str, JsonValue], path: Path, defaults: FileDefaults) -> GradedBy:
         """The case's own evaluators, else the file's; the rubric of its `rubrics` comes first and can stand alone."""
         specs = self._listed(raw.get("execution"), (*path, "execution"))
-        key = given(raw, wire.EVALUATORS)
+        key = name_used(raw, wire.EVALUATORS)
         if specs is None:
             specs = self._listed(raw, path)
         elif key is not None:
             self._findings.warn("is not read beside execution.evaluators", (*path, key), silent=True)
         if raw.get("rubrics") is None:
-            return defaults.judged if specs is None else self.judged(specs, path)
+            return defaults.graded_by if specs is None else self.graded_by(specs, path)
         rubric = self._evaluators.parts.rubric(raw["rubrics"], (*path, "rubrics"))
-        others = specs if specs is not None else defaults.listed
-        return self.judged((*((rubric,) if rubric else ()), *others), path)
+        others = specs if specs is not None else defaults.own_evaluators
+        return self.graded_by((*((rubric,) if rubric else ()), *others), path)
 
-    def judged(self, specs: tuple[EvaluatorSpec, ...], path: Path) -> Judged:
+    def graded_by(self, specs: tuple[EvaluatorSpec, ...], path: Path) -> GradedBy:
         """These evaluators with the hashes of what they ask for."""
         if specs:
             self._evaluators.warn_of_no_weight((spec.weight for spec in specs), path)
         asked = [_without_place(spec.model_dump(mode="json"), self._repository) for spec in specs]
-        return Judged(specs, fingerprint(asked), digest(_without_grader(asked)))
+        return GradedBy(specs, fingerprint(asked), digest(_without_grader(asked)))
 
 
 def name_of(raw: JsonValue, path: Path) -> str:
@@ -190,7 +190,7 @@ def beginning_of(outcome: str) -> str:
     return line if len(line) <= MAX_DESCRIPTION else f"{line[: MAX_DESCRIPTION - 1]}…"
 
 
-def _without_place(value: JsonValue, repository: Repository) -> JsonValue:
+def _without_place(value: JsonValue, repository: EvalRepository) -> JsonValue:
     """The value with folders as they lie in the repository, the same in every checkout."""
     match value:
         case dict():
@@ -229,6 +229,6 @@ def _without_grader(value: JsonValue) -> JsonValue:
             return value
 
 
-def question_of(turns: Sequence[Turn]) -> list[JsonValue]:
+def question_of(turns: Sequence[MessageTurn]) -> list[JsonValue]:
     """What is asked, with the text of all files, and which of these are guidelines."""
-    return [written(turns), [[file.guideline for file in turn.files] for turn in turns]]
+    return [turns_as_json(turns), [[file.guideline for file in turn.files] for turn in turns]]

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from eval_gate.formats.agentv import wire
-from eval_gate.formats.agentv.files import FileError, NoSuchFileError, Repository, unix_lines
-from eval_gate.formats.agentv.findings import Findings, Path
+from eval_gate.formats.agentv.files import EvalRepository, FileError, NoSuchFileError, unix_lines
+from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import RUBRIC_CHECKS
 from eval_gate.model.specs.evaluator import RubricCheck, RubricJudge
@@ -29,7 +29,7 @@ Command = str | tuple[str, ...]
 class PartReader:
     """Reads parts of evaluators of one eval file, and says what is wrong with them."""
 
-    def __init__(self, findings: Findings, repository: Repository) -> None:
+    def __init__(self, findings: AgentVFindings, repository: EvalRepository) -> None:
         self._findings = findings
         self._repository = repository
 

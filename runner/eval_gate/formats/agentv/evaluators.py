@@ -14,10 +14,10 @@ from typing import Final
 from eval_gate.errors import did_you_mean
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.evaluator_parts import PartReader
-from eval_gate.formats.agentv.files import Repository
-from eval_gate.formats.agentv.findings import Findings, Path
-from eval_gate.formats.agentv.kinds import AGGREGATORS, EVALUATORS, TODAY, Kinds, listed, newest, unknown
-from eval_gate.formats.agentv.recognising import given
+from eval_gate.formats.agentv.files import EvalRepository
+from eval_gate.formats.agentv.findings import AgentVFindings, Path
+from eval_gate.formats.agentv.kinds import AGGREGATORS, EVALUATORS, TODAY, Kinds, kind_list, newest, unknown
+from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.formats.agentv.today import refusals
 from eval_gate.formats.agentv.today import wire as today
 from eval_gate.formats.agentv.today.assertions import AssertionReader, compared_with, said_of
@@ -49,7 +49,7 @@ Aggregator = WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggre
 class EvaluatorReader:
     """Reads the evaluators of one eval file, and says what is wrong with them."""
 
-    def __init__(self, findings: Findings, repository: Repository) -> None:
+    def __init__(self, findings: AgentVFindings, repository: EvalRepository) -> None:
         self._findings = findings
         self._assertions = AssertionReader(findings)
         self.parts = PartReader(findings, repository)
@@ -119,19 +119,23 @@ class EvaluatorReader:
                 self._findings.problem(refusals.MEMBER, (*path, key))
 
     def _rubrics(self, found: today.Rubrics, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
-        checks = self.parts.checks(wire.raw(found.criteria), (*path, given(raw, ("criteria", "rubrics")) or "criteria"))
+        checks = self.parts.checks(
+            wire.raw(found.criteria), (*path, name_used(raw, ("criteria", "rubrics")) or "criteria")
+        )
         if not checks:
             return None
         return RubricJudge(checks=checks, judge_target=found.judge_target, **said_of(found, "rubrics"))
 
     def _code_grader(self, found: today.CodeGrader, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
-        command = self.parts.command(wire.raw(found.command), (*path, given(raw, ("command", "script")) or "command"))
+        command = self.parts.command(
+            wire.raw(found.command), (*path, name_used(raw, ("command", "script")) or "command")
+        )
         cwd = self.parts.folder(found.cwd, (*path, "cwd"))
         others = {key: value for key, value in (found.model_extra or {}).items() if key not in HARMLESS}
         if "target" in others:
             self._findings.problem(refusals.GRADER_TARGET, (*path, "target"))
         if "preprocessors" in others:
-            self._findings.problem(refusals.refused("preprocessors") or "", (*path, "preprocessors"))
+            self._findings.problem(refusals.refusal_of("preprocessors") or "", (*path, "preprocessors"))
         if command is None:
             return None
         return CodeGrader(command=command, cwd=cwd, config={**others, **(found.config or {})} or None, **said_of(found))
@@ -155,7 +159,7 @@ class EvaluatorReader:
             self._findings.problem(refusals.INCLUDE, (*path, "include"))
             return None
         if "type" not in raw:
-            self._findings.problem(f"is missing; known: {listed(kinds)}", (*path, "type"))
+            self._findings.problem(f"is missing; known: {kind_list(kinds)}", (*path, "type"))
         else:
             message = unknown(kind, kinds) if isinstance(kind, str) else f"expected text, got {kind_of(kind)}"
             if self._findings.today and isinstance(kind, str) and "did you mean" not in message:
@@ -187,7 +191,7 @@ class EvaluatorReader:
             self._findings.unread(message, (*path, "model"))
 
     def _code_judge(self, found: wire.CodeJudge, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
-        key = given(raw, wire.COMMAND) or "script"
+        key = name_used(raw, wire.COMMAND) or "script"
         command = self.parts.command(wire.raw(found.script), (*path, key))
         cwd = self.parts.folder(found.cwd, (*path, "cwd"))
         if command is None:
@@ -222,7 +226,7 @@ class EvaluatorReader:
         if depth >= MAX_DEPTH:
             self._findings.problem(f"composites are nested deeper than {MAX_DEPTH} levels", path)
             return None
-        key = given(raw, wire.EVALUATORS)
+        key = name_used(raw, wire.EVALUATORS)
         if key is None:
             self._findings.problem("is missing", (*path, "evaluators"))
             return None
@@ -261,7 +265,7 @@ class EvaluatorReader:
             case today.Threshold() as found:
                 return ThresholdAggregator(threshold=found.threshold)
             case wire.CodeAggregator() as found:
-                key = given(raw, wire.AGGREGATOR_COMMAND) or "path"
+                key = name_used(raw, wire.AGGREGATOR_COMMAND) or "path"
                 command = self.parts.command(wire.raw(found.path), (*path, key))
                 cwd = self.parts.folder(found.cwd, (*path, "cwd"))
                 return None if command is None else CodeAggregator(command=command, cwd=cwd)

@@ -36,14 +36,14 @@ class NoSuchFileError(FileError):
     """There is no file of this name."""
 
 
-class Found(FrozenStruct):
+class FoundFile(FrozenStruct):
     """A file that is there. `path` is absolute; `inside` is its way from the repository's root, POSIX style."""
 
     path: Path
     inside: str
 
 
-class Repository:
+class EvalRepository:
     """The repository around one eval file, and the files in it that were read."""
 
     def __init__(self, source: Source) -> None:
@@ -52,7 +52,7 @@ class Repository:
         self._working = tidy(source.root.absolute())
         self.root = self._find_root()
         self._real_root = self.root.resolve()
-        self._found: dict[str, Found | FileError] = {}
+        self._found: dict[str, FoundFile | FileError] = {}
         self._texts: dict[Path, str | FileError] = {}
         self._hints = MAX_HINTS
 
@@ -76,7 +76,7 @@ class Repository:
         """The path as people see it: from the root of the run, where it lies below."""
         return (path.relative_to(self._working) if path.is_relative_to(self._working) else path).as_posix()
 
-    def find(self, written: str) -> Found:
+    def find(self, written: str) -> FoundFile:
         """The file that this path means. Raises FileError when it is not there or may not be read.
 
         It is looked for in the eval file's folder, in each above it, and in the folder of the run.
@@ -88,7 +88,7 @@ class Repository:
                 self._found[written] = error
         return _given(self._found[written])
 
-    def _find(self, written: str) -> Found:
+    def _find(self, written: str) -> FoundFile:
         if not _may_be_a_path(written):
             raise FileError("is not the path of a file")
         relative = written.lstrip("/")
@@ -104,12 +104,12 @@ class Repository:
             raise FileError("leads out of the repository: only files inside are read")
         raise NoSuchFileError(f"there is no such file in the repository{self._hint(beside)}")
 
-    def at(self, path: Path) -> Found | None:
+    def at(self, path: Path) -> FoundFile | None:
         """The file at exactly this place, None where there is none. Raises FileError for a link that leads away."""
         if not path.is_relative_to(self.root) or not _is_file(path):
             return None
         self._refuse_elsewhere(path)
-        return Found(path, self.inside(path))
+        return FoundFile(path, self.inside(path))
 
     def _refuse_elsewhere(self, path: Path) -> None:
         """Raise FileError for what a link leads out of the repository, or into Git's own folder."""
@@ -136,7 +136,7 @@ class Repository:
             return ""
         return did_you_mean(path.name, sorted(names))
 
-    def read(self, found: Found) -> str:
+    def read(self, found: FoundFile) -> str:
         """The text of a file, with LF for every end of line. Raises FileError for what is no text, or too much of it.
 
         Each file is read once.

@@ -10,8 +10,8 @@ from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails
 
 from eval_gate.errors import Problem, did_you_mean, nearest
-from eval_gate.formats.agentv.recognising import given
-from eval_gate.formats.agentv.today.refusals import CALL_KEYS, CHECK_KEYS, HARMLESS, refused
+from eval_gate.formats.agentv.recognising import name_used
+from eval_gate.formats.agentv.today.refusals import CALL_KEYS, CHECK_KEYS, HARMLESS, refusal_of
 from eval_gate.formats.agentv.today.wire import ExpectedCall
 from eval_gate.formats.agentv.wire import Case, Check, Message, Suite, Wire
 from eval_gate.formats.base import EvalFileError, Positions, SeveralFiles, Source, WrittenScalars
@@ -37,7 +37,7 @@ _BELONG_ELSEWHERE: Final[Mapping[type[Wire], Mapping[str, str]]] = {
 }
 
 
-class Findings:
+class AgentVFindings:
     """What was found in one file. `strict` makes problems of warnings about what silently passes.
 
     `today`: it is a file of today's AgentV, of which nothing is passed over that is not known.
@@ -146,7 +146,7 @@ class Findings:
         steps = [step for step in detail["loc"] if isinstance(step, int) or "[" not in step]
         if steps and isinstance(steps[0], str):  # by the name under which its author wrote it
             same = next((names for names in _names(model) if steps[0] in names), ())
-            steps[0] = given(raw, same) or steps[0]
+            steps[0] = name_used(raw, same) or steps[0]
         place = (*path, *steps)
         written = self._unquoted(place) if detail["type"] == "string_type" else None
         if written:
@@ -180,7 +180,7 @@ class Findings:
 
 def _unknown_today(model: type[Wire], key: str, known: Iterable[str]) -> str:
     """A key that may well be AgentV's, and on which something may depend: it is never passed over."""
-    said = refused(key)
+    said = refusal_of(key)
     if said is None and model is ExpectedCall and key in CALL_KEYS:
         said = f"`{key}` is not supported: {CALL_KEYS[key]}"
     if said is None and model is Check and key in CHECK_KEYS:

@@ -9,7 +9,7 @@ from typing import Final
 
 from eval_gate.formats.agentv.lines import LINES, accompanies
 from eval_gate.formats.agentv.recognising import recognises, speaks_of_cases
-from eval_gate.formats.base import Dialect, Positions, Reading, Source
+from eval_gate.formats.base import Dialect, Positions, ReadOptions, Source
 from eval_gate.formats.documents import JSON, YAML
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
@@ -22,7 +22,7 @@ def json_schema() -> dict[str, JsonValue]:
     return file_schema()
 
 
-def load(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
+def load(document: JsonValue, positions: Positions, source: Source, reading: ReadOptions) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     from eval_gate.formats.agentv.suite import read
 

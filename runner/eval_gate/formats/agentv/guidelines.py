@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import Problem
-from eval_gate.formats.agentv.files import FileError, Found, Repository
+from eval_gate.formats.agentv.files import EvalRepository, FileError, FoundFile
 from eval_gate.formats.base import EvalFileError
 from eval_gate.model.base import JsonValue
 from eval_gate.text.sources.shape import field_path, kind_of
@@ -38,7 +38,7 @@ class Guidelines:
         self._patterns = list(patterns)
         self._known: dict[str, bool] = {}
 
-    def match(self, found: Found) -> bool:
+    def match(self, found: FoundFile) -> bool:
         """Whether one of the patterns makes this file a guideline."""
         if found.inside not in self._known:
             self._known[found.inside] = glob_match(found.inside, self._patterns)
@@ -58,7 +58,7 @@ def glob_match(path: str, patterns: Sequence[str]) -> bool:
     return bool(glob.globmatch(path, list(patterns), flags=flags, limit=0))
 
 
-def load_guidelines(repository: Repository) -> Guidelines:
+def load_guidelines(repository: EvalRepository) -> Guidelines:
     """The patterns nearest to the eval file, or the defaults. Raises GateError for patterns that are none."""
     for name in FILES:
         for place in repository.upward():
@@ -68,7 +68,7 @@ def load_guidelines(repository: Repository) -> Guidelines:
     return Guidelines(DEFAULTS)
 
 
-def _patterns_in(path: Path, repository: Repository) -> list[str] | None:
+def _patterns_in(path: Path, repository: EvalRepository) -> list[str] | None:
     """The patterns of one file; None when it is not there or says nothing of guidelines."""
     shown = repository.shown(path)
     try:

@@ -31,7 +31,7 @@ AGGREGATORS: Final[Kinds] = {
 }
 
 
-def listed(kinds: Kinds) -> str:
+def kind_list(kinds: Kinds) -> str:
     """The kinds by the spec's names."""
     first: dict[type[wire.Wire], str] = {}
     for name, model in kinds.items():
@@ -49,7 +49,7 @@ def unknown(kind: str, kinds: Kinds) -> str:
     """With the name that is meant where one letter is wrong. A name that is only near is another evaluator's."""
     meant = next((name for name in kinds if _is_slip(kind[:60], name)), None)
     hint = f' (did you mean "{meant}"?)' if meant else ""
-    return f'"{kind[:60]}" is not known{hint}; known: {listed(kinds)}'
+    return f'"{kind[:60]}" is not known{hint}; known: {kind_list(kinds)}'
 
 
 def _is_slip(written: str, name: str) -> bool:

@@ -40,7 +40,7 @@ def speaks_of_cases(data: bytes) -> bool:
 
 def list_name(document: Mapping[str, JsonValue]) -> str | None:
     """The name of the list of cases, also where it is misspelt; None where there is none of this format."""
-    own = given(document, _OWN_NAMES)
+    own = name_used(document, _OWN_NAMES)
     if own is not None:
         return own
     if "agent" in document:  # Agent Evals
@@ -78,6 +78,6 @@ def _is_case(value: JsonValue) -> bool:
     return "id" in value and any(name in value for name in _FIELDS)
 
 
-def given(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:
+def name_used(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:
     """The name under which a field stands in `raw`, where it does."""
     return next((name for name in names if isinstance(raw, Mapping) and name in raw), None)

@@ -7,27 +7,27 @@ from pathlib import PurePosixPath
 from eval_gate.errors import GateError, Problem, nearest
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.cases import CaseReader
-from eval_gate.formats.agentv.files import Repository
-from eval_gate.formats.agentv.findings import Findings
+from eval_gate.formats.agentv.files import EvalRepository
+from eval_gate.formats.agentv.findings import AgentVFindings
 from eval_gate.formats.agentv.guidelines import DEFAULTS, Guidelines, load_guidelines
 from eval_gate.formats.agentv.recognising import NAMES, is_of_today, list_name
 from eval_gate.formats.agentv.today.cases import TodayReader
-from eval_gate.formats.agentv.today.external import gathered
-from eval_gate.formats.base import EvalFileError, Positions, Reading, Source
+from eval_gate.formats.agentv.today.external import gather_cases
+from eval_gate.formats.base import EvalFileError, Positions, ReadOptions, Source
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.limits import CASES
 from eval_gate.text.sources.shape import kind_of
 
 
-def read(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
+def read(document: JsonValue, positions: Positions, source: Source, reading: ReadOptions) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     assert isinstance(document, dict)
     name = list_name(document) or NAMES[0]
-    repository = Repository(source)
-    document, positions = gathered(document, name, positions, repository)
+    repository = EvalRepository(source)
+    document, positions = gather_cases(document, name, positions, repository)
     today = is_of_today(document, name)
-    findings = Findings(source, positions, strict=reading.strict, today=today)
+    findings = AgentVFindings(source, positions, strict=reading.strict, today=today)
     reader: CaseReader
     if today:
         reader = TodayReader(source.file, findings, repository, reading)
@@ -59,7 +59,7 @@ def read(document: JsonValue, positions: Positions, source: Source, reading: Rea
     )
 
 
-def _guidelines(repository: Repository, findings: Findings) -> Guidelines:
+def _guidelines(repository: EvalRepository, findings: AgentVFindings) -> Guidelines:
     try:
         return load_guidelines(repository)
     except GateError as error:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from eval_gate.formats.agentv import wire
-from eval_gate.formats.agentv.files import FileError, Repository, unix_lines
-from eval_gate.formats.agentv.findings import Findings, Path
+from eval_gate.formats.agentv.files import EvalRepository, FileError, unix_lines
+from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
-from eval_gate.formats.agentv.recognising import given
+from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
@@ -25,7 +25,7 @@ MAX_SUITE: Final = limits.SUITE_BYTES
 """Characters that all cases of a file say together."""
 
 
-class Said(FrozenStruct):
+class TextPart(FrozenStruct):
     """A part of a message that is text."""
 
     text: str
@@ -43,10 +43,10 @@ class Attached(FrozenStruct):
     guideline: bool
 
 
-Part = Said | Attached
+Part = TextPart | Attached
 
 
-class Turn(FrozenStruct):
+class MessageTurn(FrozenStruct):
     """One message. `content` is what it is in the file, with files in the place of their paths."""
 
     role: wire.Role
@@ -60,11 +60,11 @@ class Turn(FrozenStruct):
             case None:
                 return ()
             case str():
-                return (Said(self.content),)
+                return (TextPart(self.content),)
             case tuple():
                 return self.content
             case _:
-                return (Said(json.dumps(self.content, ensure_ascii=False, indent=2)),)
+                return (TextPart(json.dumps(self.content, ensure_ascii=False, indent=2)),)
 
     @property
     def visible(self) -> bool:
@@ -99,7 +99,7 @@ def _is_guideline(part: Part) -> bool:
 
 
 def _part_json(part: Part) -> dict[str, JsonValue]:
-    if isinstance(part, Said):
+    if isinstance(part, TextPart):
         return {"type": "text", "value": part.text}
     return {"type": "file", "path": part.written, "text": part.text}
 
@@ -107,7 +107,7 @@ def _part_json(part: Part) -> dict[str, JsonValue]:
 class TurnReader:
     """Reads messages of one eval file, and keeps what they say within bounds."""
 
-    def __init__(self, findings: Findings, repository: Repository, guidelines: Guidelines) -> None:
+    def __init__(self, findings: AgentVFindings, repository: EvalRepository, guidelines: Guidelines) -> None:
         self._findings = findings
         self._repository = repository
         self._guidelines = guidelines
@@ -118,20 +118,20 @@ class TurnReader:
         """A new case has its own bound."""
         self._of_case = 0
 
-    def read(self, raw: JsonValue, path: Path, role: wire.Role) -> tuple[Turn, ...]:
+    def read(self, raw: JsonValue, path: Path, role: wire.Role) -> tuple[MessageTurn, ...]:
         """The messages at `path`, without those in which something is wrong: that was said.
 
         One text stands for one message of `role`.
         """
         if isinstance(raw, str):
-            return (Turn(role, self._text(raw, path)),)
+            return (MessageTurn(role, self._text(raw, path)),)
         if not isinstance(raw, list):
             self._findings.problem(f"expected a list of messages, or one text, got {kind_of(raw)}", path)
             return ()
         turns = (self._message(message, (*path, index)) for index, message in enumerate(raw))
         return tuple(turn for turn in turns if turn is not None)
 
-    def _message(self, raw: JsonValue, path: Path) -> Turn | None:
+    def _message(self, raw: JsonValue, path: Path) -> MessageTurn | None:
         found = self._findings.read(wire.Message, raw, path)
         if found is None or not isinstance(raw, dict):
             return None
@@ -140,8 +140,8 @@ class TurnReader:
             if not calls:
                 self._findings.problem("is missing", (*path, "content"))
                 return None
-            return Turn(found.role, None, calls)
-        return Turn(found.role, self._content(raw["content"], (*path, "content")), calls)
+            return MessageTurn(found.role, None, calls)
+        return MessageTurn(found.role, self._content(raw["content"], (*path, "content")), calls)
 
     def _content(self, raw: JsonValue, path: Path) -> str | tuple[Part, ...] | Mapping[str, JsonValue]:
         match raw:
@@ -162,7 +162,7 @@ class TurnReader:
         if found is None:
             return None
         if found.type == "text":
-            return Said(self._text(found.value, (*path, "value")))
+            return TextPart(self._text(found.value, (*path, "value")))
         try:
             file = self._repository.find(found.value)
             text = self._repository.read(file)
@@ -174,7 +174,7 @@ class TurnReader:
         return Attached(shown, str(file.path), text, self._guidelines.match(file))
 
     def _calls(self, raw: Mapping[str, JsonValue], path: Path) -> tuple[Mapping[str, JsonValue], ...]:
-        key = given(raw, ("tool_calls", "toolCalls"))
+        key = name_used(raw, ("tool_calls", "toolCalls"))
         calls = raw[key] if key else None
         if key is None or calls is None:
             return ()
@@ -213,6 +213,6 @@ class TurnReader:
         self._of_suite += characters
 
 
-def written(turns: Sequence[Turn]) -> list[JsonValue]:
+def turns_as_json(turns: Sequence[MessageTurn]) -> list[JsonValue]:
     """The messages as graders read them, with the text of their files within."""
     return [turn.as_json() for turn in turns]

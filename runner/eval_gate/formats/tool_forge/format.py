@@ -8,12 +8,12 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from eval_gate.errors import did_you_mean
-from eval_gate.formats.base import Dialect, Positions, Reading, Source
+from eval_gate.formats.base import Dialect, Positions, ReadOptions, Source
 from eval_gate.formats.documents import JSON
-from eval_gate.formats.reader import Findings, Reader
+from eval_gate.formats.reader import DocumentReader, Findings
 from eval_gate.formats.tool_forge import checks
 from eval_gate.formats.tool_forge.wire import Case, Envelope, Expect
-from eval_gate.model.base import JsonValue, made
+from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs import evaluator as specs
@@ -43,10 +43,10 @@ def json_schema() -> dict[str, JsonValue]:
     }
 
 
-def load(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
+def load(document: JsonValue, positions: Positions, source: Source, reading: ReadOptions) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     bare = isinstance(document, list)
-    reader = Reader(source.file, positions, bare=bare)
+    reader = DocumentReader(source.file, positions, bare=bare)
     envelope = reader.shape(Envelope, {"metadata": None, "cases": document} if bare else document, written=_readable)
     reader.refuse_twins(envelope.cases)
     tier = _tier(envelope, reader, source.file)
@@ -71,7 +71,7 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
             _case(
                 case,
                 raw,
-                made(Location, file=source.file, line=reader.line(("cases", index))),
+                construct(Location, file=source.file, line=reader.line(("cases", index))),
                 warned.of_case(index),
                 alike,
             )
@@ -81,7 +81,7 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
     )
 
 
-def _tier(envelope: Envelope, reader: Reader, file: str) -> Tier | None:
+def _tier(envelope: Envelope, reader: DocumentReader, file: str) -> Tier | None:
     """Metadata, else the file's name, else the ids; None when nothing says it. A tier that is none is a problem."""
     named = envelope.metadata.tier if envelope.metadata else None
     known = {tier.value: tier for tier in Tier}
@@ -133,11 +133,11 @@ def _case(
         evaluators = (*(_evaluators(case.expect) if case.expect else ()), *_rubric(case))
         if not case.rubric:  # which has the question in it
             alike[expected] = evaluators
-    return made(  # all of it was checked as it is written, and is large where somebody means harm
+    return construct(  # all of it was checked as it is written, and is large where somebody means harm
         EvalCase,
         id=case.id,
         description=case.description,
-        messages=(made(Message, role="user", content=case.input.message),),
+        messages=(construct(Message, role="user", content=case.input.message),),
         evaluators=evaluators,
         difficulty=case.difficulty,
         tags=tuple(case.tags or ()),
@@ -154,7 +154,7 @@ def _case(
 def _rubric(case: Case) -> Iterable[specs.EvaluatorSpec]:
     """The rubric, after the assertions: it is graded only when these hold."""
     if case.rubric:
-        yield made(
+        yield construct(
             specs.Rubric,
             dimensions=tuple(
                 specs.RubricDimension(name=one.dimension, max_score=one.max_score, criteria=one.criteria)
@@ -172,7 +172,7 @@ _NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = specs.NoToolErrors(), specs.ResponseNonEm
 @lru_cache(maxsize=4_096)
 def _shared(kind: type[specs.EvaluatorSpec], **fields: object) -> specs.EvaluatorSpec:
     """One object for all cases that say the same, as most of a suite do: its assertions are most of what a case is."""
-    return made(kind, **fields)
+    return construct(kind, **fields)
 
 
 def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
@@ -193,7 +193,7 @@ def _about_tools(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     if expect.tool_params is not None:
         yield specs.ToolParams(
             checks=tuple(
-                made(
+                construct(
                     specs.ParamCheck, tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value
                 )
                 for one in expect.tool_params

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from eval_gate.gate.evidence.past import counted
+from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.repeats import FASTER, LEAST_MS
 from eval_gate.gate.evidence.reruns import Confirmation
@@ -25,7 +25,7 @@ from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_findin
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import CONTROL_LIMIT, NO_RUNS, Counts, Grounds, ScoreFinding, SuiteFinding, Why
+from eval_gate.model.grounds import CONTROL_LIMIT, NO_RUNS, Counts, GroundKind, Grounds, ScoreFinding, SuiteFinding
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import executions
 from eval_gate.struct import FrozenStruct, replace
@@ -40,7 +40,7 @@ _MOSTLY: Final = 0.9
 """The share of the compared cases that has to be answered, so that nothing about all of them rests on some."""
 
 
-class Standing(StrEnum):
+class ControlStanding(StrEnum):
     """What the base branch's agent says of a case that failed here."""
 
     RED = "red"
@@ -51,15 +51,15 @@ class Standing(StrEnum):
     """Not known yet, or nothing was said."""
 
 
-def standing_of(answers: Counts, record: Counts, prior: Prior) -> Standing:
+def standing_of(answers: Counts, record: Counts, prior: Prior) -> ControlStanding:
     """By the answers so far; `record` and `prior` say how often the case fails when nothing has changed."""
     if answers.passes >= TWICE:
-        return Standing.RED
+        return ControlStanding.RED
     if answers.failures < TWICE:
-        return Standing.OPEN
+        return ControlStanding.OPEN
     if prior.after(record).chance_of_failures(answers) <= UNLIKELY:
-        return Standing.CLEARED
-    return Standing.RED if answers.runs >= MOST_OF_A_CASE else Standing.OPEN
+        return ControlStanding.CLEARED
+    return ControlStanding.RED if answers.runs >= MOST_OF_A_CASE else ControlStanding.OPEN
 
 
 class Answers(FrozenStruct):
@@ -80,19 +80,19 @@ def answers_of(run: RunResult, settled: Sequence[Settled], pass_score: float) ->
     """The answers that the record of a run holds. `settled` says which cases pass here as they do on record."""
     if run.control is None:
         return NO_ANSWERS
-    counts = {key: answered(case, pass_score) for key, case in run.cases() if case.control}
+    counts = {key: control_counts(case, pass_score) for key, case in run.cases() if case.control}
     vouching = [counts[one.key] for one in settled if one.key in counts and one.change is CaseClass.STILL_PASSING]
     return Answers(counts, sum(one.passes for one in vouching) > sum(one.failures for one in vouching))
 
 
-def answered(case: CaseResult, pass_score: float) -> Counts:
+def control_counts(case: CaseResult, pass_score: float) -> Counts:
     """Passes and failures among the judged answers of the base branch's agent to one case.
 
     A failure that came again from what looks like a cache was seen once: else that one would clear the case alone.
     """
     failed = next((one for one in case.control if one.status is Status.FAILED), None)
     seen = [one for one in case.control if failed is None or not _from_a_cache(one, failed)]
-    return counted(executions(seen, graded=case.graded), pass_score).answered
+    return counts_of_executions(executions(seen, graded=case.graded), pass_score).answered
 
 
 def _from_a_cache(one: Trial, failed: Trial) -> bool:
@@ -120,12 +120,12 @@ def _settled(
     grounds, seen = one.grounds, answers.of(one.key)
     if one.change is not CaseClass.REGRESSION or grounds is None or facts.must_pass:
         return one
-    if grounds.why is Why.SUITE:
+    if grounds.why is GroundKind.SUITE:
         change = CaseClass.UNSETTLED if together else None
     else:
-        found = standing_of(seen, facts.record.counts, confirmation.prior) if answers.works else Standing.OPEN
+        found = standing_of(seen, facts.record.counts, confirmation.prior) if answers.works else ControlStanding.OPEN
         never = CaseClass.UNSETTLED if seen.passes else CaseClass.STILL_FAILING
-        change = never if found is Standing.CLEARED else None
+        change = never if found is ControlStanding.CLEARED else None
     told = grounds.model_copy(update={"control": seen})
     if change is None:
         return replace(one, grounds=told if seen.runs else grounds)
@@ -134,7 +134,7 @@ def _settled(
 
 def _cleared(grounds: Grounds) -> Grounds:
     """Nothing is left to be tested: whatever the record lets expect, this is not of the change."""
-    return grounds.model_copy(update={"why": Why.CONTROL, "chance": None, "needed": None})
+    return grounds.model_copy(update={"why": GroundKind.CONTROL, "chance": None, "needed": None})
 
 
 def _suite(settlement: Settlement, facts: Sequence[CaseFacts], answers: Answers) -> SuiteFinding:
@@ -145,7 +145,7 @@ def _suite(settlement: Settlement, facts: Sequence[CaseFacts], answers: Answers)
     alone = {
         one.key
         for one in settlement.cases
-        if one.change is CaseClass.REGRESSION and (one.grounds is None or one.grounds.why is not Why.SUITE)
+        if one.change is CaseClass.REGRESSION and (one.grounds is None or one.grounds.why is not GroundKind.SUITE)
     }
     asked = [one for one in facts if one.in_whole and one.key not in alone and one.first.answered.runs]
     both = [(answers.of(one.key), one.first.answered) for one in asked if answers.of(one.key).runs >= TWICE]
@@ -181,7 +181,7 @@ def notes_of_control(run: RunResult, now: Comparison) -> Iterator[str]:
     if run.control is None:
         return
     found, scores = now.suite_finding, now.score_finding
-    cleared = [one for one in now.changes if one.grounds is not None and one.grounds.why is Why.CONTROL]
+    cleared = [one for one in now.changes if one.grounds is not None and one.grounds.why is GroundKind.CONTROL]
     if run.control.trouble is not None:
         what = "was not asked about all that failed" if cleared else "clears nothing of what failed"
         yield f"the base branch's agent {what}: {run.control.trouble}"

@@ -13,15 +13,15 @@ from typing import Final
 
 from eval_gate.gate.causes import cause_of, group_of
 from eval_gate.gate.conclude import confirmation_of
-from eval_gate.gate.control.answers import MOST_OF_A_CASE, TWICE, Standing, answered, standing_of
+from eval_gate.gate.control.answers import MOST_OF_A_CASE, TWICE, ControlStanding, control_counts, standing_of
 from eval_gate.gate.evidence.prior import UNKNOWN
-from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.suspects import IN_ALL
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcome
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import NO_RECORD, Why
+from eval_gate.model.grounds import NO_RECORD, GroundKind
 from eval_gate.model.result import CaseResult, Control, RunResult, SuiteResult
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
@@ -37,7 +37,7 @@ _PASSES: Final = Trial(status=Status.PASSED, score=1.0, duration_ms=0.0)
 _FAILS: Final = Trial(status=Status.FAILED, score=0.0, duration_ms=0.0)
 
 
-class Wanted(FrozenStruct):
+class ControlQuestions(FrozenStruct):
     """What is asked next, each case once more. `rounds` are those that this is worth nothing without, itself counted.
 
     `trouble` is why nothing is asked that would have to be.
@@ -48,29 +48,29 @@ class Wanted(FrozenStruct):
     trouble: str | None = None
 
 
-def wanted_of_control(run: RunResult, question: Question, askable: Set[CaseKey]) -> Wanted:
+def wanted_of_control(run: RunResult, question: GateQuestion, askable: Set[CaseKey]) -> ControlQuestions:
     """What to ask the base branch's agent after what it said so far, which the run holds. Nothing unless it is red.
 
     `askable` are the cases that it could be asked. The run has the target that would be asked as its `control`.
     """
     if isinstance(question.baseline, NoBaseline) or not run.confirm:
-        return Wanted()
+        return ControlQuestions()
     now = judge(run, question)
     comparison = now.comparison
     if now.verdict is None or now.verdict.outcome is not Outcome.FAIL or comparison is None:
-        return Wanted()
+        return ControlQuestions()
     red = _red(now, comparison, question, askable)
     witnesses = _witnesses(now, comparison, askable)
     if not red and not _whole(now, comparison, askable):
-        return Wanted()
+        return ControlQuestions()
     if not witnesses:
-        return Wanted(trouble=NOTHING_PASSES)
+        return ControlQuestions(trouble=NOTHING_PASSES)
     if not _could_turn(run, question, comparison, askable):
-        return Wanted()
+        return ControlQuestions()
     return _next(now, comparison, red, witnesses, question, askable)
 
 
-def left_to_control(run: RunResult, question: Question) -> tuple[CaseKey, ...]:
+def left_to_control(run: RunResult, question: GateQuestion) -> tuple[CaseKey, ...]:
     """The regressions of a red run that the base branch's agent could clear; none where it need not be asked."""
     askable = frozenset(key for key, case in run.cases() if not case.dependent)
     if not wanted_of_control(run, question, askable).keys:
@@ -80,11 +80,11 @@ def left_to_control(run: RunResult, question: Question) -> tuple[CaseKey, ...]:
     return tuple(red) or tuple(askable)  # of scores that fell together no single case is one
 
 
-def cleared_by_control(run: RunResult, question: Question) -> frozenset[CaseKey]:
+def cleared_by_control(run: RunResult, question: GateQuestion) -> frozenset[CaseKey]:
     """The cases that are no regressions any more by what the base branch's agent said."""
     comparison = judge(run, question).comparison
     changes = comparison.changes if comparison else ()
-    return frozenset(one.key for one in changes if one.grounds is not None and one.grounds.why is Why.CONTROL)
+    return frozenset(one.key for one in changes if one.grounds is not None and one.grounds.why is GroundKind.CONTROL)
 
 
 def _next(
@@ -92,38 +92,40 @@ def _next(
     comparison: Comparison,
     red: Sequence[CaseChange],
     witnesses: Sequence[CaseKey],
-    question: Question,
+    question: GateQuestion,
     askable: Set[CaseKey],
-) -> Wanted:
+) -> ControlQuestions:
     cases, pass_score = now.by_key(), question.policy.pass_score
     asked = [one.key for one in comparison.of(CaseClass.STILL_PASSING) if cases[one.key].control]
     if asked:
-        counts = [answered(cases[key], pass_score) for key in asked]
+        counts = [control_counts(cases[key], pass_score) for key in asked]
         passes, runs = sum(one.passes for one in counts), sum(one.runs for one in counts)
         if not runs:
             said = next((trial.error for key in asked for trial in cases[key].control if trial.error), None)
-            return Wanted(trouble=f"it gave no answer that could be judged{f': {one_line(said, 300)}' if said else ''}")
+            return ControlQuestions(
+                trouble=f"it gave no answer that could be judged{f': {one_line(said, 300)}' if said else ''}"
+            )
         if passes * 2 <= runs:
             what = f"it fails {runs - passes} of {runs} cases that pass here and on record"
-            return Wanted(trouble=f"{what}: it does not look like the base branch's agent at work")
+            return ControlQuestions(trouble=f"{what}: it does not look like the base branch's agent at work")
     evidence = comparison.evidence
     prior = confirmation_of(evidence).prior if evidence else UNKNOWN
-    alone = [one for one in red if one.grounds is not None and one.grounds.why is not Why.SUITE]
+    alone = [one for one in red if one.grounds is not None and one.grounds.why is not GroundKind.SUITE]
     found = {
-        one.key: standing_of(answered(cases[one.key], pass_score), (one.case_record or NO_RECORD).counts, prior)
+        one.key: standing_of(control_counts(cases[one.key], pass_score), (one.case_record or NO_RECORD).counts, prior)
         for one in alone
     }
-    if sum(one is Standing.RED for one in found.values()) > question.policy.allowed_regressions:
-        return Wanted()
-    open_ = [one.key for one in alone if found[one.key] is Standing.OPEN and _may_be_asked(cases[one.key])]
+    if sum(one is ControlStanding.RED for one in found.values()) > question.policy.allowed_regressions:
+        return ControlQuestions()
+    open_ = [one.key for one in alone if found[one.key] is ControlStanding.OPEN and _may_be_asked(cases[one.key])]
     first = [] if asked else list(witnesses)
     if turn := _turn([one.key for one in alone], open_, cases):
-        return Wanted((*first, *turn))
-    if Standing.OPEN in found.values():
-        return Wanted()
+        return ControlQuestions((*first, *turn))
+    if ControlStanding.OPEN in found.values():
+        return ControlQuestions()
     whole = _whole(now, comparison, askable)
     left = [key for key in whole if len(cases[key].control) < TWICE]
-    return Wanted(left, max((TWICE - len(cases[key].control) for key in left), default=1))
+    return ControlQuestions(left, max((TWICE - len(cases[key].control) for key in left), default=1))
 
 
 def _may_be_asked(case: CaseResult) -> bool:
@@ -145,7 +147,7 @@ def _turn(every: Sequence[CaseKey], open_: Collection[CaseKey], cases: Mapping[C
     return []
 
 
-def _red(now: RunResult, comparison: Comparison, question: Question, askable: Set[CaseKey]) -> list[CaseChange]:
+def _red(now: RunResult, comparison: Comparison, question: GateQuestion, askable: Set[CaseKey]) -> list[CaseChange]:
     """The regressions that count and that it may be asked about. What must pass has to, whoever else fails it."""
     cases = now.by_key()
     return [
@@ -181,7 +183,7 @@ def _whole(now: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> lis
     ]
 
 
-def _could_turn(run: RunResult, question: Question, comparison: Comparison, askable: Set[CaseKey]) -> bool:
+def _could_turn(run: RunResult, question: GateQuestion, comparison: Comparison, askable: Set[CaseKey]) -> bool:
     """Whether the gate would not fail if the base branch's agent did as badly in all that it may be asked about."""
     regressions = {one.key for one in comparison.of(CaseClass.REGRESSION)}
 

@@ -10,10 +10,10 @@ from functools import lru_cache
 from math import comb
 from typing import Final
 
-from eval_gate.gate.evidence.past import counted
+from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import NO_RUNS, Counts, RunName
-from eval_gate.results.ledger import Entry, Ledger, LedgerCase
+from eval_gate.results.ledger import Ledger, LedgerCase, LedgerEntry
 from eval_gate.struct import FrozenStruct
 
 MOST_NAMED: Final = 20
@@ -31,7 +31,7 @@ LEAST_BEFORE: Final = 2
 PASSING_AGAIN: Final = 2
 """Newest runs that it has to pass, not to be called broken any more."""
 
-_Row = Sequence[tuple[int, Entry]]
+_Row = Sequence[tuple[int, LedgerEntry]]
 """A case's runs by the yardstick of its newest, newest first, each with its place among the runs of the ledger."""
 
 
@@ -116,8 +116,8 @@ def _row(ledger: Ledger, known: LedgerCase) -> _Row:
 
 
 @lru_cache(maxsize=10_000)
-def _failed(entry: Entry, pass_score: float) -> bool:
-    return counted((*entry.first, *entry.again), pass_score).fails
+def _failed(entry: LedgerEntry, pass_score: float) -> bool:
+    return counts_of_executions((*entry.first, *entry.again), pass_score).fails
 
 
 def _rate(results: tuple[bool, ...]) -> float:

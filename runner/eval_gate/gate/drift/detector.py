@@ -30,7 +30,7 @@ LIKELY: Final = 0.1
 """A place is in the range where its ratio is at least this share of the largest."""
 
 
-class Evidence(NamedTuple):
+class RiseEvidence(NamedTuple):
     """`total` is held against a limit; `place` is the first number after the likeliest change.
 
     The change may have been from `earliest` to `latest`. All are 0 where there are too few numbers.
@@ -42,7 +42,7 @@ class Evidence(NamedTuple):
     latest: int = 0
 
 
-def evidence_of_rise(numbers: Sequence[float]) -> Evidence:
+def evidence_of_rise(numbers: Sequence[float]) -> RiseEvidence:
     """The evidence that the newest of these are larger than those before; oldest first.
 
     Of equal numbers the newer counts as the smaller: equal ones are never evidence.
@@ -55,10 +55,10 @@ def evidence_of_rise(numbers: Sequence[float]) -> Evidence:
         for place in range(max(LEAST_BEFORE, number - MOST_SINCE), number)
     }
     if not ratios:
-        return Evidence(0.0)
+        return RiseEvidence(0.0)
     place = max(ratios, key=lambda at: ratios[at])
     likely = [at for at, ratio in ratios.items() if ratio >= LIKELY * ratios[place]]
-    return Evidence(sum(ratios.values()), place, min(likely), max(likely))
+    return RiseEvidence(sum(ratios.values()), place, min(likely), max(likely))
 
 
 def _likelihoods(order: Sequence[int], place: int) -> Iterator[float]:

@@ -13,15 +13,15 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from eval_gate.gate.drift.cases import CaseSince, broken_cases, cases_since
-from eval_gate.gate.drift.detector import LEAST_BEFORE, Evidence, evidence_of_rise
+from eval_gate.gate.drift.detector import LEAST_BEFORE, RiseEvidence, evidence_of_rise
 from eval_gate.gate.drift.models import ModelChange, change_between, model_changes
 from eval_gate.results.ledger import Ledger
-from eval_gate.results.levels import Measured, RunLevels
+from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import FrozenStruct, replace
 
 FALSE_ALARM_RUNS: Final = 200
 """While nothing changes there is one alarm in so many runs, or fewer: all that is measured together."""
-LIMIT: Final = FALSE_ALARM_RUNS * (len(Measured) + 1)
+LIMIT: Final = FALSE_ALARM_RUNS * (len(LevelKind) + 1)
 """What the evidence about one of them has to reach: each level, and all single cases, have an equal share of the false
 alarms."""
 LEAST_RUNS: Final = 12
@@ -30,23 +30,23 @@ LEAST_MENDED: Final = 2
 """Newest runs that have to be as they were before, for it to be mended."""
 LEAST_CHANGE: Final = MappingProxyType(
     {
-        Measured.FAILING: 0.01,
-        Measured.FIRST: 0.01,
-        Measured.SCORE: 0.02,
-        Measured.GRADING: 0.02,
-        Measured.TIME: math.log(1.2),
-        Measured.COST: math.log(1.2),
+        LevelKind.FAILING: 0.01,
+        LevelKind.FIRST: 0.01,
+        LevelKind.SCORE: 0.02,
+        LevelKind.GRADING: 0.02,
+        LevelKind.TIME: math.log(1.2),
+        LevelKind.COST: math.log(1.2),
     }
 )
 """A smaller change is none that somebody should be told about, however sure it is. One case that fails is, too."""
 ONE_CASE: Final = 0.9
-_BETTER_IS_MORE: Final = frozenset({Measured.SCORE, Measured.GRADING})
+_BETTER_IS_MORE: Final = frozenset({LevelKind.SCORE, LevelKind.GRADING})
 
 
 class Worse(FrozenStruct):
-    """One level that is worse than it was. Levels are medians, in the level's own measure (`Measured`)."""
+    """One level that is worse than it was. Levels are medians, in the level's own measure (`LevelKind`)."""
 
-    measured: Measured
+    measured: LevelKind
     then: float
     now: float
     before: RunLevels
@@ -83,9 +83,9 @@ class Drift(FrozenStruct):
     worse: tuple[Worse, ...] = ()
     broken: tuple[CaseSince, ...] = ()
     """Single cases that do not pass any more, the newest first."""
-    mended: tuple[Measured, ...] = ()
+    mended: tuple[LevelKind, ...] = ()
     """What had been worse until the newest run."""
-    looked_at: tuple[Measured, ...] = ()
+    looked_at: tuple[LevelKind, ...] = ()
     """What there were enough runs of."""
     models: tuple[ModelChange, ...] = ()
     """Where other models began to answer, among the newest runs, the newest change first. No alarm by itself."""
@@ -93,12 +93,12 @@ class Drift(FrozenStruct):
     """The runs on record, but the oldest few, before which nothing can be seen to be better."""
 
     @property
-    def found(self) -> bool:
+    def anything_worse(self) -> bool:
         """Whether anything is worse."""
         return bool(self.worse or self.broken)
 
     @property
-    def known(self) -> bool:
+    def could_find(self) -> bool:
         """Whether anything could have been found."""
         return bool(self.looked_at)
 
@@ -110,7 +110,7 @@ def drift_of(ledger: Ledger, pass_score: float = 1.0) -> Drift:
         return Drift(None, 0)
     own = [one for one in ledger.levels if one.target == newest.target]
     worse, mended, looked_at, longest = [], [], [], 0
-    for measured in Measured:
+    for measured in LevelKind:
         runs = _in_one_row(own, measured)
         longest = max(longest, len(runs))
         if len(runs) >= LEAST_RUNS:
@@ -135,12 +135,12 @@ def drift_of(ledger: Ledger, pass_score: float = 1.0) -> Drift:
 
 
 def _with_cases(one: Worse, ledger: Ledger, pass_score: float) -> Worse:
-    if one.measured not in {Measured.FAILING, Measured.FIRST}:
+    if one.measured not in {LevelKind.FAILING, LevelKind.FIRST}:
         return one
     return replace(one, cases=cases_since(ledger, one.since.run_id, pass_score))
 
 
-def _in_one_row(levels: Sequence[RunLevels], measured: Measured) -> list[RunLevels]:
+def _in_one_row(levels: Sequence[RunLevels], measured: LevelKind) -> list[RunLevels]:
     """The runs whose levels go on from each other, oldest first, up to the newest."""
     found: list[RunLevels] = []
     for one in levels:
@@ -165,7 +165,7 @@ class _Open(NamedTuple):
 class _Row:
     """The runs of one level, taken one after the other."""
 
-    def __init__(self, runs: Sequence[RunLevels], measured: Measured) -> None:
+    def __init__(self, runs: Sequence[RunLevels], measured: LevelKind) -> None:
         self._measured = measured
         self._sign = -1.0 if measured in _BETTER_IS_MORE else 1.0
         self._kept: list[RunLevels] = []
@@ -210,9 +210,9 @@ class _Row:
             if better.total >= LIMIT:
                 self._kept = self._kept[better.place :]  # the branch is held to what it has become
 
-    def _matters(self, numbers: Sequence[float], found: Evidence) -> bool:
+    def _matters(self, numbers: Sequence[float], found: RiseEvidence) -> bool:
         least = LEAST_CHANGE[self._measured]
-        if self._measured in {Measured.FAILING, Measured.FIRST}:
+        if self._measured in {LevelKind.FAILING, LevelKind.FIRST}:
             least = min(least, ONE_CASE / max(self._kept[-1].cases, 1))
         return median(numbers[found.place :]) - median(numbers[: found.place]) >= least
 

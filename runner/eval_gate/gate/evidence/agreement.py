@@ -70,7 +70,7 @@ class Agreement(NamedTuple):
         return min(seen, found[int(_TAIL * _DRAWS)]), max(seen, found[int((1 - _TAIL) * _DRAWS)])
 
 
-class Differs(NamedTuple):
+class Disagreement(NamedTuple):
     """An answer of which judge and people do not say the same."""
 
     key: CaseKey
@@ -81,7 +81,7 @@ class Differs(NamedTuple):
     """What people wrote beside their label."""
 
 
-class OfJudge(NamedTuple):
+class JudgeAgreement(NamedTuple):
     """One judge, and what it graded by, as the record has it."""
 
     judge: str
@@ -94,7 +94,7 @@ class Calibration(FrozenStruct):
     """What came of holding a run against labels."""
 
     agreement: Agreement
-    differs: tuple[Differs, ...]
+    differs: tuple[Disagreement, ...]
     judges: tuple[str, ...]
     """Who graded, as the record says it."""
     unmatched: tuple[str, ...]
@@ -103,7 +103,7 @@ class Calibration(FrozenStruct):
     """Labels of which people are as many for as against, or that say neither."""
     unjudged: int
     """Cases with a label that this run, or the evaluator, has not judged."""
-    by_judge: tuple[OfJudge, ...] = ()
+    by_judge: tuple[JudgeAgreement, ...] = ()
     """The same for each judge by itself; a case that nobody graded is in none."""
 
 

@@ -1,6 +1,6 @@
 """Whether all cases together are worse than the record, on any day that the branch has: what settles a drop.
 
-Two questions share one error rate, each asked by the test of `whole_suite`: whether all cases fail more than before,
+Two questions share one error rate, each asked by the test of `suite/failures`: whether all cases fail more than before,
 and whether those that seldom fail do. The first finds what is a little worse everywhere; the second what is broken
 while something else was mended, since cases that failed often and pass now pay for nothing there. Which case seldom
 fails is told by all its executions, those here included, so that it does not depend on where the failures fell. The
@@ -38,7 +38,7 @@ NEWEST_LIMIT: Final = 5
 """Against the newest run alone so many times the limit do, as for scores."""
 
 
-class Pair(NamedTuple):
+class CaseRates(NamedTuple):
     """One case beside its record, and beside the newest run of the branch alone."""
 
     record: Stratum
@@ -57,7 +57,7 @@ class _Tested(NamedTuple):
 
 
 def whole_finding(
-    pairs: Iterable[Pair], days: Days, limit: float = DEFAULT_LIMIT, *, wide: float = WIDE
+    pairs: Iterable[CaseRates], days: Days, limit: float = DEFAULT_LIMIT, *, wide: float = WIDE
 ) -> SuiteFinding:
     """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
 
@@ -140,7 +140,7 @@ def _tails(chances: list[float]) -> list[float]:
     return tails[::-1]
 
 
-def _against_newest(pairs: Counter[Pair]) -> Counter[Stratum]:
+def _against_newest(pairs: Counter[CaseRates]) -> Counter[Stratum]:
     strata: Counter[Stratum] = Counter()
     for pair, count in pairs.items():
         strata[pair.newest] += count

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.gate.evidence.flakiness import Seen
+from eval_gate.gate.evidence.flakiness import CaseSeen
 from eval_gate.model.grounds import NO_RUNS, Counts, RunDay
 from eval_gate.struct import FrozenStruct
 
@@ -89,7 +89,7 @@ class Days(FrozenStruct):
         return max(chance, self.calm * chance + other)
 
 
-def days_of(cases: Iterable[tuple[Sequence[tuple[int, Seen]], int]], runs: int) -> tuple[RunDay, ...]:
+def days_of(cases: Iterable[tuple[Sequence[tuple[int, CaseSeen]], int]], runs: int) -> tuple[RunDay, ...]:
     """The days of so many runs, newest first.
 
     Of every case (or so many of a kind) there is what each of the runs saw of it, with the run's place. A case that
@@ -114,7 +114,7 @@ def days_of(cases: Iterable[tuple[Sequence[tuple[int, Seen]], int]], runs: int) 
     )
 
 
-def _not_broken(one: Seen) -> Counts:
+def _not_broken(one: CaseSeen) -> Counts:
     everything = one.all.answered
     return NO_RUNS if one.again.runs and everything.runs == everything.failures else one.first.answered
 

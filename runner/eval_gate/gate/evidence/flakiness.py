@@ -29,7 +29,7 @@ LEAST_OF_EACH: Final = 2
 """Passes and failures of a case that could look mended."""
 
 
-class Seen(NamedTuple):
+class CaseSeen(NamedTuple):
     """One case in one run: the first execution (or trials), and re-runs because it failed."""
 
     run_id: str
@@ -44,12 +44,12 @@ class Seen(NamedTuple):
         return self.first.plus(self.again)
 
     @property
-    def answered(self) -> Seen:
+    def answered(self) -> CaseSeen:
         """Without the executions that gave no answer to judge."""
         return self._replace(first=self.first.answered, again=self.again.answered)
 
 
-def record_of(seen: Sequence[Seen], among: int = 1) -> CaseRecord:
+def record_of(seen: Sequence[CaseSeen], among: int = 1) -> CaseRecord:
     """The record of a case from its runs, newest first; runs that did not judge it are left out.
 
     `among` so many cases of the suite this one would be the mended one, if it is.
@@ -71,25 +71,25 @@ def record_of(seen: Sequence[Seen], among: int = 1) -> CaseRecord:
     )
 
 
-def may_look_mended(seen: Iterable[Seen]) -> bool:
+def may_look_mended(seen: Iterable[CaseSeen]) -> bool:
     """Whether it passed and failed often enough for a row of passes at the end to be told from chance."""
     first = _sum(one.first.answered for one in seen)
     return min(first.passes, first.failures) >= LEAST_OF_EACH
 
 
-def of_this_level(seen: Sequence[tuple[int, Seen]], among: int = 1) -> Sequence[tuple[int, Seen]]:
+def of_this_level(seen: Sequence[tuple[int, CaseSeen]], among: int = 1) -> Sequence[tuple[int, CaseSeen]]:
     """Those of the runs, newest first and each with its place, since the case last broke or was mended."""
     judged = [one for _, one in seen if one.first.runs]
     return [one for one in seen if one[1].first.runs][: _since(judged, _answers(judged), among)]
 
 
-def _broke(one: Seen) -> bool:
+def _broke(one: CaseSeen) -> bool:
     """Whether it failed there, and mostly failed when it was run again: else it only flaked."""
     again = one.again
     return (one.first.fails or not one.first.runs) and (not again.runs or again.failures > again.passes)
 
 
-def _since(judged: Sequence[Seen], answers: Sequence[Seen], among: int) -> int:
+def _since(judged: Sequence[CaseSeen], answers: Sequence[CaseSeen], among: int) -> int:
     """How many of the newest runs are at the level of the newest answers."""
     streak = _streak(answers) if answers else ()
     if not streak or len(streak) == len(answers) or not _turned(streak, answers[len(streak) :], among):
@@ -97,12 +97,12 @@ def _since(judged: Sequence[Seen], answers: Sequence[Seen], among: int) -> int:
     return next(at for at, one in enumerate(judged, start=1) if one.run_id == streak[-1].run_id)
 
 
-def _answers(seen: Iterable[Seen]) -> list[Seen]:
+def _answers(seen: Iterable[CaseSeen]) -> list[CaseSeen]:
     """What was judged in each of the runs, without those that judged nothing."""
     return [answered for one in seen if (answered := one.answered).all.runs]
 
 
-def broken_since(seen: Sequence[Seen]) -> RunName | None:
+def broken_since(seen: Sequence[CaseSeen]) -> RunName | None:
     """The run with which the branch began to fail the case and has failed it ever since, if it ever passed it."""
     answers = _answers(seen)
     failing = list(takewhile(lambda one: one.all.fails, answers))
@@ -111,7 +111,7 @@ def broken_since(seen: Sequence[Seen]) -> RunName | None:
     return RunName(run_id=failing[-1].run_id, sha=failing[-1].sha)
 
 
-def _streak(judged: Sequence[Seen]) -> Sequence[Seen]:
+def _streak(judged: Sequence[CaseSeen]) -> Sequence[CaseSeen]:
     """The newest runs in which it only passed or only failed, re-runs included."""
     newest = judged[0].all
     if newest.passes and newest.failures:
@@ -122,7 +122,7 @@ def _streak(judged: Sequence[Seen]) -> Sequence[Seen]:
     return judged[:length]
 
 
-def _turned(streak: Sequence[Seen], older: Sequence[Seen], among: int) -> bool:
+def _turned(streak: Sequence[CaseSeen], older: Sequence[CaseSeen], among: int) -> bool:
     """Whether a case that mostly passed broke with the first run of the streak, or one that mostly failed was mended.
 
     And does not just happen to end so: the chance of that is the suite's test with this one case in it.
@@ -136,7 +136,7 @@ def _turned(streak: Sequence[Seen], older: Sequence[Seen], among: int) -> bool:
     return suite_finding([stratum.swapped]).chance < TURNED_LIMIT / max(among, 1)
 
 
-def _steadiness(judged: Sequence[Seen]) -> Steadiness:
+def _steadiness(judged: Sequence[CaseSeen]) -> Steadiness:
     everything = _sum(one.all for one in judged)
     if not _mixed(everything):
         return Steadiness.FAILING if everything.failures else Steadiness.PASSING
@@ -145,7 +145,7 @@ def _steadiness(judged: Sequence[Seen]) -> Steadiness:
     return Steadiness.FLAKY if by_turns else Steadiness.CHANGED
 
 
-def _shown_by(judged: Sequence[Seen], counts: Counts) -> tuple[str, ...]:
+def _shown_by(judged: Sequence[CaseSeen], counts: Counts) -> tuple[str, ...]:
     """The runs that differ from what the case mostly does."""
     if counts.fails:
         return tuple(one.run_id for one in judged if one.all.passes)

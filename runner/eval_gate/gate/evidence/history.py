@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.gate.evidence.past import counted
+from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import PastRun
 from eval_gate.model.result import CaseResult
-from eval_gate.results.ledger import Entry, Ledger, LedgerCase, alike, yardstick_of
+from eval_gate.results.ledger import Ledger, LedgerCase, LedgerEntry, alike, yardstick_of
 
 PASSED: Final = "P"
 FAILED: Final = "F"
@@ -63,13 +63,13 @@ def _letters(known: LedgerCase, yardstick: str, pass_score: float, runs: int) ->
     return "".join(letters).ljust(runs, NOTHING)
 
 
-def _names_any(entries: Collection[Entry | None], places: Collection[int]) -> bool:
+def _names_any(entries: Collection[LedgerEntry | None], places: Collection[int]) -> bool:
     return any(entry is not None and entry.place in places for entry in entries)
 
 
 @lru_cache(maxsize=10_000)
-def _letter(entry: Entry, pass_score: float) -> str:
-    counts = counted((*entry.first, *entry.again), pass_score)
+def _letter(entry: LedgerEntry, pass_score: float) -> str:
+    counts = counts_of_executions((*entry.first, *entry.again), pass_score)
     if counts.passes and counts.failures:
         return BOTH
     if counts.passes:
@@ -80,9 +80,9 @@ def _letter(entry: Entry, pass_score: float) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def _outcome(entry: Entry, pass_score: float) -> str:
+def _outcome(entry: LedgerEntry, pass_score: float) -> str:
     """As a case counts: by the majority of its judged executions."""
-    answered = counted((*entry.first, *entry.again), pass_score).answered
+    answered = counts_of_executions((*entry.first, *entry.again), pass_score).answered
     if not answered.runs:
         return NOT_JUDGED
     return FAILED if answered.fails else PASSED

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from eval_gate.gate.evidence.past import counted
+from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts, Settled, settle
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import CaseResult, RerunEnd, RunResult
 from eval_gate.results.ledger import executions
 from eval_gate.struct import replace
@@ -84,7 +84,7 @@ def without_the_late(
             yield _by_answers(one, known[one.key], case, confirmation, pass_score)
 
 
-_NOT_BY_BEING_LATE: Final = frozenset({Why.MUST_PASS, Why.SUITE})
+_NOT_BY_BEING_LATE: Final = frozenset({GroundKind.MUST_PASS, GroundKind.SUITE})
 """What must pass is decided by any second failure, and the test of all cases knows nothing of what was late."""
 
 
@@ -115,7 +115,7 @@ def by_answers(
     first, again = ([one for one in some if not one.timed_out] for some in (first, again))
     if not first:
         first, again = again[:1], again[1:]
-    here, more = (counted(executions(some, graded=graded), pass_score) for some in (first, again))
+    here, more = (counts_of_executions(executions(some, graded=graded), pass_score) for some in (first, again))
     if not here.failures and not more.failures:
         return None
     return replace(facts, first=here, again=more, end=facts.end if facts.end is RerunEnd.IMPOSSIBLE else None)
@@ -123,7 +123,7 @@ def by_answers(
 
 def _undecided(one: Settled) -> Settled:
     assert one.grounds is not None
-    grounds = one.grounds.model_copy(update={"why": Why.SLOW, "chance": None, "needed": None})
+    grounds = one.grounds.model_copy(update={"why": GroundKind.SLOW, "chance": None, "needed": None})
     return replace(one, change=CaseClass.ERRORED, grounds=grounds)
 
 

@@ -12,14 +12,14 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import Ledger, alike, target_of, yardstick_of
-from eval_gate.results.levels import Measured, RunLevels, models_of
+from eval_gate.results.levels import LevelKind, RunLevels, models_of
 
 DIGITS: Final = 6
 LEAST_SHARED: Final = 0.5
 """The share of this run's cases that the run before must have too, or a level begins anew."""
 LEAST_SAME_ANSWERS: Final = 3
 """Graded answers that are the same in both runs, for anything to be said about the judge."""
-_COMPARED: Final = (Measured.FAILING, Measured.FIRST, Measured.SCORE, Measured.TIME, Measured.COST)
+_COMPARED: Final = (LevelKind.FAILING, LevelKind.FIRST, LevelKind.SCORE, LevelKind.TIME, LevelKind.COST)
 
 
 class _Case(NamedTuple):
@@ -58,8 +58,8 @@ def _levels(
 ) -> RunLevels | None:
     target = target_of(run)
     then = dict(_cases(before)) if before is not None and last is not None and last.target == target else {}
-    levels: dict[Measured, float] = {}
-    anew: list[Measured] = []
+    levels: dict[LevelKind, float] = {}
+    anew: list[LevelKind] = []
     columns: list[list[float]] = [[] for _ in _COMPARED]
     pairs: list[tuple[_Case, _Case]] = []
     number = 0
@@ -101,10 +101,10 @@ def _levels(
 
 
 def _grading(
-    pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[Measured, float], anew: list[Measured]
+    pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[LevelKind, float], anew: list[LevelKind]
 ) -> None:
     """What the judge made of the same answers. Its level begins at the mean score, and only the judge moves it."""
-    at = _COMPARED.index(Measured.SCORE)
+    at = _COMPARED.index(LevelKind.SCORE)
     moves = [
         now - old
         for there, one in pairs
@@ -113,12 +113,12 @@ def _grading(
         and (now := one.values[at]) is not None
         and (old := there.values[at]) is not None
     ]
-    level = last.levels.get(Measured.GRADING) if last else None
+    level = last.levels.get(LevelKind.GRADING) if last else None
     if level is not None and len(moves) >= LEAST_SAME_ANSWERS:
-        levels[Measured.GRADING] = round(level + fmean(moves), DIGITS)
-    elif Measured.SCORE in levels:
-        levels[Measured.GRADING] = levels[Measured.SCORE]
-        anew.append(Measured.GRADING)
+        levels[LevelKind.GRADING] = round(level + fmean(moves), DIGITS)
+    elif LevelKind.SCORE in levels:
+        levels[LevelKind.GRADING] = levels[LevelKind.SCORE]
+        anew.append(LevelKind.GRADING)
 
 
 def _cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:

@@ -14,14 +14,14 @@ from statistics import fmean
 from typing import Final
 
 from eval_gate.gate.evidence.days import days_of
-from eval_gate.gate.evidence.flakiness import Seen, broken_since, may_look_mended, of_this_level, record_of
+from eval_gate.gate.evidence.flakiness import CaseSeen, broken_since, may_look_mended, of_this_level, record_of
 from eval_gate.gate.evidence.levels import with_levels
 from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
-from eval_gate.gate.evidence.suite.noise import Pool, Varied, pooled
-from eval_gate.gate.moved_cases import renamed
+from eval_gate.gate.evidence.suite.noise import PooledVariance, ScoreVariance, pooled_variance
+from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.gate.pass_score import passes
-from eval_gate.model.base import Same
+from eval_gate.model.base import SameObject
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import ScoreRecord, Tally
 from eval_gate.model.execution import Status, Trial
@@ -30,12 +30,12 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import (
     EMPTY,
-    Entry,
-    Execution,
     Ledger,
     LedgerCase,
+    LedgerEntry,
+    LedgerExecution,
     LedgerRun,
-    SameAs,
+    YardstickLikeness,
     alike,
     executions_of,
     yardstick_of,
@@ -49,7 +49,7 @@ _Kind = tuple[str, tuple[bool, ...]]
 _NO_RUNS: Final[_Kind] = "", ()
 
 
-class Then(FrozenStruct):
+class NewestEarlier(FrozenStruct):
     """The newest earlier result of a case by the same yardstick. `run` is None where that is the baseline's."""
 
     tally: Tally
@@ -62,9 +62,9 @@ class Then(FrozenStruct):
 
 
 class CasePast(FrozenStruct):
-    """What is known of one case. `then` is None where no run judged it by the same question and expectation."""
+    """What is known of one case. `newest` is None where no run judged it by the same question and expectation."""
 
-    then: Then | None = None
+    newest: NewestEarlier | None = None
     present: bool = False
     """Whether the baseline has it, judged or not."""
     errored: bool = False
@@ -92,13 +92,13 @@ class Past:
 
     def of(self, current: RunResult) -> Mapping[CaseKey, CasePast]:
         """The past of every case of this run, those that have another name now among them."""
-        there, earlier = self._baseline.by_key(), renamed(self._baseline, current)
+        there, earlier = self._baseline.by_key(), earlier_keys(self._baseline, current)
         return {key: self._of(earlier.get(key, key), case, there) for key, case in current.cases()}
 
-    def lost(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, Then]:
+    def lost(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, NewestEarlier]:
         """Of the baseline's cases with these names: the newest earlier result by its own yardstick, if there is one."""
         there = self._baseline.by_key()
-        return {key: then for key in keys if (then := self._of(key, there[key], there).then) is not None}
+        return {key: then for key in keys if (then := self._of(key, there[key], there).newest) is not None}
 
     @cached_property
     def level(self) -> int:
@@ -133,7 +133,7 @@ class Past:
         """How many of the branch's own cases could look mended by chance."""
         return sum(number for seen, number in self._at_level() if may_look_mended(one for _, one in seen))
 
-    def _at_level(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, Seen]], int]]:
+    def _at_level(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, CaseSeen]], int]]:
         """What the runs of this level saw of the branch's own cases, of each kind once, and how many are of it."""
         seen = ((self._seen(*kind), number) for kind, number in self._own(quarantined).items())
         return [([one for one in all_of if one[0] < self.level], number) for all_of, number in seen]
@@ -168,7 +168,7 @@ class Past:
         return self._pasts[kind]
 
     def _past(
-        self, known: LedgerCase, like: Sequence[SameAs], now: CaseResult, *, present: bool, errored: bool
+        self, known: LedgerCase, like: Sequence[YardstickLikeness], now: CaseResult, *, present: bool, errored: bool
     ) -> CasePast:
         chosen = self._newest_judged(known, like)
         if chosen is None:
@@ -177,14 +177,14 @@ class Past:
         measured = known.yardsticks[entry.place]
         run = None if at == 0 else self._ledger.runs[self._runs[at]].name
         return CasePast(
-            then=_then(entry, run, self._pass_score, graded=now.graded),
+            newest=_then(entry, run, self._pass_score, graded=now.graded),
             present=present,
             errored=errored,
             record=self._record(known.runs, _fits(known, measured)),
             scores=self._scores(known, measured, same=like[entry.place].all) if now.graded else None,
         )
 
-    def _newest_judged(self, known: LedgerCase, like: Sequence[SameAs]) -> tuple[int, Entry] | None:
+    def _newest_judged(self, known: LedgerCase, like: Sequence[YardstickLikeness]) -> tuple[int, LedgerEntry] | None:
         """The place among the comparable runs, and the entry: by the same yardstick, else by the same question.
 
         `like` says of each of the case's yardsticks how alike it is to the one of this run.
@@ -198,7 +198,7 @@ class Past:
         asked = ((at, entry) for at, entry in judged if like[entry.place].question)
         return next(same, None) or next(asked, None)
 
-    def _entries(self, known: LedgerCase) -> list[tuple[int, Entry]]:
+    def _entries(self, known: LedgerCase) -> list[tuple[int, LedgerEntry]]:
         entries = known.entries()
         return [
             (at, entry)
@@ -215,7 +215,7 @@ class Past:
             self._records[runs, fits] = record.model_copy(update={"broken_since": since})
         return self._records[runs, fits]
 
-    def _seen(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, Seen]]:
+    def _seen(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, CaseSeen]]:
         """What the comparable runs saw of a case by the yardsticks that fit, each with its place among them."""
         return _seen_in(runs, fits, self._names, self._pass_score)
 
@@ -240,7 +240,7 @@ class Past:
         return ScoreRecord(runs=len(seen), mean=fmean(seen.values()), spread=spread, free=free, by_run=by_run)
 
     @cached_property
-    def _pool(self) -> Pool:
+    def _pool(self) -> PooledVariance:
         """How much the score of one case varies from run to run, over all graded cases."""
         varied = []
         for key in self._ledger.every_key():
@@ -252,16 +252,16 @@ class Past:
                 if entry.place == entries[0].place and (score := _mean_score(entry.first)) is not None
             ]
             varied.append(_varied(scores))
-        return pooled(varied)
+        return pooled_variance(varied)
 
 
 def past_before(baseline: Baseline, pass_score: float) -> Past:
     """The past that ends with this baseline. What was worked out for one run is there for the next one."""
-    return _past_before(Same(baseline), pass_score)
+    return _past_before(SameObject(baseline), pass_score)
 
 
 @lru_cache(maxsize=1)
-def _past_before(baseline: Same[Baseline], pass_score: float) -> Past:
+def _past_before(baseline: SameObject[Baseline], pass_score: float) -> Past:
     return Past(baseline.thing, pass_score)
 
 
@@ -269,11 +269,11 @@ def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
     """The ledger that ends with this run: what was known up to its baseline, and itself."""
     if isinstance(baseline, NoBaseline):
         return with_levels(EMPTY.with_run(run), run)
-    before, earlier = baseline.result, renamed(baseline.result, run)
+    before, earlier = baseline.result, earlier_keys(baseline.result, run)
     return with_levels(baseline.ledger.up_to(before).with_run(run, earlier), run, before, earlier)
 
 
-def _alike_among(yardsticks: Sequence[str]) -> tuple[tuple[SameAs, ...], ...]:
+def _alike_among(yardsticks: Sequence[str]) -> tuple[tuple[YardstickLikeness, ...], ...]:
     """How alike a case's own yardsticks are: all that a past looks at in them, beside the one of this run."""
     if len(yardsticks) <= 1:
         return ()
@@ -300,21 +300,21 @@ def _comparable(runs: Sequence[LedgerRun]) -> tuple[int, ...]:
 @lru_cache(maxsize=20_000)
 def _seen_in(
     runs: str, fits: tuple[bool, ...], names: tuple[tuple[int, str, str | None], ...], pass_score: float
-) -> list[tuple[int, Seen]]:
+) -> list[tuple[int, CaseSeen]]:
     """Most cases of a suite have the same past to the letter, so it is only worked out once."""
     entries = LedgerCase(runs=runs).words()
     found = []
     for at, (place, run_id, sha) in enumerate(names):
         entry = entries[place] if place < len(entries) else None
         if entry is not None and fits[entry.place]:
-            first, again = counted(entry.first, pass_score), counted(entry.again, pass_score)
+            first, again = counts_of_executions(entry.first, pass_score), counts_of_executions(entry.again, pass_score)
             if first.runs:
-                found.append((at, Seen(run_id, first, again, sha)))
+                found.append((at, CaseSeen(run_id, first, again, sha)))
     return found
 
 
 @lru_cache(maxsize=20_000)
-def counted(executions: tuple[Execution, ...], pass_score: float) -> Counts:
+def counts_of_executions(executions: tuple[LedgerExecution, ...], pass_score: float) -> Counts:
     """Passes and failures, crashes among these; what says nothing about the target is left out."""
     passed = sum(_passes(one, pass_score) for one in executions)
     answered = sum(one.letter in _STATUS for one in executions)
@@ -325,7 +325,7 @@ def counted(executions: tuple[Execution, ...], pass_score: float) -> Counts:
 def counts_of(case: CaseResult, pass_score: float) -> tuple[Counts, Counts]:
     """The same of a case here: its first execution (or the trials), and its re-runs."""
     first, again = executions_of(case)
-    return counted(first, pass_score), counted(again, pass_score)
+    return counts_of_executions(first, pass_score), counts_of_executions(again, pass_score)
 
 
 def first_score(case: CaseResult) -> float | None:
@@ -333,7 +333,7 @@ def first_score(case: CaseResult) -> float | None:
     return _mean_score(executions_of(case)[0])
 
 
-def _passes(one: Execution, pass_score: float) -> bool:
+def _passes(one: LedgerExecution, pass_score: float) -> bool:
     status = _STATUS.get(one.letter)
     if status is None:
         return False
@@ -341,21 +341,21 @@ def _passes(one: Execution, pass_score: float) -> bool:
     return passes(Trial(status=status, score=one.score or 0.0, duration_ms=0.0), pass_score, graded=graded)
 
 
-def _then(entry: Entry, run: RunName | None, pass_score: float, *, graded: bool) -> Then:
+def _then(entry: LedgerEntry, run: RunName | None, pass_score: float, *, graded: bool) -> NewestEarlier:
     answered = [one for one in (*entry.first, *entry.again) if one.letter in _STATUS]
     passed = sum(_passes(one, pass_score) for one in answered)
     known = [one.score for one in answered if one.score is not None]
     score = fmean(known) if graded and known else passed / len(answered)
-    return Then(Tally(k=passed, n=len(answered), score=score), run)
+    return NewestEarlier(Tally(k=passed, n=len(answered), score=score), run)
 
 
-def _varied(scores: Sequence[float]) -> Varied:
+def _varied(scores: Sequence[float]) -> ScoreVariance:
     if len(scores) < 2:
-        return Varied(0.0, 0)
+        return ScoreVariance(0.0, 0)
     mean = fmean(scores)
-    return Varied(math.fsum((score - mean) ** 2 for score in scores), len(scores) - 1)
+    return ScoreVariance(math.fsum((score - mean) ** 2 for score in scores), len(scores) - 1)
 
 
-def _mean_score(executions: Iterable[Execution]) -> float | None:
+def _mean_score(executions: Iterable[LedgerExecution]) -> float | None:
     scores = [one.score for one in executions if one.score is not None]
     return fmean(scores) if scores else None

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile
 from typing import Final
 
-from eval_gate.gate.evidence.past import counted
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, e_value
+from eval_gate.gate.evidence.past import counts_of_executions
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, e_value
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import NO_RUNS, Counts
 from eval_gate.model.limits import PUSHES
@@ -64,21 +64,21 @@ def _together(*pushes: Counts) -> Counts:
 
 
 def next_step(
-    confirmation: Confirmation, record: Counts, earlier: Earlier, here: Counts, remaining: int, alone: Step
-) -> Step:
+    confirmation: Confirmation, record: Counts, earlier: Earlier, here: Counts, remaining: int, alone: RerunStep
+) -> RerunStep:
     """What to do about a case that is suspected of failing, when `alone` is what this run by itself says.
 
     It is called a regression as in one run: it fails here as often as it passes, and twice. Until then it is run again
     as long as earlier pushes and this one speak for that and so many failures more would be enough, also where it
     passed at first: whether it was mended or only lucky nobody knows.
     """
-    if not earlier or not confirmation.confirm or alone is Step.CONFIRMED:
+    if not earlier or not confirmation.confirm or alone is RerunStep.CONFIRMED:
         return alone
     if here.fails and here.failures >= _TWICE and shows(confirmation, record, earlier, here):
-        return Step.CONFIRMED
+        return RerunStep.CONFIRMED
     again = here.plus(Counts(failures=remaining))
     open_ = remaining and shows(confirmation, record, earlier, again)
-    return Step.AGAIN if open_ and suspected(confirmation, record, earlier, here) else alone
+    return RerunStep.AGAIN if open_ and suspected(confirmation, record, earlier, here) else alone
 
 
 _TWICE: Final = 2
@@ -123,7 +123,7 @@ def earlier_of(pushes: Ledger, run: RunResult, pass_score: float) -> Mapping[Cas
             continue
         yardstick, entries = yardstick_of(case), known.entries()
         seen = [
-            _together(counted(entry.first, pass_score), counted(entry.again, pass_score))
+            _together(counts_of_executions(entry.first, pass_score), counts_of_executions(entry.again, pass_score))
             for place in reversed(usable)
             if place < len(entries)
             and (entry := entries[place]) is not None

@@ -41,7 +41,7 @@ def repeats_of(case: CaseResult) -> Repeats | None:
     return Repeats(reruns=len(again), slowest_ms=slowest, first_ms=failed.duration_ms, cached=cached)
 
 
-def once(facts: CaseFacts, found: Repeats | None) -> CaseFacts:
+def without_repeats(facts: CaseFacts, found: Repeats | None) -> CaseFacts:
     """The facts without re-runs that only repeat: nothing more could be had than the first executions.
 
     Where re-runs that would have decided were never made, they are missing as before.
@@ -52,6 +52,6 @@ def once(facts: CaseFacts, found: Repeats | None) -> CaseFacts:
     return replace(facts, again=NO_RUNS, end=RerunEnd.IMPOSSIBLE)
 
 
-def told(grounds: Grounds, facts: CaseFacts, found: Repeats) -> Grounds:
+def with_repeats(grounds: Grounds, facts: CaseFacts, found: Repeats) -> Grounds:
     """What decided, with every execution in the counts again, and what is to be said of the re-runs."""
     return grounds.model_copy(update={"here": facts.here, "reruns": facts.again.runs, "repeats": found})

@@ -32,7 +32,7 @@ class Doubt(StrEnum):
     """It fails and must pass, whatever its record."""
 
 
-class Step(StrEnum):
+class RerunStep(StrEnum):
     """What to do about a doubtful case."""
 
     CONFIRMED = "confirmed"
@@ -161,7 +161,9 @@ class Confirmation(FrozenStruct):
         rows = (Counts(failures=number) for number in range(max(2, self.trials), self.executions.most + 1))
         return next((row.failures for row in rows if e_value(self.prior, record, row, self.day) >= self.bar), None)
 
-    def next_step(self, doubt: Doubt, record: Counts, here: Counts, remaining: int, *, ended: bool = False) -> Step:
+    def next_step(
+        self, doubt: Doubt, record: Counts, here: Counts, remaining: int, *, ended: bool = False
+    ) -> RerunStep:
         """What to do after `here` (first execution and re-runs together), with `remaining` re-runs left.
 
         The bar is `bar`. A case that failed every time as often as was allowed counts with less, as `_every_time` says:
@@ -189,8 +191,8 @@ class Confirmation(FrozenStruct):
             reachable = e_value(prior, record, here.plus(Counts(failures=remaining)), day) >= needed
             reachable = reachable and (doubt is Doubt.REGRESSION or here.fails)
         if confirmed:
-            return Step.CONFIRMED
-        return Step.AGAIN if remaining and reachable else Step.UNSETTLED
+            return RerunStep.CONFIRMED
+        return RerunStep.AGAIN if remaining and reachable else RerunStep.UNSETTLED
 
     def _every_time(self, doubt: Doubt, record: Counts, planned: int) -> float:
         """The evidence from which on failing every time, in so many executions, is a regression without the bar.

@@ -24,13 +24,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from eval_gate.gate.evidence import pushes
-from eval_gate.gate.evidence.all_cases import Pair, whole_finding
+from eval_gate.gate.evidence.all_cases import CaseRates, whole_finding
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt, known_to_fail
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, doubt, known_to_fail
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Grounds, SuiteFinding, Why
+from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, GroundKind, Grounds, SuiteFinding
 from eval_gate.model.result import RerunEnd
 from eval_gate.struct import FrozenStruct
 
@@ -62,9 +62,9 @@ class CaseFacts(FrozenStruct):
         return self.first.plus(self.again)
 
     @property
-    def missing(self) -> Why:
+    def missing(self) -> GroundKind:
         """Why nobody knows what became of it, where re-runs would have decided."""
-        return _MISSING.get(self.end, Why.NOT_RERUN)
+        return _MISSING.get(self.end, GroundKind.NOT_RERUN)
 
     @property
     def compared(self) -> bool:
@@ -84,9 +84,9 @@ class CaseFacts(FrozenStruct):
         return Stratum.of(self.record.before_newest, self.first.answered)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> CaseRates:
         """The same, and beside the newest run alone."""
-        return Pair(self.stratum, Stratum.of(self.record.newest.answered, self.first.answered))
+        return CaseRates(self.stratum, Stratum.of(self.record.newest.answered, self.first.answered))
 
     def part_of(self, finding: SuiteFinding) -> bool:
         """Whether this case is among those that a finding over the whole suite is about."""
@@ -126,7 +126,7 @@ class Settlement(FrozenStruct):
     suite: SuiteFinding
 
 
-def next_step(case: CaseFacts, confirmation: Confirmation, *, remembering: bool = True) -> Step | None:
+def next_step(case: CaseFacts, confirmation: Confirmation, *, remembering: bool = True) -> RerunStep | None:
     """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt.
 
     Without `remembering` as if it had no earlier pushes.
@@ -140,7 +140,7 @@ def next_step(case: CaseFacts, confirmation: Confirmation, *, remembering: bool 
     remaining = 0 if case.end is RerunEnd.IMPOSSIBLE else max(confirmation.confirm - case.again.runs, 0)
     ended = case.end is RerunEnd.DECIDED
     record, here = case.record.counts, case.here
-    alone = Step.UNSETTLED  # of a case that passed at first this run by itself asks nothing
+    alone = RerunStep.UNSETTLED  # of a case that passed at first this run by itself asks nothing
     if case.first.fails or question is not Doubt.REGRESSION:
         alone = confirmation.next_step(question, record, here, remaining, ended=ended)
     if question is not Doubt.REGRESSION or not remembering:
@@ -148,9 +148,9 @@ def next_step(case: CaseFacts, confirmation: Confirmation, *, remembering: bool 
     return pushes.next_step(confirmation, record, case.earlier, here, 0 if ended else remaining, alone)
 
 
-def next_steps(cases: Iterable[CaseFacts], confirmation: Confirmation) -> Mapping[CaseKey, Step | None]:
+def next_steps(cases: Iterable[CaseFacts], confirmation: Confirmation) -> Mapping[CaseKey, RerunStep | None]:
     """The same of many cases. Of those that differ in their names only it is worked out once."""
-    steps: dict[Hashable, Step | None] = {}
+    steps: dict[Hashable, RerunStep | None] = {}
     found = {}
     for case in cases:
         kind = _kind(case)
@@ -181,11 +181,13 @@ def settle(
     kinds = [_kind(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))
     steps = {kind: _last_step(case, confirmation) for kind, case in examples.items()}
-    alone = {kind: case.fails and steps[kind] is Step.CONFIRMED for kind, case in examples.items()}
+    alone = {kind: case.fails and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
     pairs = {
         kind: case.pair
         for kind, case in examples.items()
-        if case.in_whole and not alone[kind] and not (steps[kind] is Step.AGAIN and case.missing is Why.NOT_ASKED)
+        if case.in_whole
+        and not alone[kind]
+        and not (steps[kind] is RerunStep.AGAIN and case.missing is GroundKind.NOT_ASKED)
     }
     finding = whole_finding(
         _without_the_worst(
@@ -206,13 +208,13 @@ def _kind(case: CaseFacts) -> Hashable:
     return case.plain, *seen, case.must_pass, case.end
 
 
-def _last_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
+def _last_step(case: CaseFacts, confirmation: Confirmation) -> RerunStep | None:
     """The step when there are no more re-runs. Those that only earlier pushes asked for are not missing."""
     step = next_step(case, confirmation)
-    return next_step(case, confirmation, remembering=False) if step is Step.AGAIN and case.earlier else step
+    return next_step(case, confirmation, remembering=False) if step is RerunStep.AGAIN and case.earlier else step
 
 
-def _without_the_worst(pairs: list[Pair], count: int) -> list[Pair]:
+def _without_the_worst(pairs: list[CaseRates], count: int) -> list[CaseRates]:
     """All but the failing ones that stick out most from their records, so many of them."""
     if count <= 0:
         return pairs
@@ -223,10 +225,10 @@ def _without_the_worst(pairs: list[Pair], count: int) -> list[Pair]:
 
 
 def _settled(
-    case: CaseFacts, step: Step | None, confirmation: Confirmation, finding: SuiteFinding
+    case: CaseFacts, step: RerunStep | None, confirmation: Confirmation, finding: SuiteFinding
 ) -> tuple[CaseClass, Grounds | None]:
     if not case.compared:
-        change, why = case.plain, case.missing if step is Step.AGAIN else _MUST_PASS_ALONE.get(step)
+        change, why = case.plain, case.missing if step is RerunStep.AGAIN else _MUST_PASS_ALONE.get(step)
     elif case.fails:
         change, why = _failing(case, step, confirmation, finding)
     else:
@@ -234,30 +236,36 @@ def _settled(
     return change, _grounds(case, why, confirmation) if why else None
 
 
-_MISSING: Mapping[RerunEnd | None, Why] = {RerunEnd.CERTAIN: Why.NOT_ASKED, RerunEnd.SPENT: Why.SPENT}
+_MISSING: Mapping[RerunEnd | None, GroundKind] = {
+    RerunEnd.CERTAIN: GroundKind.NOT_ASKED,
+    RerunEnd.SPENT: GroundKind.SPENT,
+}
 _MUST_PASS_ALONE = {
-    Step.CONFIRMED: Why.MUST_PASS,
-    Step.UNSETTLED: Why.RECOVERED,
+    RerunStep.CONFIRMED: GroundKind.MUST_PASS,
+    RerunStep.UNSETTLED: GroundKind.RECOVERED,
     None: None,
 }
 """Of a case that must pass and has nothing to be compared with."""
 
 
 def _failing(
-    case: CaseFacts, step: Step | None, confirmation: Confirmation, finding: SuiteFinding
-) -> tuple[CaseClass, Why | None]:
+    case: CaseFacts, step: RerunStep | None, confirmation: Confirmation, finding: SuiteFinding
+) -> tuple[CaseClass, GroundKind | None]:
     question, record = case.doubt, case.record.counts
-    if step is Step.CONFIRMED and question is Doubt.MUST_PASS:
+    if step is RerunStep.CONFIRMED and question is Doubt.MUST_PASS:
         known = record.fails or case.record.newest_failed
-        return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, Why.MUST_PASS
-    expected = CaseClass.STILL_FAILING, Why.KNOWN if case.plain is CaseClass.REGRESSION else None
+        return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, GroundKind.MUST_PASS
+    expected = CaseClass.STILL_FAILING, GroundKind.KNOWN if case.plain is CaseClass.REGRESSION else None
     if question is None:
-        return expected if record.fails else (CaseClass.STILL_FAILING, Why.MAIN_BROKE)
-    if step is Step.CONFIRMED and question is not None:
+        return expected if record.fails else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
+    if step is RerunStep.CONFIRMED and question is not None:
         enough = confirmation.suffices(question, record, case.here)
         together = not enough and pushes.shows(confirmation, record, case.earlier, case.here)
-        return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.PUSHES if together else Why.EVERY_RUN
-    spared = step is Step.AGAIN and case.missing is Why.NOT_ASKED
+        return (
+            CaseClass.REGRESSION,
+            GroundKind.EVIDENCE if enough else GroundKind.PUSHES if together else GroundKind.EVERY_RUN,
+        )
+    spared = step is RerunStep.AGAIN and case.missing is GroundKind.NOT_ASKED
     if (
         finding.dropped
         and case.part_of(finding)
@@ -265,29 +273,31 @@ def _failing(
         and case.first.answered.fails
         and not spared
     ):
-        return CaseClass.REGRESSION, Why.SUITE
-    if step is Step.AGAIN and case.here.fails:  # one that mostly passed when it was asked again is no unknown
+        return CaseClass.REGRESSION, GroundKind.SUITE
+    if step is RerunStep.AGAIN and case.here.fails:  # one that mostly passed when it was asked again is no unknown
         return CaseClass.ERRORED, case.missing
     if record.failures > record.passes or (record.fails and case.record.newest_failed):
         return expected
-    return CaseClass.UNSETTLED, Why.RECOVERED
+    return CaseClass.UNSETTLED, GroundKind.RECOVERED
 
 
-def _passing(case: CaseFacts, step: Step | None, confirmation: Confirmation) -> tuple[CaseClass, Why | None]:
+def _passing(
+    case: CaseFacts, step: RerunStep | None, confirmation: Confirmation
+) -> tuple[CaseClass, GroundKind | None]:
     record = case.record.counts
-    if step is Step.CONFIRMED:
+    if step is RerunStep.CONFIRMED:
         enough = confirmation.suffices(Doubt.NEW_PASS, record, case.here)
-        return CaseClass.NEW_PASS, Why.EVIDENCE if enough else Why.EVERY_RUN
+        return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     if case.here.failures:
-        return CaseClass.FLAKY, Why.MIXED
+        return CaseClass.FLAKY, GroundKind.MIXED
     if step is not None:
-        return CaseClass.FLAKY, Why.KNOWN
+        return CaseClass.FLAKY, GroundKind.KNOWN
     if record.failures > record.passes or (record.fails and case.plain is CaseClass.NEW_PASS):
         return CaseClass.NEW_PASS, None
-    return CaseClass.STILL_PASSING, Why.KNOWN if case.plain is CaseClass.NEW_PASS else None
+    return CaseClass.STILL_PASSING, GroundKind.KNOWN if case.plain is CaseClass.NEW_PASS else None
 
 
-def _grounds(case: CaseFacts, why: Why, confirmation: Confirmation) -> Grounds:
+def _grounds(case: CaseFacts, why: GroundKind, confirmation: Confirmation) -> Grounds:
     question, record = case.doubt, case.record.counts
     earlier = case.earlier if question is Doubt.REGRESSION else ()
     tested = question is not None and case.compared
@@ -298,16 +308,16 @@ def _grounds(case: CaseFacts, why: Why, confirmation: Confirmation) -> Grounds:
         reruns=case.again.runs,
         chance=_chance(case, why, confirmation) if tested else None,
         newest_failed=case.record.newest_failed,
-        broken_since=case.record.broken_since if why is Why.MAIN_BROKE else None,
+        broken_since=case.record.broken_since if why is GroundKind.MAIN_BROKE else None,
         needed=pushes.needed(confirmation, record, earlier) if question is Doubt.REGRESSION and tested else None,
         earlier=pushes.pooled(earlier),
         pushes=len(earlier),
     )
 
 
-def _chance(case: CaseFacts, why: Why, confirmation: Confirmation) -> float:
+def _chance(case: CaseFacts, why: GroundKind, confirmation: Confirmation) -> float:
     question, record = case.doubt, case.record.counts
     assert question is not None
-    if why is Why.PUSHES:
+    if why is GroundKind.PUSHES:
         return pushes.chance(confirmation, record, case.earlier, case.here)
     return confirmation.chance(question, record, case.here)

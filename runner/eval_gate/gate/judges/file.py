@@ -10,7 +10,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import Frozen
-from eval_gate.model.calibration import Compared
+from eval_gate.model.calibration import JudgeComparison
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
 
@@ -20,7 +20,7 @@ MAX_JUDGES: Final = limits.JUDGES
 _HINT: Final = "`eval-gate calibrate LABELS --save` writes it; `eval-gate schema judges` prints its schema"
 
 
-class Entry(Compared):
+class JudgesEntry(JudgeComparison):
     """One comparison as the file has it: an unknown key is a mistake."""
 
     model_config = ConfigDict(extra="forbid")
@@ -29,10 +29,10 @@ class Entry(Compared):
 class JudgesFile(Frozen):
     """How well judges agreed with people: `.eval-gate/judges.json`."""
 
-    judges: tuple[Entry, ...] = Field((), max_length=MAX_JUDGES)
+    judges: tuple[JudgesEntry, ...] = Field((), max_length=MAX_JUDGES)
 
 
-def read_comparisons(root: Path) -> tuple[Compared, ...]:
+def read_comparisons(root: Path) -> tuple[JudgeComparison, ...]:
     """What the file below `root` says; nothing where there is none. Raises GateError with every problem's line."""
     file = root / PATH
     try:
@@ -47,7 +47,7 @@ def read_comparisons(root: Path) -> tuple[Compared, ...]:
     return parse_comparisons(data, shown_as=PATH)
 
 
-def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[Compared, ...]:
+def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[JudgeComparison, ...]:
     """What these bytes of the file say. Raises GateError `invalid-configuration` or `invalid-json`."""
     if len(data) > MAX_FILE_BYTES:
         raise _invalid(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
@@ -62,17 +62,17 @@ def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[Compared, ...]:
         raise _invalid(shown_as, problems) from error
 
 
-def comparison(**values: object) -> Compared:
+def comparison(**values: object) -> JudgeComparison:
     """One comparison, of what a stored result says. Raises GateError for what the file could not hold."""
     try:
-        return Compared.model_validate(values)
+        return JudgeComparison.model_validate(values)
     except ValidationError as error:
         raise _invalid(
             PATH, [Problem(sentence(one), file=PATH, field=field_path(one["loc"])) for one in mistakes(error)]
         ) from error
 
 
-def with_comparisons(known: Sequence[Compared], new: Sequence[Compared]) -> str:
+def with_comparisons(known: Sequence[JudgeComparison], new: Sequence[JudgeComparison]) -> str:
     """The file's text with the new ones in it, each in place of an older one of the same judge and evaluator.
 
     Raises GateError where they are too many.
@@ -80,7 +80,7 @@ def with_comparisons(known: Sequence[Compared], new: Sequence[Compared]) -> str:
     said = {(one.judge, one.evaluator): one for one in (*known, *new)}
     kept = [said[key] for key in sorted(said, key=lambda key: (key[0], key[1] or ""))]
     try:
-        file = JudgesFile(judges=tuple(Entry(**dict(one)) for one in kept))
+        file = JudgesFile(judges=tuple(JudgesEntry(**dict(one)) for one in kept))
     except ValidationError as error:
         problems = [Problem(sentence(one), file=PATH, field=field_path(one["loc"])) for one in mistakes(error)]
         raise _invalid(PATH, problems) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from eval_gate.model.calibration import Compared, JudgeOfRun, JudgesOfRun, Knowing
+from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge, JudgeOfRun, JudgesOfRun
 from eval_gate.model.result import RunResult, Yardstick
 from eval_gate.struct import FrozenStruct
 
@@ -17,8 +17,8 @@ class Comparisons(FrozenStruct):
     base branch's word is repeated. `trouble` is why that could not be had.
     """
 
-    entries: Sequence[Compared] = ()
-    proposed: Sequence[Compared] = ()
+    entries: Sequence[JudgeComparison] = ()
+    proposed: Sequence[JudgeComparison] = ()
     trouble: str | None = None
 
 
@@ -53,11 +53,11 @@ def _judge(name: str, graded: Sequence[Yardstick], known: Comparisons, *, whole:
     own = [one for one in known.entries if one.judge == name]
     fits = [one for one in own if _as_here(one, graded, whole=whole)]
     proposed = not fits and any(one.judge == name and _as_here(one, graded, whole=whole) for one in known.proposed)
-    knowing, nearest = Knowing.NEVER, None
+    knowing, nearest = JudgeKnowledge.NEVER, None
     for candidates, what in (
-        (fits, Knowing.COMPARED),
-        (own, Knowing.OTHER_PROMPT),
-        (known.entries, Knowing.OTHER_JUDGE),
+        (fits, JudgeKnowledge.COMPARED),
+        (own, JudgeKnowledge.OTHER_PROMPT),
+        (known.entries, JudgeKnowledge.OTHER_JUDGE),
     ):
         if candidates:
             knowing, nearest = what, min(candidates, key=_weakest)
@@ -65,7 +65,7 @@ def _judge(name: str, graded: Sequence[Yardstick], known: Comparisons, *, whole:
     return JudgeOfRun(judge=name, cases=len(graded), knowing=knowing, compared=nearest, proposed=proposed)
 
 
-def _as_here(one: Compared, graded: Sequence[Yardstick], *, whole: bool) -> bool:
+def _as_here(one: JudgeComparison, graded: Sequence[Yardstick], *, whole: bool) -> bool:
     """Whether the judge was compared as it grades here: by a prompt that it has here, and by a rubric or expectation.
 
     A part of a run may have none of the cases that people labelled.
@@ -77,6 +77,6 @@ def _as_here(one: Compared, graded: Sequence[Yardstick], *, whole: bool) -> bool
     return not whole or not one.rubrics or bool(rubrics & set(one.rubrics))
 
 
-def _weakest(one: Compared) -> tuple[float, int]:
+def _weakest(one: JudgeComparison) -> tuple[float, int]:
     """Of several comparisons the one that speaks least for the judge is repeated."""
     return one.agreed / one.answers, -one.answers

@@ -23,7 +23,7 @@ from eval_gate.results.baseline import Baseline
 from eval_gate.struct import FrozenStruct, replace
 
 
-class Kind(FrozenStruct):
+class CaseGroup(FrozenStruct):
     """So many cases (`number`) with the same record; `keys` are their names, of supposed cases there are none.
 
     `compared` says whether there is an earlier result by the same question, `passed_then` whether that was a pass.
@@ -43,7 +43,7 @@ class Kind(FrozenStruct):
         return CaseFacts(CaseKey("", ""), plain, self.record, must_pass=self.must_pass)
 
 
-class Cases(FrozenStruct):
+class CaseGroups(FrozenStruct):
     """All cases that a verdict will be about, and how they are confirmed.
 
     `runs` is how many runs their records go back, `trials` how often a case is executed at first, `allowed` the number
@@ -51,7 +51,7 @@ class Cases(FrozenStruct):
     depend on earlier ones and cannot be run again by themselves.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[CaseGroup, ...]
     confirmation: Confirmation
     runs: int
     trials: int = 1
@@ -74,7 +74,7 @@ class _One(FrozenStruct):
     must_pass: bool
 
 
-def cases_of(run: RunResult) -> Cases | None:
+def cases_of(run: RunResult) -> CaseGroups | None:
     """The cases of a judged run with the record that it was judged by.
 
     None where there is none: compared with nothing, only some cases chosen, or a part of a run.
@@ -102,7 +102,7 @@ def cases_of(run: RunResult) -> Cases | None:
 
     kinds = _grouped(one_by_one())
     number = sum(kind.number for kind in kinds)
-    return Cases(
+    return CaseGroups(
         kinds,
         confirmation_of(evidence),
         evidence.runs,
@@ -113,7 +113,7 @@ def cases_of(run: RunResult) -> Cases | None:
     )
 
 
-def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> Cases:
+def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> CaseGroups:
     """The cases of a baseline with the record that ends with it: what the next run will be judged by."""
     past, run = past_before(baseline, policy.pass_score), held_to(baseline.result, policy.pass_score)
     pasts, results = past.of(run), run.by_key()
@@ -123,8 +123,8 @@ def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[Cas
         return _One(
             key,
             known.record,
-            known.then is not None,
-            known.then is not None and known.then.passed,
+            known.newest is not None,
+            known.newest is not None and known.newest.passed,
             must_pass(case, policy.must_pass),
         )
 
@@ -137,10 +137,10 @@ def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[Cas
     )
     aside = len(results) - sum(kind.number for kind in kinds)
     days = learned_days(past.days(quarantined))
-    return Cases(kinds, confirmation, past.level, confirmation.trials, policy.allowed_regressions, aside, days)
+    return CaseGroups(kinds, confirmation, past.level, confirmation.trials, policy.allowed_regressions, aside, days)
 
 
-def _grouped(cases: Iterable[_One]) -> tuple[Kind, ...]:
+def _grouped(cases: Iterable[_One]) -> tuple[CaseGroup, ...]:
     """The cases with the same record together, those of which there are most first."""
     found: dict[tuple[object, ...], tuple[_One, list[CaseKey]]] = {}
     for one in cases:
@@ -155,7 +155,7 @@ def _grouped(cases: Iterable[_One]) -> tuple[Kind, ...]:
         )
         found.setdefault(same, (one, []))[1].append(one.key)
     kinds = [
-        Kind(one.record, len(keys), tuple(keys), one.compared, one.passed_then, one.must_pass)
+        CaseGroup(one.record, len(keys), tuple(keys), one.compared, one.passed_then, one.must_pass)
         for one, keys in found.values()
     ]
     return tuple(sorted(kinds, key=lambda kind: -kind.number))
@@ -165,7 +165,7 @@ def _numbers(counts: Counts) -> tuple[int, int, int]:
     return counts.passes, counts.failures, counts.crashes
 
 
-def with_history(cases: Cases, runs: int) -> Cases:
+def with_history(cases: CaseGroups, runs: int) -> CaseGroups:
     """The same cases after so many runs in which each failed as often as it did so far, and the belief learned anew."""
     if not cases.runs:
         return cases
@@ -174,7 +174,7 @@ def with_history(cases: Cases, runs: int) -> Cases:
     return _learned_anew(replace(cases, kinds=kinds, runs=runs))
 
 
-def with_number(cases: Cases, number: int) -> Cases:
+def with_number(cases: CaseGroups, number: int) -> CaseGroups:
     """So many cases like these: as many of each record as there are now, in proportion, and the error rate shared."""
     factor = number / max(cases.number, 1)
     ends = [round(sum(kind.number for kind in cases.kinds[: at + 1]) * factor) for at in range(len(cases.kinds))]
@@ -188,21 +188,21 @@ def with_number(cases: Cases, number: int) -> Cases:
     return _learned_anew(replace(cases, kinds=kinds, confirmation=confirmation))
 
 
-def with_confirm(cases: Cases, confirm: int) -> Cases:
+def with_confirm(cases: CaseGroups, confirm: int) -> CaseGroups:
     """The same cases with so many re-runs of one at most."""
     return _bars_anew(replace(cases, confirmation=replace(cases.confirmation, confirm=confirm)))
 
 
-def _learned_anew(cases: Cases) -> Cases:
+def _learned_anew(cases: CaseGroups) -> CaseGroups:
     prior = learned_from(_records(cases))
     return _bars_anew(replace(cases, confirmation=replace(cases.confirmation, prior=prior)))
 
 
-def _bars_anew(cases: Cases) -> Cases:
+def _bars_anew(cases: CaseGroups) -> CaseGroups:
     return replace(cases, confirmation=_worked_out(cases.confirmation, _records(cases)))
 
 
-def _records(cases: Cases) -> Counter[tuple[int, int]]:
+def _records(cases: CaseGroups) -> Counter[tuple[int, int]]:
     found: Counter[tuple[int, int]] = Counter()
     for kind in cases.kinds:
         found[kind.record.counts.passes, kind.record.counts.failures] += kind.number

@@ -16,10 +16,10 @@ from random import Random
 from statistics import NormalDist
 from typing import Final
 
-from eval_gate.gate.evidence.all_cases import Pair, whole_finding
+from eval_gate.gate.evidence.all_cases import CaseRates, whole_finding
 from eval_gate.gate.evidence.bars import of_size
 from eval_gate.gate.evidence.settle import SUITE_SHARE
-from eval_gate.gate.power.cases import Cases, Kind
+from eval_gate.gate.power.cases import CaseGroup, CaseGroups
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.grounds import Counts
 from eval_gate.struct import FrozenStruct, replace
@@ -43,7 +43,7 @@ _LEAST_UNIFORM: Final = 1e-12
 class _Drawn(FrozenStruct):
     """Cases of one kind that do the same at first: `pair` is None where the test of all cases leaves them out."""
 
-    pair: Pair | None
+    pair: CaseRates | None
     unconfirmed: float
     """The chance that one of them is not confirmed by itself."""
 
@@ -51,16 +51,16 @@ class _Drawn(FrozenStruct):
 class Losses:
     """Losses of all cases alike, by the same number of points."""
 
-    def __init__(self, cases: Cases, trees: Sequence[Tree]) -> None:
+    def __init__(self, cases: CaseGroups, trees: Sequence[Tree]) -> None:
         """One tree for each kind of case, in their order."""
         self._cases, self._trees = cases, trees
         random = Random(_SEED)  # noqa: S311 (a simulation, no secret)
         many = DRAWS if cases.number <= LARGE else DRAWS // 2
         self._draws = [[random.random() for _ in range(len(trees) * cases.trials)] for _ in range(many)]
-        self._known: dict[frozenset[tuple[Pair, int]], bool] = {}
+        self._known: dict[frozenset[tuple[CaseRates, int]], bool] = {}
         """Whether so many cases of each kind together are a drop: of few records, many draws come to the same."""
 
-    def found(self, points: float) -> float:
+    def chance_of_red(self, points: float) -> float:
         """The chance that a run is red in which every case fails so many points (0 to 100) more often."""
         outcomes = [self._outcomes(tree, points) for tree in self._trees]
         return math.fsum(self._red(draw, outcomes) for draw in self._draws) / len(self._draws)
@@ -93,13 +93,13 @@ class Losses:
             _Drawn(_pair(tree, failures), 1.0 - tree.after(failures, rate)) for failures in range(len(chances))
         ]
 
-    def _usual(self, kind: Kind) -> float:
+    def _usual(self, kind: CaseGroup) -> float:
         """How often a case of this kind is believed to fail when nothing has changed."""
         return 1.0 - self._cases.confirmation.prior.after(kind.record.counts).pass_rate
 
     def _red(self, draw: list[float], outcomes: list[tuple[list[float], list[_Drawn]]]) -> float:
         """The chance that a run with these first executions is red."""
-        pairs: Counter[Pair] = Counter()
+        pairs: Counter[CaseRates] = Counter()
         unnoticed = 1.0
         at = iter(draw)
         for tree, (chances, means) in zip(self._trees, outcomes, strict=True):
@@ -116,7 +116,7 @@ class Losses:
             return 1.0
         return 1.0 if self._dropped(pairs) else 1.0 - unnoticed
 
-    def _dropped(self, pairs: Counter[Pair]) -> bool:
+    def _dropped(self, pairs: Counter[CaseRates]) -> bool:
         key = frozenset(pairs.items())
         if key not in self._known:
             confirmation = self._cases.confirmation
@@ -125,7 +125,7 @@ class Losses:
         return self._known[key]
 
 
-def _pair(tree: Tree, failures: int) -> Pair | None:
+def _pair(tree: Tree, failures: int) -> CaseRates | None:
     first = Counts(passes=tree.cases.trials - failures, failures=failures)
     facts = replace(tree.kind.facts, first=first)
     return facts.pair if facts.in_whole else None

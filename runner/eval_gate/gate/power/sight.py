@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from eval_gate.gate.evidence.settle import CaseFacts
-from eval_gate.gate.power.cases import Cases, Kind
+from eval_gate.gate.power.cases import CaseGroup, CaseGroups
 from eval_gate.gate.power.loss import Losses
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.case import CaseKey
@@ -21,7 +21,7 @@ MOST_STATES: Final = 50_000
 """States of re-runs, over all kinds of cases, that a report looks at: half a second's work."""
 
 
-class Blind(StrEnum):
+class UngatedReason(StrEnum):
     """Why a case cannot be gated: it may die, and no run says so."""
 
     FLAKY = "flaky"
@@ -41,7 +41,7 @@ class Ungated(FrozenStruct):
     """
 
     key: CaseKey
-    why: Blind
+    reason: UngatedReason
     record: Counts
     executions: int
     needed: int | None = None
@@ -66,7 +66,7 @@ class Sight(FrozenStruct):
     ungated: tuple[Ungated, ...] = ()
 
 
-def sight_of(cases: Cases) -> Sight:
+def sight_of(cases: CaseGroups) -> Sight:
     """The figures of these cases. A run without any can see nothing."""
     trees = [Tree(kind, cases) for kind in cases.kinds]
     always, half, fifth = (_mean(trees, rate) for rate in (1.0, 0.5, 0.2))
@@ -85,7 +85,7 @@ def sight_of(cases: Cases) -> Sight:
     )
 
 
-def can_be_seen(cases: Cases) -> bool:
+def can_be_seen(cases: CaseGroups) -> bool:
     """Whether a report may say it: there is a record and are re-runs, and they do not take long to work out."""
     confirm = cases.confirmation.confirm
     states = len(cases.kinds) * cases.trials * (confirm + 1) ** 2
@@ -95,18 +95,18 @@ def can_be_seen(cases: Cases) -> bool:
 def _mean(trees: Sequence[Tree], rate: float) -> float:
     """The mean over all cases of the chance to be found."""
     number = sum(tree.kind.number for tree in trees)
-    return math.fsum(tree.found(rate) * tree.kind.number for tree in trees) / number if number else 0.0
+    return math.fsum(tree.chance_of_regression(rate) * tree.kind.number for tree in trees) / number if number else 0.0
 
 
 def _ungated(trees: Sequence[Tree]) -> Iterator[Ungated]:
     """The cases that are not found even when they fail every time."""
     for tree in trees:
-        if tree.found(1.0) > 0.0:
+        if tree.chance_of_regression(1.0) > 0.0:
             continue
         kind, why = tree.kind, _why(tree.kind)
         executions = tree.cases.trials + tree.cases.confirmation.confirm
         needed = None
-        if why is Blind.FLAKY:
+        if why is UngatedReason.FLAKY:
             # with N / error rate, which is proof whatever the number of re-runs
             further = replace(tree.cases.confirmation, confirm=MOST_CONFIRM, sure=None, every=None)
             needed = further.needed(kind.record.counts)
@@ -114,10 +114,10 @@ def _ungated(trees: Sequence[Tree]) -> Iterator[Ungated]:
             yield Ungated(key, why, kind.record.counts, executions, needed)
 
 
-def _why(kind: Kind) -> Blind:
+def _why(kind: CaseGroup) -> UngatedReason:
     facts: CaseFacts = kind.facts
     if not facts.plain.compared:
-        return Blind.NO_RECORD
+        return UngatedReason.NO_RECORD
     if kind.record.counts.fails:
-        return Blind.FAILING
-    return Blind.MAIN_BROKE if kind.record.newest_failed or not kind.passed_then else Blind.FLAKY
+        return UngatedReason.FAILING
+    return UngatedReason.MAIN_BROKE if kind.record.newest_failed or not kind.passed_then else UngatedReason.FLAKY

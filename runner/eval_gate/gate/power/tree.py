@@ -11,15 +11,15 @@ import math
 from collections import defaultdict
 from functools import cached_property
 
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.gate.evidence.settle import CaseFacts, next_step
-from eval_gate.gate.power.cases import Cases, Kind
+from eval_gate.gate.power.cases import CaseGroup, CaseGroups
 from eval_gate.model.grounds import Counts
 from eval_gate.model.result import RerunEnd
 from eval_gate.struct import FrozenStruct, replace
 
 
-class Ways(FrozenStruct):
+class RerunPaths(FrozenStruct):
     """In how many orders (`number`) a case can come to be confirmed with so many passes and failures here."""
 
     passes: int
@@ -30,10 +30,10 @@ class Ways(FrozenStruct):
 class Tree(FrozenStruct, dict=True):
     """All ways in which one case of a kind can be executed, with these re-runs."""
 
-    kind: Kind
-    cases: Cases
+    kind: CaseGroup
+    cases: CaseGroups
 
-    def found(self, rate: float) -> float:
+    def chance_of_regression(self, rate: float) -> float:
         """The chance that it is called a regression in one run if it fails at this rate (0 to 1) there."""
         if not self.cases.confirmation.confirm:
             return self._fails_at_first(rate) if self.kind.compared and self.kind.passed_then else 0.0
@@ -50,13 +50,13 @@ class Tree(FrozenStruct, dict=True):
         return [_chance(self._first(failures), rate) for failures in range(self.cases.trials + 1)]
 
     @cached_property
-    def confirmed(self) -> dict[int, tuple[Ways, ...]]:
+    def confirmed(self) -> dict[int, tuple[RerunPaths, ...]]:
         """The ways that end in a regression, by the number of failures among the first executions."""
         return {failures: tuple(self._ways(failures)) for failures in range(1, self.cases.trials + 1)}
 
-    def _first(self, failures: int) -> Ways:
+    def _first(self, failures: int) -> RerunPaths:
         trials = self.cases.trials
-        return Ways(trials - failures, failures, math.comb(trials, failures))
+        return RerunPaths(trials - failures, failures, math.comb(trials, failures))
 
     def _fails_at_first(self, rate: float) -> float:
         """That at least half of the trials fail: a case passes when more than half of them do."""
@@ -64,7 +64,7 @@ class Tree(FrozenStruct, dict=True):
             chance for failures, chance in enumerate(self.outcomes(rate)) if failures * 2 >= self.cases.trials
         )
 
-    def _ways(self, failures: int) -> list[Ways]:
+    def _ways(self, failures: int) -> list[RerunPaths]:
         start = self._first(failures)
         first = Counts(passes=start.passes, failures=start.failures)
         found, level = [], {(0, 0): start.number}
@@ -72,11 +72,11 @@ class Tree(FrozenStruct, dict=True):
             further: dict[tuple[int, int], int] = defaultdict(int)
             for (passes, again), number in level.items():
                 facts = replace(self.kind.facts, first=first, again=Counts(passes=passes, failures=again))
-                if next_step(facts, self.cases.confirmation) is Step.AGAIN:
+                if next_step(facts, self.cases.confirmation) is RerunStep.AGAIN:
                     further[passes + 1, again] += number
                     further[passes, again + 1] += number
                 elif _regression(facts, self.cases.confirmation):
-                    found.append(Ways(first.passes + passes, first.failures + again, number))
+                    found.append(RerunPaths(first.passes + passes, first.failures + again, number))
             level = further
         return found
 
@@ -85,8 +85,8 @@ def _regression(facts: CaseFacts, confirmation: Confirmation) -> bool:
     """Whether it is one for the verdict, which sees that the re-runs have ended."""
     ended = replace(facts, end=RerunEnd.DECIDED)
     fails = facts.doubt in {Doubt.REGRESSION, Doubt.MUST_PASS}
-    return fails and next_step(ended, confirmation) is Step.CONFIRMED
+    return fails and next_step(ended, confirmation) is RerunStep.CONFIRMED
 
 
-def _chance(way: Ways, rate: float) -> float:
+def _chance(way: RerunPaths, rate: float) -> float:
     return way.number * (1.0 - rate) ** way.passes * rate**way.failures

@@ -18,20 +18,20 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from eval_gate.gate.scores import exceeds
-from eval_gate.gate.waivers.names import Names
-from eval_gate.model.base import made
+from eval_gate.gate.waivers.names import CaseNames
+from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey, CaseName
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import (
     CaseStanding,
-    Entry,
     FileOrigin,
-    Kind,
-    Standing,
-    State,
-    Waived,
+    WaivedCase,
     Waiver,
+    WaiverEntry,
+    WaiverKind,
+    WaiverStanding,
+    WaiverState,
     Waiving,
 )
 
@@ -45,7 +45,7 @@ def standings(
     """How every case of a run stands, in the order of the run; the run is held to the policy's pass score."""
     changes = {one.key: one for one in (comparison.changes if comparison else ())}
     return tuple(
-        made(
+        construct(
             CaseStanding,
             suite=key.suite,
             case_id=key.case_id,
@@ -55,19 +55,21 @@ def standings(
     )
 
 
-def _standing(case: CaseResult, change: CaseChange | None, max_score_drop: float | None) -> Standing:
+def _standing(case: CaseResult, change: CaseChange | None, max_score_drop: float | None) -> WaiverStanding:
     became = change.change if change else None
     if became is CaseClass.REGRESSION:
-        return Standing.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
+        return WaiverStanding.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
     if change is not None and change.grounds is not None and change.grounds.spared:
-        return Standing.FAILS  # it did, and nobody asked again because of others: who accepts these, may accept it too
+        return (
+            WaiverStanding.FAILS
+        )  # it did, and nobody asked again because of others: who accepts these, may accept it too
     if not case.status.judged or became in _UNJUDGED:
-        return Standing.UNJUDGED
+        return WaiverStanding.UNJUDGED
     if became in _WAVERING:
-        return Standing.WAVERS
+        return WaiverStanding.WAVERS
     if not case.passed:
-        return Standing.FAILS
-    return Standing.WAVERS if case.flaky or _dropped(change, max_score_drop) else Standing.PASSES
+        return WaiverStanding.FAILS
+    return WaiverStanding.WAVERS if case.flaky or _dropped(change, max_score_drop) else WaiverStanding.PASSES
 
 
 def _dropped(change: CaseChange | None, most: float | None) -> bool:
@@ -90,39 +92,41 @@ def waive(
     `trusted` is False on a pull request from a fork: entries of a file that are not known to be on the base branch do
     not count there, because nobody who may write to the repository has agreed to them.
     """
-    names = Names(cases)
+    names = CaseNames(cases)
     distinct = sorted(set(waivers), key=_order)
     entries = tuple(_entry(one, names, today, everything=everything, trusted=trusted) for one in distinct)
     decisive: dict[CaseKey, int] = {}
     for place in sorted(range(len(entries)), key=lambda place: (*_rank(entries[place].waiver), place)):
-        if entries[place].state is State.IN_USE:
+        if entries[place].state is WaiverState.IN_USE:
             for case in entries[place].failing:
                 decisive.setdefault(case.key, place)
     waived = tuple(
-        Waived(suite=case.suite, case_id=case.case_id, standing=case.standing, entry=decisive[case.key])
+        WaivedCase(suite=case.suite, case_id=case.case_id, standing=case.standing, entry=decisive[case.key])
         for case in cases
         if case.key in decisive
     )
     return Waiving(entries=entries, waived=waived)
 
 
-def _entry(waiver: Waiver, names: Names, today: date, *, everything: bool, trusted: bool) -> Entry:
+def _entry(waiver: Waiver, names: CaseNames, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:
     named = names.find(waiver.case, waiver.suite)
     failing = tuple(_name(case) for case in named if case.standing.waivable)
-    passing = tuple(_name(case) for case in named if case.standing is Standing.PASSES)
-    unjudged = tuple(_name(case) for case in named if case.standing is Standing.UNJUDGED)
+    passing = tuple(_name(case) for case in named if case.standing is WaiverStanding.PASSES)
+    unjudged = tuple(_name(case) for case in named if case.standing is WaiverStanding.UNJUDGED)
     days_left = (waiver.until - today).days
     if days_left < 0:
-        state = State.EXPIRED
+        state = WaiverState.EXPIRED
     elif not trusted and isinstance(waiver.origin, FileOrigin) and waiver.new is not False:
-        state = State.PROPOSED
+        state = WaiverState.PROPOSED
     elif failing:
-        state = State.IN_USE
+        state = WaiverState.IN_USE
     elif unjudged or not (named or everything):
-        state = State.IDLE
+        state = WaiverState.IDLE
     else:
-        state = State.SUPERFLUOUS if passing else State.UNMATCHED
-    return Entry(waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, unjudged=unjudged)
+        state = WaiverState.SUPERFLUOUS if passing else WaiverState.UNMATCHED
+    return WaiverEntry(
+        waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, unjudged=unjudged
+    )
 
 
 def _name(case: CaseStanding) -> CaseName:
@@ -131,7 +135,7 @@ def _name(case: CaseStanding) -> CaseName:
 
 def _rank(waiver: Waiver) -> tuple[bool, int]:
     """Of several for one case the quarantine decides, since its result is not asked for; then the one for longest."""
-    return waiver.kind is not Kind.QUARANTINE, -waiver.until.toordinal()
+    return waiver.kind is not WaiverKind.QUARANTINE, -waiver.until.toordinal()
 
 
 def _order(waiver: Waiver) -> tuple[bool, str, int, str]:

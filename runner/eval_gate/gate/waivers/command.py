@@ -44,7 +44,7 @@ _WORDS: Final = ("accept",)
 _OPTIONS: Final = ("at", "until")
 
 
-class Command(FrozenStruct):
+class AcceptCommand(FrozenStruct):
     """Cases whose failure is accepted, until the end of a day and at one commit where these are named."""
 
     cases: tuple[str, ...]
@@ -53,22 +53,26 @@ class Command(FrozenStruct):
     commit: str | None = None
 
 
-class Malformed(FrozenStruct):
+class MalformedCommand(FrozenStruct):
     """A line that looks like a command and is none. The sentence says what is wrong with it."""
 
     sentence: str
 
 
-def commands_in(body: str) -> tuple[Command | Malformed, ...]:
+def commands_in(body: str) -> tuple[AcceptCommand | MalformedCommand, ...]:
     """The commands of a comment and whatever looks like one; nothing for any other comment."""
     lines = body.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     end = next((place for place, line in enumerate(lines) if line.strip(" \t") and not _begins(line)), len(lines))
     commands = [line for line in lines[:end] if _begins(line)]
     found = [_read(line) for line in commands[:MAX_COMMANDS]]
     if len(commands) > MAX_COMMANDS:
-        found.append(Malformed(f"{len(commands):,} commands in one comment: only the first {MAX_COMMANDS} are read"))
+        found.append(
+            MalformedCommand(f"{len(commands):,} commands in one comment: only the first {MAX_COMMANDS} are read")
+        )
     if any(map(_looks_like_one, _unquoted(lines[end : end + MAX_LINES]))):
-        found.append(Malformed(f"a command has to be at the very top of its comment and begin with `{NAME} accept`"))
+        found.append(
+            MalformedCommand(f"a command has to be at the very top of its comment and begin with `{NAME} accept`")
+        )
     return tuple(found)
 
 
@@ -76,7 +80,7 @@ def command_line(cases: Sequence[str], reason: str, *, commit: str | None = None
     """The command that accepts these cases, to be offered for copying. Raises ValueError for what cannot be written."""
     at = f" at {commit}" if commit else ""
     line = f"{NAME} accept {' '.join(map(_quoted, cases))}{at}{f' until {until}' if until else ''} -- {reason}"
-    if "\n" in line or _read(line) != Command(tuple(cases), reason, until, commit):
+    if "\n" in line or _read(line) != AcceptCommand(tuple(cases), reason, until, commit):
         raise ValueError("these cases cannot be named in a command")
     return line
 
@@ -91,14 +95,14 @@ def _begins(line: str) -> bool:
     return line == NAME or line.startswith((f"{NAME} ", f"{NAME}\t"))
 
 
-def _read(line: str) -> Command | Malformed:
+def _read(line: str) -> AcceptCommand | MalformedCommand:
     try:
         return _command(line)
     except ValueError as error:
-        return Malformed(str(error))
+        return MalformedCommand(str(error))
 
 
-def _command(line: str) -> Command:
+def _command(line: str) -> AcceptCommand:
     """The command that is this line. Raises ValueError with a sentence."""
     if len(line) > MAX_LINE:
         raise ValueError(f"the command is longer than {MAX_LINE:,} characters")
@@ -114,7 +118,7 @@ def _command(line: str) -> Command:
     if problem := reason_problem(reason):
         raise ValueError(f"the reason {problem}")
     cases, options = _sorted_out(words[1:])
-    return Command(cases, reason, options.until, options.commit)
+    return AcceptCommand(cases, reason, options.until, options.commit)
 
 
 class _Word(FrozenStruct):

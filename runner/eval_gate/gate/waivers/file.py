@@ -26,7 +26,7 @@ from eval_gate.gate.waivers.names import control_in, name_problem, reason_proble
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
-from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Kind, Waiver
+from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.sources.shape import field_path, kind_of
 
@@ -79,7 +79,7 @@ def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, .
 
 def marked_new(waivers: Iterable[Waiver], base: Sequence[Waiver]) -> tuple[Waiver, ...]:
     """The waivers, each told whether the base branch has it: the same promise for the same name, at least as long."""
-    known: dict[tuple[Kind, str, str | None], date] = {}
+    known: dict[tuple[WaiverKind, str, str | None], date] = {}
     for one in base:
         known[one.promise] = max(one.until, known.get(one.promise, one.until))
     return tuple(_marked(one, new=known.get(one.promise, date.min) < one.until) for one in waivers)
@@ -110,7 +110,7 @@ def _invalid(shown_as: str, problems: Sequence[Problem]) -> GateError:
 class _Place(FrozenStruct):
     """Where an entry stands: in which of the two lists, and at which place of it, counting from 0."""
 
-    kind: Kind
+    kind: WaiverKind
     index: int
 
     def path(self, *below: str) -> tuple[str | int, ...]:
@@ -125,7 +125,7 @@ class _Reader:
         self._positions = positions
         self._today = today
         self._lines = lines
-        self._seen: dict[tuple[Kind, str, str | None], _Place] = {}
+        self._seen: dict[tuple[WaiverKind, str, str | None], _Place] = {}
         self.problems: list[Problem] = []
 
     def waivers(self, document: JsonValue) -> tuple[Waiver, ...]:
@@ -134,11 +134,11 @@ class _Reader:
         if not isinstance(document, dict):
             self._report((), f"expected a mapping with `accepted` and `quarantine`, got {kind_of(document)}")
             return ()
-        lists = [kind.value for kind in Kind]
+        lists = [kind.value for kind in WaiverKind]
         self._strangers((), document, lists)
         found = [
             waiver
-            for kind in Kind
+            for kind in WaiverKind
             for index, entry in enumerate(self._list(kind, document.get(kind.value)))
             if (waiver := self._waiver(_Place(kind, index), entry)) is not None
         ]
@@ -149,7 +149,7 @@ class _Reader:
             hint = did_you_mean(key, known) if len(self.problems) < FINDINGS else ""
             self._report((*path, key), f"unknown key{hint}")
 
-    def _list(self, kind: Kind, value: JsonValue) -> list[JsonValue]:
+    def _list(self, kind: WaiverKind, value: JsonValue) -> list[JsonValue]:
         if value is None:  # `accepted:` with nothing below is a list that became empty
             return []
         if not isinstance(value, list):

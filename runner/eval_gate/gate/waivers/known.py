@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_gate.gate.waivers.file import DEFAULT_PATH, read_waivers
-from eval_gate.model.waiver import Refusal, Waiver
+from eval_gate.model.waiver import RefusedCommand, Waiver
 from eval_gate.struct import FrozenStruct, replace
 
 if TYPE_CHECKING:
@@ -23,21 +23,21 @@ class KnownWaivers(FrozenStruct):
     """
 
     today: date
-    given: Sequence[Waiver] = ()
+    waivers: Sequence[Waiver] = ()
     trusted: bool = True
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[RefusedCommand, ...] = ()
     troubles: tuple[str, ...] = ()
 
     @property
     def anything(self) -> bool:
         """Whether there is anything to look at."""
-        return bool(self.given or self.refusals or self.troubles)
+        return bool(self.waivers or self.refusals or self.troubles)
 
     def with_more(self, found: KnownWaivers) -> KnownWaivers:
         """The same with what was found elsewhere; whether the file is trusted stays as it is."""
         return replace(
             self,
-            given=(*self.given, *found.given),
+            waivers=(*self.waivers, *found.waivers),
             refusals=(*self.refusals, *found.refusals),
             troubles=(*self.troubles, *found.troubles),
         )

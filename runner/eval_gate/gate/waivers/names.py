@@ -48,7 +48,7 @@ def control_in(text: str) -> str | None:
     return None
 
 
-class Names:
+class CaseNames:
     """The cases of a run, found by what people call them."""
 
     def __init__(self, cases: Iterable[CaseStanding]) -> None:

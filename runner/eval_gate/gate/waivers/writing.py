@@ -13,7 +13,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.gate.waivers.file import parse_waivers, read_date
 from eval_gate.gate.waivers.names import control_in
 from eval_gate.gate.waivers.words import DONE
-from eval_gate.model.waiver import FileOrigin, Kind, Waiver
+from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.sources.yaml_edit import append_entry, replace_values
 
@@ -22,10 +22,10 @@ _OPTIONS: Final = {"case": "CASE", "suite": "--suite", "reason": "--reason", "un
 """What the command line calls the fields of an entry."""
 
 
-class Wish(FrozenStruct):
+class WaiverWish(FrozenStruct):
     """What somebody wants to accept or set aside, as they said it."""
 
-    kind: Kind
+    kind: WaiverKind
     cases: tuple[str, ...]
     reason: str
     until: str
@@ -34,7 +34,7 @@ class Wish(FrozenStruct):
     by: str | None = None
 
 
-class Written(FrozenStruct):
+class WrittenWaivers(FrozenStruct):
     """The file's new text, and the entries that are new in it: those of a case that had ended are `renewed`."""
 
     text: str
@@ -42,7 +42,7 @@ class Written(FrozenStruct):
     renewed: frozenset[str]
 
 
-def with_entries(data: bytes, wish: Wish, today: date, *, shown_as: str) -> Written:
+def with_entries(data: bytes, wish: WaiverWish, today: date, *, shown_as: str) -> WrittenWaivers:
     """The file with the wish fulfilled. What has ended is renewed in its place; what still holds is not touched.
 
     Raises GateError `cannot-accept` with everything that is wrong with the wish, or where the file is written in a way
@@ -64,7 +64,7 @@ def with_entries(data: bytes, wish: Wish, today: date, *, shown_as: str) -> Writ
     kept = [one for one in old if one.promise not in mine]
     if sorted(map(_said, found)) != sorted(map(_said, [*kept, *_as_renewed(entries, before)])):
         raise _by_hand(shown_as, "its layout is unusual")
-    return Written(text, tuple(one for one in found if one.promise in mine), frozenset(before))
+    return WrittenWaivers(text, tuple(one for one in found if one.promise in mine), frozenset(before))
 
 
 def read_until(text: str, today: date) -> date:
@@ -80,7 +80,7 @@ def read_until(text: str, today: date) -> date:
     return until
 
 
-def _checked(wish: Wish, today: date) -> tuple[Waiver, ...]:
+def _checked(wish: WaiverWish, today: date) -> tuple[Waiver, ...]:
     """One entry for each case, as the reader takes it. Raises GateError with every problem."""
     problems: list[Problem] = []
     until = today
@@ -102,7 +102,7 @@ def _checked(wish: Wish, today: date) -> tuple[Waiver, ...]:
     return tuple(found)
 
 
-def _alone(wish: Wish, case: str, until: date) -> bytes:
+def _alone(wish: WaiverWish, case: str, until: date) -> bytes:
     """A file that holds nothing but the entry for this case, so that the reader checks it."""
     fields = {"case": case, "suite": wish.suite, "reason": wish.reason, "until": str(until), "by": wish.by}
     given = {name: value for name, value in fields.items() if value is not None}

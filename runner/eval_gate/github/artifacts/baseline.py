@@ -12,8 +12,8 @@ from eval_gate.errors import GateError
 from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import (
     Artifact,
+    BaselineSearch,
     Trail,
-    Wanted,
     artifacts_of_run,
     begin_listing,
     candidates,
@@ -22,12 +22,12 @@ from eval_gate.github.artifacts.listed import (
 )
 from eval_gate.github.client import Client
 from eval_gate.github.commits import Distance, RunFacts, distance, workflow_run
-from eval_gate.github.failure import GitHubError, Kind, if_there
+from eval_gate.github.failure import FailureKind, GitHubError, if_there
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import entry_of, extract
-from eval_gate.results.baseline import Baseline, NoBaseline, measured, unmeasured
+from eval_gate.results.baseline import Baseline, NoBaseline, is_measured, unmeasured_run
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
 from eval_gate.results.ledger_of_run import ending_with
 from eval_gate.results.read import read_archive
@@ -38,7 +38,7 @@ MAX_LOOKED_AT: Final = 30
 """Artifacts whose runs are asked about, usable or not."""
 
 
-class Found(FrozenStruct):
+class FoundBaseline(FrozenStruct):
     """A baseline from an artifact, and where it came from."""
 
     baseline: Baseline
@@ -50,7 +50,7 @@ class Found(FrozenStruct):
     """Why its ledger, which came with it, cannot be read; empty where there is none."""
 
 
-class Beside(FrozenStruct):
+class Companion(FrozenStruct):
     """A file that travels with a run: its name in the archive, where it goes, and how large it may be."""
 
     name: str
@@ -88,7 +88,7 @@ def fetch_result(
                 accept(result, file)
             return result
     except OSError as error:
-        raise GitHubError(Kind.REFUSED, doing, f"there is no place for it here ({error.strerror})") from error
+        raise GitHubError(FailureKind.REFUSED, doing, f"there is no place for it here ({error.strerror})") from error
 
 
 class ArtifactStore:
@@ -97,10 +97,10 @@ class ArtifactStore:
     def __init__(
         self,
         client: Client,
-        wanted: Wanted,
+        wanted: BaselineSearch,
         *,
         temporary: Path | None = None,
-        beside: Beside | None = None,
+        beside: Companion | None = None,
         due: Callable[[], object] = _at_once,
     ) -> None:
         """`due` is waited for before a fetched archive is read: a large one takes the processor for seconds."""
@@ -118,7 +118,7 @@ class ArtifactStore:
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
 
-    def nearest(self, now: datetime) -> Found | NoBaseline:
+    def nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
         """The nearest trusted and complete run, or what was seen instead."""
         trail, lists = Trail(), begin_listing(self._client, self._wanted)
         self._wanted = replace(self._wanted, near=self._near())
@@ -140,7 +140,7 @@ class ArtifactStore:
             remedy = f"run {wanted.branch} again, or name an earlier run with `baseline`"
         return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}", unavailable=hidden or self._unread)
 
-    def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> Found | None:
+    def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> FoundBaseline | None:
         """The first of these that can be used; not more are looked at than is reasonable."""
         for looked_at, artifact in enumerate(artifacts):
             if looked_at == MAX_LOOKED_AT or not self._left:
@@ -156,7 +156,7 @@ class ArtifactStore:
                 return self._found(artifact, run, result, now, str(trail), behind)
         return None
 
-    def of_run(self, run_id: int, now: datetime) -> Found:
+    def of_run(self, run_id: int, now: datetime) -> FoundBaseline:
         """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
         run = if_there(lambda: workflow_run(self._client, run_id))
         if run is None:
@@ -197,7 +197,7 @@ class ArtifactStore:
         except GateError as error:
             self._unread, refused = True, "written by a newer version" if error.code == "baseline-schema" else "corrupt"
         except GitHubError as error:
-            if error.kind not in {Kind.GONE, Kind.NOT_FOUND}:
+            if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                 raise
             refused = "expired"
         if refused:
@@ -208,8 +208,8 @@ class ArtifactStore:
 
     def _taken(self, artifact: Artifact, result: RunResult, run: RunFacts, archive: Path) -> str:
         """Keep what travels with a baseline; what speaks against it as one, in the words of the trail."""
-        if not measured(result):
-            self._unmeasured.append(unmeasured(result).model_copy(update={"sha": run.head_sha}))
+        if not is_measured(result):
+            self._unmeasured.append(unmeasured_run(result).model_copy(update={"sha": run.head_sha}))
             return "that could not be measured"
         if self._beside is not None:
             extract(archive, self._beside.name, self._beside.to, self._beside.limit)
@@ -235,7 +235,7 @@ class ArtifactStore:
         now: datetime,
         trail: str,
         behind: Future[Distance | None],
-    ) -> Found:
+    ) -> FoundBaseline:
         made, (ledger, lost) = artifact.created_at, self._ledgers[artifact.id]
         # what the artifact says of its commit is a claim; GitHub knows
         git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
@@ -247,7 +247,7 @@ class ArtifactStore:
             ledger=ledger,
             unmeasured=tuple(self._unmeasured),
         )
-        return Found(baseline, run.id, run.head_sha, trail, lost)
+        return FoundBaseline(baseline, run.id, run.head_sha, trail, lost)
 
     def _near(self) -> str | None:
         """The commit to which the nearest is sought."""

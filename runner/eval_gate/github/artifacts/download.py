@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.github.client import Client, user_agent
 from eval_gate.github.deadline import within
-from eval_gate.github.failure import GitHubError, Kind, answer_of, refusal
+from eval_gate.github.failure import FailureKind, GitHubError, answer_of, refusal
 from eval_gate.model import limits
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def fetched(client: Client, address: Callable[[httpx.Client], str], to: Path, do
     try:
         return within(client.patience.transfer_s, doing, once)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise GitHubError(Kind.UNREACHABLE, doing, f"the download broke ({type(error).__name__})") from error
+        raise GitHubError(FailureKind.UNREACHABLE, doing, f"the download broke ({type(error).__name__})") from error
 
 
 def _saved(http: httpx.Client, address: str, to: Path, doing: str, until: float) -> str:
@@ -84,7 +84,7 @@ def _saved(http: httpx.Client, address: str, to: Path, doing: str, until: float)
     with http.stream("GET", address, headers=headers) as answer:
         if answer.status_code != 200:
             # an address that has expired or broke; the next try asks for a new one
-            raise GitHubError(Kind.SERVER, doing, f"the blob store answers {answer.status_code}")
+            raise GitHubError(FailureKind.SERVER, doing, f"the blob store answers {answer.status_code}")
         if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise BadArchiveError("the blob store compressed it once more, which nobody asked for")
         # nothing is written any more once the time is up: the next try may write to the same file by then
@@ -94,7 +94,7 @@ def _saved(http: httpx.Client, address: str, to: Path, doing: str, until: float)
                 if size > MAX_ARCHIVE_BYTES:
                     raise BadArchiveError(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")
                 if time.monotonic() > until:
-                    raise GitHubError(Kind.UNREACHABLE, doing, "the download takes too long")
+                    raise GitHubError(FailureKind.UNREACHABLE, doing, "the download takes too long")
                 digest.update(chunk)
                 file.write(chunk)
     return digest.hexdigest()

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime
 
-from eval_gate.github.client import Client, Facts
+from eval_gate.github.client import ApiAnswer, Client
 from eval_gate.github.commits import ACTIONS, RunFacts, ancestors, workflow_run
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.result import Shard
@@ -31,7 +31,7 @@ TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
 """Events that run what is on the branch, never what a pull request proposes."""
 
 
-class ArtifactRun(Facts):
+class ArtifactRun(ApiAnswer):
     """The run an artifact belongs to."""
 
     id: int
@@ -42,7 +42,7 @@ class ArtifactRun(Facts):
     head_sha: str
 
 
-class Artifact(Facts):
+class Artifact(ApiAnswer):
     """One artifact as GitHub lists it."""
 
     id: int
@@ -53,7 +53,7 @@ class Artifact(Facts):
     workflow_run: ArtifactRun | None = None
 
 
-class Wanted(FrozenStruct):
+class BaselineSearch(FrozenStruct):
     """Which artifacts may be a baseline, and to which commit the nearest is sought."""
 
     names: tuple[str, ...]
@@ -102,7 +102,7 @@ Lists = list[Future[list[Artifact]]]
 """The artifacts of each name, on their way."""
 
 
-def begin_listing(client: Client, wanted: Wanted) -> Lists:
+def begin_listing(client: Client, wanted: BaselineSearch) -> Lists:
     """Have the artifacts of every name listed, newest first, all at the same time."""
 
     def of_name(name: str) -> Future[list[Artifact]]:
@@ -111,7 +111,7 @@ def begin_listing(client: Client, wanted: Wanted) -> Lists:
     return [of_name(name) for name in reversed(wanted.names)]
 
 
-def candidates(client: Client, wanted: Wanted, trail: Trail, lists: Lists) -> Iterator[Artifact]:
+def candidates(client: Client, wanted: BaselineSearch, trail: Trail, lists: Lists) -> Iterator[Artifact]:
     """Artifacts that may be trusted as far as the list tells, nearest to `wanted.near` first.
 
     The commit's own, then those of the commits before it, nearest first, then the rest, newest first.
@@ -125,13 +125,13 @@ def candidates(client: Client, wanted: Wanted, trail: Trail, lists: Lists) -> It
     yield from _nearest_first(client, [one for one in listed if _usable(one, wanted, trail)], wanted)
 
 
-def of_newest_runs(client: Client, wanted: Wanted, trail: Trail) -> Iterator[Artifact]:
+def of_newest_runs(client: Client, wanted: BaselineSearch, trail: Trail) -> Iterator[Artifact]:
     """The same, asked of the wanted workflows' newest runs on the branch, where others crowd the list by name."""
     found = [one for one in _by_runs(client, wanted) if one.id not in trail.rejected and _usable(one, wanted, trail)]
     yield from _nearest_first(client, found, wanted)
 
 
-def _nearest_first(client: Client, usable: list[Artifact], wanted: Wanted) -> Iterator[Artifact]:
+def _nearest_first(client: Client, usable: list[Artifact], wanted: BaselineSearch) -> Iterator[Artifact]:
     by_commit: dict[str, list[Artifact]] = defaultdict(list)
     for one in usable:
         assert one.workflow_run is not None
@@ -145,7 +145,7 @@ def _nearest_first(client: Client, usable: list[Artifact], wanted: Wanted) -> It
     yield from sorted((one for group in by_commit.values() for one in group), key=_made, reverse=True)
 
 
-def trusted(client: Client, artifact: Artifact, wanted: Wanted, trail: Trail) -> RunFacts | None:
+def trusted(client: Client, artifact: Artifact, wanted: BaselineSearch, trail: Trail) -> RunFacts | None:
     """The artifact's run, where it is one that makes baselines."""
     assert artifact.workflow_run is not None
     run = workflow_run(client, artifact.workflow_run.id)
@@ -194,7 +194,7 @@ def _listed(client: Client, name: str) -> Iterator[Artifact]:
     return client.pages(doing, "/actions/artifacts", Artifact, permission=ACTIONS, query=query, key="artifacts")
 
 
-def _by_runs(client: Client, wanted: Wanted) -> Iterator[Artifact]:
+def _by_runs(client: Client, wanted: BaselineSearch) -> Iterator[Artifact]:
     """The artifacts of the newest runs on the branch: in a busy repository pull requests fill the list by name."""
     for workflow in wanted.workflows:
         path = f"/actions/workflows/{quote(PurePosixPath(workflow).name)}/runs"
@@ -207,7 +207,7 @@ def _by_runs(client: Client, wanted: Wanted) -> Iterator[Artifact]:
             yield from artifacts_of_run(client, run.id, *reversed(wanted.names))
 
 
-def _usable(artifact: Artifact, wanted: Wanted, trail: Trail) -> bool:
+def _usable(artifact: Artifact, wanted: BaselineSearch, trail: Trail) -> bool:
     """Whether the list says nothing against it. What belongs to other branches is not worth a word."""
     run = artifact.workflow_run
     if run is None or run.head_branch != wanted.branch or run.id == wanted.own_run_id:

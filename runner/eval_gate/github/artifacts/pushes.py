@@ -18,7 +18,7 @@ from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import Artifact, artifacts_of_run
 from eval_gate.github.client import Client
 from eval_gate.github.commits import ACTIONS, RunFacts
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model import limits
 from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.pushes import MAX_PUSHES_BYTES, PUSHES_NAME, Pushes, read_pushes
@@ -27,7 +27,7 @@ from eval_gate.struct import FrozenStruct, field
 MAX_SOUGHT: Final = limits.PUSHES_SOUGHT
 
 
-class Change(FrozenStruct):
+class WatchedChange(FrozenStruct):
     """A pull request, and the gate that wants to know what it saw of it before."""
 
     number: int
@@ -42,7 +42,7 @@ class Change(FrozenStruct):
     own_run_id: int
 
 
-class Remembered(FrozenStruct):
+class EarlierPushes(FrozenStruct):
     """The pushes before this one, and what was seen and not taken, in words."""
 
     pushes: Pushes
@@ -51,12 +51,12 @@ class Remembered(FrozenStruct):
     notes: list[str] = field(default_factory=list)
 
 
-def remembered(client: Client, change: Change, temporary: Path | None) -> Remembered:
+def remembered(client: Client, change: WatchedChange, temporary: Path | None) -> EarlierPushes:
     """What the newest earlier run of this pull request left; nothing where none did. Raises GitHubError.
 
     A file that is damaged, or of another pull request, is passed over for that of the run before.
     """
-    found = Remembered(Pushes(pull_request=change.number, gate=change.gate))
+    found = EarlierPushes(Pushes(pull_request=change.number, gate=change.gate))
     for run in islice(_earlier_runs(client, change), MAX_SOUGHT):
         for artifact in artifacts_of_run(client, run.id, *reversed(change.names)):
             if artifact.expired:
@@ -64,11 +64,11 @@ def remembered(client: Client, change: Change, temporary: Path | None) -> Rememb
             pushes = _pushes_in(client, artifact, temporary, found.notes)
             if pushes is None or (pushes.pull_request, pushes.gate) != (change.number, change.gate):
                 continue
-            return Remembered(pushes, run.id, found.notes)
+            return EarlierPushes(pushes, run.id, found.notes)
     return found
 
 
-def _earlier_runs(client: Client, change: Change) -> Iterator[RunFacts]:
+def _earlier_runs(client: Client, change: WatchedChange) -> Iterator[RunFacts]:
     """Runs of this workflow for the branch, newest first: of this repository's code, and begun before this run.
 
     One page is enough: a branch of the same name in forks fills no more than that.
@@ -94,6 +94,6 @@ def _pushes_in(client: Client, artifact: Artifact, temporary: Path | None, notes
     except OSError as error:
         notes.append(f"{shown} could not be kept here: {error.strerror}")
     except GitHubError as error:
-        if error.kind not in {Kind.GONE, Kind.NOT_FOUND}:
+        if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
             raise
     return None

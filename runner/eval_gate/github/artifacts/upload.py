@@ -19,9 +19,9 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import AliasChoices, Field, JsonValue
 
-from eval_gate.github.client import Client, Facts, parsed, user_agent
+from eval_gate.github.client import ApiAnswer, Client, parsed, user_agent
 from eval_gate.github.deadline import within
-from eval_gate.github.failure import GitHubError, Kind, answer_of, refusal
+from eval_gate.github.failure import FailureKind, GitHubError, answer_of, refusal
 from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ ARCHIVE: Final = "application/zip"
 FORBIDDEN_IN_NAMES: Final = frozenset('":<>|*?\r\n\\/')
 
 
-class Service(FrozenStruct):
+class ArtifactService(FrozenStruct):
     """Where results go, and the job's own token for it, which is not the one for the API."""
 
     url: str
@@ -43,15 +43,15 @@ class Service(FrozenStruct):
 
 
 T = TypeVar("T")
-Model = TypeVar("Model", bound=Facts)
+Model = TypeVar("Model", bound=ApiAnswer)
 
 
-class _Created(Facts):
+class _Created(ApiAnswer):
     ok: bool = False
     url: str = Field("", validation_alias=AliasChoices("signed_upload_url", "signedUploadUrl"))
 
 
-class _Finalized(Facts):
+class _Finalized(ApiAnswer):
     ok: bool = False
     id: str = Field("", validation_alias=AliasChoices("artifact_id", "artifactId"), coerce_numbers_to_str=True)
 
@@ -63,10 +63,10 @@ def archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
             packed.write(file, name)
 
 
-class Reserved(FrozenStruct):
+class ReservedArtifact(FrozenStruct):
     """An artifact of this run that has its name and no content yet."""
 
-    calls: Calls
+    calls: UploadCalls
     ids: Mapping[str, str]
     address: str
     mime_type: str
@@ -77,11 +77,13 @@ class Reserved(FrozenStruct):
         message = {**self.ids, "size": str(size), "hash": f"sha256:{digest}"}
         done = self.calls.ask("FinalizeArtifact", message, _Finalized)
         if not done.ok or not done.id.isdecimal():
-            raise GitHubError(Kind.SERVER, self.calls.doing, "the artifact service did not confirm the upload")
+            raise GitHubError(FailureKind.SERVER, self.calls.doing, "the artifact service did not confirm the upload")
         return int(done.id)
 
 
-def reserve(client: Client, service: Service, name: str, *, now: datetime, mime_type: str = ARCHIVE) -> Reserved:
+def reserve(
+    client: Client, service: ArtifactService, name: str, *, now: datetime, mime_type: str = ARCHIVE
+) -> ReservedArtifact:
     """Take the name for an artifact of this run. Raises GitHubError.
 
     Of another type than an archive it is stored as it is, and browsers are shown it: `name` ends as its files do then,
@@ -93,26 +95,26 @@ def reserve(client: Client, service: Service, name: str, *, now: datetime, mime_
     ids = {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, "name": name}
     days = service.retention_days or _DEFAULT_DAYS
     expires = (now + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    calls = Calls(client, service, f"storing the artifact {name}"[:120])
+    calls = UploadCalls(client, service, f"storing the artifact {name}"[:120])
     # version 4 means a zip; version 7 names the type, which older services (and local emulations) do not know
     form = {"version": 4} if mime_type == ARCHIVE else {"version": 7, "mime_type": mime_type}
     created = calls.ask("CreateArtifact", {**ids, **form, "expires_at": expires}, _Created)
     if not created.ok or not created.url:
-        raise GitHubError(Kind.SERVER, calls.doing, "the artifact service did not give an address to upload to")
-    return Reserved(calls, ids, created.url, mime_type)
+        raise GitHubError(FailureKind.SERVER, calls.doing, "the artifact service did not give an address to upload to")
+    return ReservedArtifact(calls, ids, created.url, mime_type)
 
 
-class Calls:
+class UploadCalls:
     """The calls for one artifact. Each may be repeated: none of them adds anything the second time."""
 
-    def __init__(self, client: Client, service: Service, doing: str) -> None:
+    def __init__(self, client: Client, service: ArtifactService, doing: str) -> None:
         self._client = client
         self._token = service.token
         self.doing = doing
         try:
             parts = urlsplit(service.url)
         except ValueError as error:
-            raise GitHubError(Kind.REFUSED, doing, "the service's address is none") from error
+            raise GitHubError(FailureKind.REFUSED, doing, "the service's address is none") from error
         self._origin = f"{parts.scheme}://{parts.netloc}"
 
     def ask(self, method: str, message: Mapping[str, object], model: type[Model]) -> Model:
@@ -161,9 +163,9 @@ class Calls:
             try:
                 answer = within(self._client.patience.transfer_s, self.doing, asked)
             except httpx.HTTPError as error:
-                raise GitHubError(Kind.UNREACHABLE, self.doing, f"no answer ({type(error).__name__})") from error
+                raise GitHubError(FailureKind.UNREACHABLE, self.doing, f"no answer ({type(error).__name__})") from error
             except (httpx.InvalidURL, ValueError) as error:
-                raise GitHubError(Kind.REFUSED, self.doing, "the service's address is none") from error
+                raise GitHubError(FailureKind.REFUSED, self.doing, "the service's address is none") from error
             if answer.status_code >= 300:
                 raise refusal(answer_of(answer, "msg"), self.doing)
             return read(answer)
@@ -188,7 +190,7 @@ def backend_ids(token: str) -> tuple[str, str]:
         run, job = next(scope for scope in scopes if scope.startswith("Actions.Results:")).split(":")[1:3]
     except (ValueError, KeyError, IndexError, TypeError, StopIteration, binascii.Error) as error:
         doing = "reading the token of the artifact service"
-        raise GitHubError(Kind.REFUSED, doing, "it has another form than expected") from error
+        raise GitHubError(FailureKind.REFUSED, doing, "it has another form than expected") from error
     return run, job
 
 

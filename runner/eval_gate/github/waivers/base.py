@@ -19,17 +19,17 @@ def compare_with_base(client: Client, own: KnownWaivers, path: str, branch: str)
     Where GitHub does not answer, none is marked, and on a fork's pull request none counts. A file that is not valid on
     the base branch has no entries.
     """
-    if not own.given:
+    if not own.waivers:
         return own
     try:
         data = file_at(client, path, branch)
     except GitHubError as error:
         return replace(own, troubles=(f"which entries of {path} are new could not be told: {error}",))
     try:
-        return replace(own, given=marked_new(own.given, parse_waivers(data or b"", own.today, shown_as=path)))
+        return replace(own, waivers=marked_new(own.waivers, parse_waivers(data or b"", own.today, shown_as=path)))
     except GateError as error:
         said = f"every entry of {path} counts as new, because on the base branch {error.message}"
-        return replace(own, given=marked_new(own.given, ()), troubles=(said,))
+        return replace(own, waivers=marked_new(own.waivers, ()), troubles=(said,))
 
 
 def read_base(client: Client, path: str, branch: str, today: date) -> KnownWaivers:

@@ -8,11 +8,11 @@ from typing import Final
 
 from pydantic import AwareDatetime, Field, JsonValue
 
-from eval_gate.gate.waivers.command import Command, Malformed, commands_in
-from eval_gate.github.client import Client, Facts, parsed
-from eval_gate.github.comments import Page
+from eval_gate.gate.waivers.command import AcceptCommand, MalformedCommand, commands_in
+from eval_gate.github.client import ApiAnswer, Client, parsed
+from eval_gate.github.comments import CommentPage
 from eval_gate.github.commits import PULLS
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model import limits
 from eval_gate.model.waiver import MAX_DAYS
 from eval_gate.struct import FrozenStruct, Struct, field
@@ -44,14 +44,14 @@ query($owner: String!, $name: String!, $number: Int!, $before: String) {
 """A bot's login is a person's name in GraphQL, so the kind of an author is asked for as well."""
 
 
-class Actor(Facts):
+class Actor(ApiAnswer):
     """Somebody who wrote or edited."""
 
     kind: str = Field(alias="__typename")
     login: str
 
 
-class Comment(Facts):
+class Comment(ApiAnswer):
     """A comment as it is now. `author` is None where the account is gone, `editor` where there is none or is gone."""
 
     author: Actor | None
@@ -90,24 +90,24 @@ class Comment(Facts):
         return self.edited is not None and (self.editor is None or self.editor != self.author)
 
 
-class _Comments(Facts):
-    page: Page = Field(alias="pageInfo")
+class _Comments(ApiAnswer):
+    page: CommentPage = Field(alias="pageInfo")
     nodes: tuple[Comment, ...]
 
 
-class _Label(Facts):
+class _Label(ApiAnswer):
     name: str
 
 
-class _Labels(Facts):
+class _Labels(ApiAnswer):
     nodes: tuple[_Label, ...] = ()
 
 
-class _Named(Facts):
+class _Named(ApiAnswer):
     name: str = Field(alias="nameWithOwner")
 
 
-class _Pull(Facts):
+class _Pull(ApiAnswer):
     head: _Named | None = Field(alias="headRepository")
     labels: _Labels | None
     comments: _Comments
@@ -117,7 +117,7 @@ class _Repository(_Named):
     pull: _Pull | None = Field(alias="pullRequest")
 
 
-class _Answer(Facts):
+class _Answer(ApiAnswer):
     repository: _Repository | None
 
 
@@ -125,10 +125,10 @@ class Candidate(FrozenStruct):
     """A comment, and what in it is a command or looks like one."""
 
     comment: Comment
-    commands: tuple[Command | Malformed, ...]
+    commands: tuple[AcceptCommand | MalformedCommand, ...]
 
 
-class Found(Struct):
+class CommandComments(Struct):
     """What the pull request has. `cut` says that there were more comments than are looked at."""
 
     labelled: bool
@@ -137,12 +137,12 @@ class Found(Struct):
     cut: bool = False
 
 
-def find_commands(client: Client, number: int, label: str, today: date) -> Found:
+def find_commands(client: Client, number: int, label: str, today: date) -> CommandComments:
     """As many pages as may hold what still counts on this day; one where the label is missing. Raises GitHubError."""
     oldest = today - timedelta(days=MAX_DAYS)
     name, pull = _read(client, number, None)
     labels = {one.name.casefold() for one in (pull.labels.nodes if pull.labels else ())}
-    found = Found(label.casefold() in labels, pull.head is None or pull.head.name != name)
+    found = CommandComments(label.casefold() in labels, pull.head is None or pull.head.name != name)
     for page in range(1, MAX_PAGES + 1):
         comments = pull.comments
         found.candidates += _candidates(comments.nodes, oldest)
@@ -162,7 +162,7 @@ def _read(client: Client, number: int, before: str | None) -> tuple[str, _Pull]:
     variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
     repository = parsed(_Answer, client.graphql(doing, _QUERY, variables, permission=PULLS), doing).repository
     if repository is None or repository.pull is None:
-        raise GitHubError(Kind.NOT_FOUND, doing, "there is no such pull request")
+        raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")
     return repository.name, repository.pull
 
 
@@ -172,7 +172,7 @@ def _candidates(comments: Iterable[Comment], oldest: date) -> list[Candidate]:
     return [one for one in found if one.commands]
 
 
-def _commands(comment: Comment) -> tuple[Command | Malformed, ...]:
+def _commands(comment: Comment) -> tuple[AcceptCommand | MalformedCommand, ...]:
     """A bot gets no sentence about what only looks like a command: many of them quote."""
     found = commands_in(comment.body)
-    return found if comment.by_person else tuple(one for one in found if isinstance(one, Command))
+    return found if comment.by_person else tuple(one for one in found if isinstance(one, AcceptCommand))

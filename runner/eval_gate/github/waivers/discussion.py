@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
-from eval_gate.gate.waivers.command import USAGE, Command, Malformed
+from eval_gate.gate.waivers.command import USAGE, AcceptCommand, MalformedCommand
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.github.client import PER_PAGE, Client
 from eval_gate.github.failure import GitHubError
-from eval_gate.github.waivers.comments import MAX_PAGES, Candidate, Comment, Found, find_commands
+from eval_gate.github.waivers.comments import MAX_PAGES, Candidate, CommandComments, Comment, find_commands
 from eval_gate.github.waivers.rights import Rights
-from eval_gate.model.waiver import MAX_DAYS, CommentOrigin, Kind, Refusal, Waiver
+from eval_gate.model.waiver import MAX_DAYS, CommentOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct
 
 LABEL: Final = "eval-gate:accept"
@@ -55,7 +55,7 @@ def read_comment_waivers(client: Client, asked: Discussion) -> KnownWaivers:
         return _nothing(asked, f"nothing is accepted by comment, because comments could not be read: {error}")
     if found.labelled:
         return _Hearing(client, asked, found).all()
-    if any(isinstance(one, Command) for candidate in found.candidates for one in candidate.commands):
+    if any(isinstance(one, AcceptCommand) for candidate in found.candidates for one in candidate.commands):
         return _nothing(asked, f"nothing is accepted by comment without the label `{asked.label}`")
     return KnownWaivers(asked.today)  # nobody waits for a sentence
 
@@ -67,12 +67,12 @@ def _nothing(asked: Discussion, why: str) -> KnownWaivers:
 class _Hearing:
     """Comment by comment: what counts, and what to say about the rest."""
 
-    def __init__(self, client: Client, asked: Discussion, found: Found) -> None:
+    def __init__(self, client: Client, asked: Discussion, found: CommandComments) -> None:
         self._rights = Rights(client)
         self._asked = asked
         self._found = found
         self._waivers: list[Waiver] = []
-        self._refusals: list[Refusal] = []
+        self._refusals: list[RefusedCommand] = []
         self._troubles: list[str] = []
 
     def all(self) -> KnownWaivers:
@@ -111,7 +111,7 @@ class _Hearing:
         for command in candidate.commands:
             if why_not := self._refusal(comment, command):
                 self._refuse(comment, why_not)
-            elif isinstance(command, Command):
+            elif isinstance(command, AcceptCommand):
                 good.append(command)
         if not good:
             return
@@ -121,11 +121,11 @@ class _Hearing:
             self._waivers += [waiver for command in good for waiver in _waivers(comment, command)]
 
     def _refuse(self, comment: Comment, sentence: str) -> None:
-        self._refusals.append(Refusal(author=comment.login, url=comment.url, sentence=sentence))
+        self._refusals.append(RefusedCommand(author=comment.login, url=comment.url, sentence=sentence))
 
-    def _refusal(self, comment: Comment, command: Command | Malformed) -> str | None:
+    def _refusal(self, comment: Comment, command: AcceptCommand | MalformedCommand) -> str | None:
         """Why this command does not count here, whoever gave it."""
-        if isinstance(command, Malformed):
+        if isinstance(command, MalformedCommand):
             return command.sentence
         if command.commit is None and self._found.from_fork:
             return f"on a pull request from a fork the commit is to be named: add `at {self._asked.commit}`"
@@ -149,12 +149,14 @@ def _refusal(comment: Comment) -> str | None:
     return None
 
 
-def _until(comment: Comment, command: Command) -> date:
+def _until(comment: Comment, command: AcceptCommand) -> date:
     return command.until or comment.day + timedelta(days=DEFAULT_DAYS)
 
 
-def _waivers(comment: Comment, command: Command) -> Iterator[Waiver]:
+def _waivers(comment: Comment, command: AcceptCommand) -> Iterator[Waiver]:
     origin = CommentOrigin(author=comment.login, url=comment.url, written=comment.written, commit=command.commit)
     until = _until(comment, command)
     for case in command.cases:
-        yield Waiver(kind=Kind.ACCEPTED, case=case, reason=command.reason, until=until, by=comment.login, origin=origin)
+        yield Waiver(
+            kind=WaiverKind.ACCEPTED, case=case, reason=command.reason, until=until, by=comment.login, origin=origin
+        )

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from eval_gate.github.client import Client, Facts
+from eval_gate.github.client import ApiAnswer, Client
 from eval_gate.github.commits import PULLS
-from eval_gate.github.failure import GitHubError, Kind, if_there
+from eval_gate.github.failure import FailureKind, GitHubError, if_there
 from eval_gate.github.waivers.comments import PERSON, Comment
 
 MAX_PEOPLE: Final = 10
@@ -21,21 +21,21 @@ _WRITE: Final = frozenset({"admin", "maintain", "write"})
 _ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z", re.ASCII)
 
 
-class _User(Facts):
+class _User(ApiAnswer):
     login: str
     type: str
 
 
-class _App(Facts):
+class _App(ApiAnswer):
     slug: str | None = None
 
 
-class _Written(Facts):
+class _Written(ApiAnswer):
     user: _User | None
     app: _App | None = Field(None, alias="performed_via_github_app")
 
 
-class _Permission(Facts):
+class _Permission(ApiAnswer):
     permission: str
     user: _User | None
 
@@ -74,7 +74,7 @@ class Rights:
         try:
             written = self._client.get(doing, f"/issues/comments/{match[1]}", _Written, permission=PULLS)
         except GitHubError as error:
-            if error.kind in {Kind.NOT_FOUND, Kind.GONE}:
+            if error.kind in {FailureKind.NOT_FOUND, FailureKind.GONE}:
                 return "it is gone by now"
             raise
         if not _is(written.user, comment.login):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from eval_gate.importing.imported import CannotCarryError
-from eval_gate.importing.promptfoo.templates import as_text, rendered
+from eval_gate.importing.promptfoo.templates import as_text, render_template
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 
 
-class Assertion(FrozenStruct):
+class PromptfooAssertion(FrozenStruct):
     """One assertion that decides. `read` gives the text of a `file://` value."""
 
     kind: str
@@ -46,7 +46,7 @@ class Assertion(FrozenStruct):
         if isinstance(value, str):
             if value.startswith("package:"):
                 raise CannotCarryError("its value is a program, and no program is run")
-            return self.read(value) if value.startswith("file://") else rendered(value, self.variables)
+            return self.read(value) if value.startswith("file://") else render_template(value, self.variables)
         return as_text(value, f"the value of {self.kind}")
 
     def filled(self, text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final, TypeGuard
 
 from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo import patterns
-from eval_gate.importing.promptfoo.assertion import Assertion
+from eval_gate.importing.promptfoo.assertion import PromptfooAssertion
 from eval_gate.importing.promptfoo.templates import DATE
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import PATTERN_CHARACTERS
@@ -43,7 +43,7 @@ _MOST_COUNTED: Final = 2_000
 """Words that a pattern counts to."""
 
 
-class Checks(Struct):
+class CaseChecks(Struct):
     """The checks of one case, as its `expect` and `rubric` are written.
 
     `graded` are types of assertions that a model answers; `counted` says how many decide over the case.
@@ -77,9 +77,9 @@ def checks_of(
     threshold: JsonValue,
     variables: Mapping[str, JsonValue],
     read: Callable[[str], str],
-) -> Checks:
+) -> CaseChecks:
     """All of them as checks of one case, which passes when all hold. Raises CannotCarryError for one that has none."""
-    checks = Checks()
+    checks = CaseChecks()
     _add_all(checks, assertions, variables, read)
     if not checks.counted:
         raise CannotCarryError("it asserts nothing that counts")
@@ -88,14 +88,14 @@ def checks_of(
 
 
 def _add_all(
-    checks: Checks, assertions: list[JsonValue], variables: Mapping[str, JsonValue], read: Callable[[str], str]
+    checks: CaseChecks, assertions: list[JsonValue], variables: Mapping[str, JsonValue], read: Callable[[str], str]
 ) -> None:
     for one in assertions:
         if not isinstance(one, dict) or not isinstance(one.get("type"), str):
             raise CannotCarryError("an assertion has no type")
         if one["type"] == "assert-set":
             members = one.get("assert")
-            inner = Checks()
+            inner = CaseChecks()
             _add_all(inner, members if isinstance(members, list) else [], variables, read)
             _refuse_share(inner, one.get("threshold"))
             _join(checks, inner)
@@ -103,7 +103,7 @@ def _add_all(
             _add(checks, _assertion(one, variables, read))
 
 
-def _join(checks: Checks, inner: Checks) -> None:
+def _join(checks: CaseChecks, inner: CaseChecks) -> None:
     checks.contains += inner.contains
     checks.contains_any += inner.contains_any
     checks.not_contains += inner.not_contains
@@ -125,7 +125,7 @@ def _weight(one: Mapping[str, JsonValue]) -> float:
     return weight
 
 
-def _refuse_share(checks: Checks, threshold: JsonValue) -> None:
+def _refuse_share(checks: CaseChecks, threshold: JsonValue) -> None:
     """A threshold lets a case pass of which a part fails. Here all of its checks hold, or it fails."""
     if threshold is None:
         return
@@ -140,7 +140,7 @@ def _refuse_share(checks: Checks, threshold: JsonValue) -> None:
 
 def _assertion(
     one: Mapping[str, JsonValue], variables: Mapping[str, JsonValue], read: Callable[[str], str]
-) -> Assertion:
+) -> PromptfooAssertion:
     written = str(one["type"])
     inverse = written.startswith("not-")
     kind = written.removeprefix("not-")
@@ -155,7 +155,7 @@ def _assertion(
     value, metric = one.get("value"), one.get("metric")
     if isinstance(value, dict) and DATE in value:
         raise CannotCarryError(f"the value of {kind} is a date without quotes, a point in time to promptfoo")
-    return Assertion(
+    return PromptfooAssertion(
         kind=kind,
         inverse=inverse,
         value=value,
@@ -166,22 +166,22 @@ def _assertion(
     )
 
 
-def _add(checks: Checks, one: Assertion) -> None:
+def _add(checks: CaseChecks, one: PromptfooAssertion) -> None:
     _MAKERS[one.kind](checks, one)
     checks.counted += 1
 
 
-def _pattern(checks: Checks, pattern: str) -> None:
+def _pattern(checks: CaseChecks, pattern: str) -> None:
     if len(pattern) > PATTERN_CHARACTERS:
         raise CannotCarryError(f"its text makes a pattern of more than {PATTERN_CHARACTERS:,} characters")
     checks.matches.append(pattern)
 
 
-def _contains(checks: Checks, one: Assertion) -> None:
+def _contains(checks: CaseChecks, one: PromptfooAssertion) -> None:
     (checks.not_contains if one.inverse else checks.contains).append(one.text())
 
 
-def _contains_any(checks: Checks, one: Assertion) -> None:
+def _contains_any(checks: CaseChecks, one: PromptfooAssertion) -> None:
     values: list[JsonValue] = [*one.texts()]
     if one.inverse:
         checks.not_contains += values
@@ -189,7 +189,7 @@ def _contains_any(checks: Checks, one: Assertion) -> None:
         checks.contains_any.append(values)
 
 
-def _contains_all(checks: Checks, one: Assertion) -> None:
+def _contains_all(checks: CaseChecks, one: PromptfooAssertion) -> None:
     values = one.texts()
     if one.inverse:
         _pattern(checks, patterns.not_all(map(patterns.literal, values)))
@@ -197,15 +197,15 @@ def _contains_all(checks: Checks, one: Assertion) -> None:
         checks.contains += values
 
 
-def _icontains(checks: Checks, one: Assertion) -> None:
+def _icontains(checks: CaseChecks, one: PromptfooAssertion) -> None:
     _folded(checks, [one.text()], inverse=one.inverse)
 
 
-def _icontains_any(checks: Checks, one: Assertion) -> None:
+def _icontains_any(checks: CaseChecks, one: PromptfooAssertion) -> None:
     _folded(checks, one.texts(), inverse=one.inverse)
 
 
-def _folded(checks: Checks, values: list[str], *, inverse: bool) -> None:
+def _folded(checks: CaseChecks, values: list[str], *, inverse: bool) -> None:
     """One of these, in whatever case; or none of them."""
     found = [patterns.any_case(value, forbidden=inverse) for value in values]
     if inverse:
@@ -215,7 +215,7 @@ def _folded(checks: Checks, values: list[str], *, inverse: bool) -> None:
         _pattern(checks, patterns.either(found))
 
 
-def _icontains_all(checks: Checks, one: Assertion) -> None:
+def _icontains_all(checks: CaseChecks, one: PromptfooAssertion) -> None:
     found = [patterns.any_case(value, forbidden=one.inverse) for value in one.texts()]
     if one.inverse:
         _pattern(checks, patterns.not_all(found))
@@ -224,22 +224,22 @@ def _icontains_all(checks: Checks, one: Assertion) -> None:
             _pattern(checks, pattern)
 
 
-def _equals(checks: Checks, one: Assertion) -> None:
+def _equals(checks: CaseChecks, one: PromptfooAssertion) -> None:
     if one.value is None or isinstance(one.value, list | dict):
         raise CannotCarryError("equals compares with the answer read as JSON, which no check of an eval file does")
     value = one.written(one.value)  # an empty text is a value here
-    pattern = patterns.whole(patterns.literal(value))
+    pattern = patterns.whole_answer(patterns.literal(value))
     _pattern(checks, patterns.not_from_the_start(pattern[1:]) if one.inverse else pattern)
 
 
-def _starts_with(checks: Checks, one: Assertion) -> None:
+def _starts_with(checks: CaseChecks, one: PromptfooAssertion) -> None:
     if not isinstance(one.value, str):
         raise CannotCarryError("starts-with has no text")
     pattern = patterns.literal(one.text())
     _pattern(checks, patterns.not_from_the_start(pattern) if one.inverse else patterns.begins(pattern))
 
 
-def _regex(checks: Checks, one: Assertion) -> None:
+def _regex(checks: CaseChecks, one: PromptfooAssertion) -> None:
     if not isinstance(one.value, str):
         raise CannotCarryError("regex has no text")
     pattern = one.text()
@@ -247,18 +247,18 @@ def _regex(checks: Checks, one: Assertion) -> None:
     _pattern(checks, patterns.without(pattern) if one.inverse else pattern)
 
 
-def _latency(checks: Checks, one: Assertion) -> None:
+def _latency(checks: CaseChecks, one: PromptfooAssertion) -> None:
     limit = one.threshold
     if one.inverse or isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0:
         raise CannotCarryError("not-latency asks for slow answers" if one.inverse else "latency has no threshold")
     _max_latency(checks, int(limit) if limit == int(limit) else limit)
 
 
-def _max_latency(checks: Checks, limit: float) -> None:
+def _max_latency(checks: CaseChecks, limit: float) -> None:
     checks.latency = limit if checks.latency is None else min(limit, checks.latency)
 
 
-def _word_count(checks: Checks, one: Assertion) -> None:
+def _word_count(checks: CaseChecks, one: PromptfooAssertion) -> None:
     least, most = _bounds(one)
     if one.inverse:
         raise CannotCarryError("not-word-count has no counterpart here")
@@ -267,7 +267,7 @@ def _word_count(checks: Checks, one: Assertion) -> None:
     _pattern(checks, patterns.words(least, most))
 
 
-def _bounds(one: Assertion) -> tuple[int, int | None]:
+def _bounds(one: PromptfooAssertion) -> tuple[int, int | None]:
     value = one.value
     if isinstance(value, dict) and set(value) <= {"min", "max"} and value:
         least, most = value.get("min", 0), value.get("max")
@@ -284,7 +284,7 @@ def _whole(value: JsonValue) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _rubric(checks: Checks, one: Assertion) -> None:
+def _rubric(checks: CaseChecks, one: PromptfooAssertion) -> None:
     value = one.value
     texts = value if one.kind == "g-eval" and isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
@@ -292,11 +292,11 @@ def _rubric(checks: Checks, one: Assertion) -> None:
     _dimension(checks, one, "\n".join(one.filled(one.written(text)) for text in texts))
 
 
-def _factuality(checks: Checks, one: Assertion) -> None:
+def _factuality(checks: CaseChecks, one: PromptfooAssertion) -> None:
     _dimension(checks, one, f"Nothing in the answer disagrees with this expert answer:\n{one.text()}")
 
 
-def _dimension(checks: Checks, one: Assertion, criteria: str) -> None:
+def _dimension(checks: CaseChecks, one: PromptfooAssertion, criteria: str) -> None:
     if one.inverse:
         raise CannotCarryError(f"not-{one.kind} asks a model for the opposite of its rubric")
     taken = {str(part["dimension"]) for part in checks.rubric if isinstance(part, dict)}
@@ -306,7 +306,7 @@ def _dimension(checks: Checks, one: Assertion, criteria: str) -> None:
     checks.graded.add(one.kind)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Checks, Assertion], None]]] = {
+_MAKERS: Final[Mapping[str, Callable[[CaseChecks, PromptfooAssertion], None]]] = {
     "contains": _contains,
     "contains-any": _contains_any,
     "contains-all": _contains_all,

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError
-from eval_gate.importing.imported import CannotCarryError, Imported, Left, Place
-from eval_gate.importing.promptfoo.assertions import Checks, checks_of
-from eval_gate.importing.promptfoo.prompts import Asked, Prompt, asked, prompts_of
-from eval_gate.importing.promptfoo.providers import Provider, providers_of
-from eval_gate.importing.promptfoo.sources import Document, Folder, read_document
+from eval_gate.importing.imported import CannotCarryError, Imported, LeftOut, SourcePlace
+from eval_gate.importing.promptfoo.assertions import CaseChecks, checks_of
+from eval_gate.importing.promptfoo.prompts import PromptfooPrompt, RenderedPrompt, prompts_of, render_prompt
+from eval_gate.importing.promptfoo.providers import PromptfooProvider, providers_of
+from eval_gate.importing.promptfoo.sources import SourceFile, SourceFolder, read_document
 from eval_gate.importing.promptfoo.templates import alone, is_template
 from eval_gate.importing.promptfoo.tests import PromptfooTest, read_tests, shown_variables
 from eval_gate.model.base import JsonValue
@@ -55,7 +55,7 @@ class _Suite(Struct):
 
     number: int
     cases: list[dict[str, JsonValue]] = field(default_factory=list)
-    places: list[tuple[Place, str]] = field(default_factory=list)
+    places: list[tuple[SourcePlace, str]] = field(default_factory=list)
     foreign: list[list[str]] = field(default_factory=list)
     system: str | None = None
     chat: bool = False
@@ -77,7 +77,7 @@ def import_promptfoo(config: Path, shown: str, into: str) -> Imported:
     lists = [one for one in (value.get("providers"), value.get("targets")) if isinstance(one, list)]
     if any(len(one) > _PROVIDERS for one in lists):
         raise _no_config(shown, f"names more than {_PROVIDERS:,} providers", "import it with those that are asked")
-    folder = Folder(config.resolve().parent, Path(shown).parent)
+    folder = SourceFolder(config.resolve().parent, Path(shown).parent)
     prompts = tuple(islice(prompts_of(document, folder), CASES))
     variables = {alone(prompt.raw) for prompt in prompts}
     providers, aside = providers_of(document, variables.pop() if len(variables) == 1 else None)
@@ -94,7 +94,7 @@ def import_promptfoo(config: Path, shown: str, into: str) -> Imported:
     systems = {names[suite.number]: suite.system for suite in suites if suite.system is not None}
     files |= {f"{name}.system.md": text for name, text in systems.items()}
     if any(suite.chat for suite in suites):
-        aside += [Left(one.place, f"provider {one.name}", _LIST_SENT) for one in providers if not one.model]
+        aside += [LeftOut(one.place, f"provider {one.name}", _LIST_SENT) for one in providers if not one.model]
         providers = [one for one in providers if one.model]
     targets = _targets(providers, tuple(systems), into) if suites else []
     if systems and not targets:
@@ -106,7 +106,7 @@ def import_promptfoo(config: Path, shown: str, into: str) -> Imported:
         shown=shown,
         files=files,
         cases={f"{names[suite.number]}.golden.json": len(suite.cases) for suite in suites},
-        left=tuple(sorted(left, key=lambda one: (one.place.file, one.place.line))),
+        left_out=tuple(sorted(left, key=lambda one: (one.place.file, one.place.line))),
         targets=tuple(str(target["name"]) for target in targets),
         aside=(*aside, *_aside(document)),
         remarks=remarks,
@@ -124,31 +124,36 @@ def _blocked(value: dict[str, JsonValue]) -> str | None:
     return None if value.get("prompts") else "there are no prompts"
 
 
-def _aside(document: Document) -> Iterator[Left]:
+def _aside(document: SourceFile) -> Iterator[LeftOut]:
     """Settings of the configuration that have no counterpart here."""
     value = document.value
     assert isinstance(value, dict)
     for key, found in value.items():
         if key not in _HARMLESS and key != "extensions" and found not in (None, [], {}, "", False):
-            yield Left(document.place(key), f"`{key[:60]}`", _ASIDE.get(key, "is not read"))
+            yield LeftOut(document.place(key), f"`{key[:60]}`", _ASIDE.get(key, "is not read"))
 
 
-def _chat(providers: list[Provider]) -> bool:
+def _chat(providers: list[PromptfooProvider]) -> bool:
     """Whether a prompt that is a list of messages is a conversation: to a model it is, to an agent it is a text."""
     return any(provider.model for provider in providers) or not providers
 
 
 def _suites(
-    prompts: tuple[Prompt, ...], tests: tuple[PromptfooTest, ...], folder: Folder, blocked: str | None, *, chat: bool
-) -> tuple[list[_Suite], list[Left], tuple[str, ...]]:
+    prompts: tuple[PromptfooPrompt, ...],
+    tests: tuple[PromptfooTest, ...],
+    folder: SourceFolder,
+    blocked: str | None,
+    *,
+    chat: bool,
+) -> tuple[list[_Suite], list[LeftOut], tuple[str, ...]]:
     """A suite for each prompt, with a case for each test that can be carried over; the tests that cannot; remarks."""
     names = _names(tests)
     room = EVAL_FILE_BYTES
-    left: list[Left] = []
+    left: list[LeftOut] = []
     suites: list[_Suite] = []
     graded: set[str] = set()
     graded_cases = 0
-    for number, prompt in enumerate(prompts or (Prompt(Place("", 1), ""),), start=1):
+    for number, prompt in enumerate(prompts or (PromptfooPrompt(SourcePlace("", 1), ""),), start=1):
         suite = _Suite(number)
         for test, name in zip(tests, names, strict=True):
             shown = f"{name} (prompt {number})" if len(prompts) > 1 else name
@@ -157,7 +162,7 @@ def _suites(
                 checks, question = _case(test, prompt, folder, chat=chat)
                 _keep_system(suite, question)
             except CannotCarryError as error:
-                left.append(Left(test.place, shown, str(error)))
+                left.append(LeftOut(test.place, shown, str(error)))
                 continue
             suite.cases.append(_written(name, test, question, checks))
             room -= len(question.message) + len(name)
@@ -176,7 +181,9 @@ def _refuse(why: str | None) -> None:
         raise CannotCarryError(why)
 
 
-def _case(test: PromptfooTest, prompt: Prompt, folder: Folder, *, chat: bool) -> tuple[Checks, Asked]:
+def _case(
+    test: PromptfooTest, prompt: PromptfooPrompt, folder: SourceFolder, *, chat: bool
+) -> tuple[CaseChecks, RenderedPrompt]:
     def read(name: str) -> str:
         name = name.removeprefix("file://")
         if not name.endswith(".txt"):
@@ -189,10 +196,10 @@ def _case(test: PromptfooTest, prompt: Prompt, folder: Folder, *, chat: bool) ->
     checks = checks_of([*test.asserts], test.threshold, test.variables, read)
     if checks.graded and test.grading:
         raise CannotCarryError("it says itself how a model is to grade (`rubricPrompt`, `factuality`)")
-    return checks, asked(f"{test.prefix}{prompt.raw}{test.suffix}", test.variables, chat=chat)
+    return checks, render_prompt(f"{test.prefix}{prompt.raw}{test.suffix}", test.variables, chat=chat)
 
 
-def _keep_system(suite: _Suite, question: Asked) -> None:
+def _keep_system(suite: _Suite, question: RenderedPrompt) -> None:
     """The system message is the target's, so it is one for all cases."""
     if suite.cases and suite.system != question.system:
         raise CannotCarryError("its system message is another one than that of the cases before it")
@@ -200,7 +207,7 @@ def _keep_system(suite: _Suite, question: Asked) -> None:
     suite.chat = suite.chat or question.chat
 
 
-def _written(name: str, test: PromptfooTest, question: Asked, checks: Checks) -> dict[str, JsonValue]:
+def _written(name: str, test: PromptfooTest, question: RenderedPrompt, checks: CaseChecks) -> dict[str, JsonValue]:
     case: dict[str, JsonValue] = {"id": name}
     if test.description and test.description != name:
         case["description"] = test.description
@@ -257,9 +264,9 @@ def _remarks(graded: set[str], cases: int) -> Iterator[str]:
         yield f"{one} graded by a model ({', '.join(sorted(graded))}), yes or no, by our prompt: name one with --judge"
 
 
-async def _without_broken_patterns(suites: list[_Suite]) -> list[Left]:
+async def _without_broken_patterns(suites: list[_Suite]) -> list[LeftOut]:
     """Take out the cases whose own patterns are none: they would keep the file from being loaded."""
-    left: list[Left] = []
+    left: list[LeftOut] = []
     matcher = PatternMatcher()
     known: dict[str, str | None] = {}
     try:
@@ -270,7 +277,7 @@ async def _without_broken_patterns(suites: list[_Suite]) -> list[Left]:
                     if pattern not in known:
                         known[pattern] = await matcher.compile_error(pattern)
                 if any(known[pattern] for pattern in foreign):
-                    left.append(Left(*suite.places[index], "its regex is no pattern of JavaScript's"))
+                    left.append(LeftOut(*suite.places[index], "its regex is no pattern of JavaScript's"))
                 else:
                     kept.append(index)
             suite.cases = [suite.cases[index] for index in kept]
@@ -289,7 +296,7 @@ def _suite_text(suite: _Suite) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"
 
 
-def _targets(providers: list[Provider], systems: tuple[str, ...], into: str) -> list[dict[str, JsonValue]]:
+def _targets(providers: list[PromptfooProvider], systems: tuple[str, ...], into: str) -> list[dict[str, JsonValue]]:
     """The settings of each target: with each system message, where there are some."""
     targets: list[dict[str, JsonValue]] = []
     for provider in providers:

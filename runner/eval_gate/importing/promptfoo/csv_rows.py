@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from eval_gate.importing.imported import CannotCarryError, Place
+from eval_gate.importing.imported import CannotCarryError, SourcePlace
 from eval_gate.importing.promptfoo.assertion import comma_separated
 from eval_gate.importing.promptfoo.assertions import BASE_TYPES
-from eval_gate.importing.promptfoo.sources import Written, text_of
+from eval_gate.importing.promptfoo.sources import WrittenValue, text_of
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_TEXT
 
@@ -33,7 +33,7 @@ _WITH_THRESHOLD: Final = frozenset(
 _NOT_READ: Final = "__providerOutput"
 
 
-def rows_of_table(path: Path, shown: str) -> Iterator[Written]:
+def rows_of_table(path: Path, shown: str) -> Iterator[WrittenValue]:
     """A test for each row. Raises CannotCarryError for a table that cannot be read."""
     text = text_of(path, shown)
     csv.field_size_limit(BROUGHT_TEXT)
@@ -44,11 +44,11 @@ def rows_of_table(path: Path, shown: str) -> Iterator[Written]:
             raise CannotCarryError(f"{shown} has two columns of one name")
         line = rows.line_num
         for cells in rows:
-            place, line = Place(shown, line + 1), rows.line_num
+            place, line = SourcePlace(shown, line + 1), rows.line_num
             if any(cell.strip() for cell in cells):
                 if len(cells) != len(head):
                     raise CannotCarryError(f"{place} has {len(cells)} cells below {len(head)} columns")
-                yield Written(_test(dict(zip(head, cells, strict=True))), place)
+                yield WrittenValue(_test(dict(zip(head, cells, strict=True))), place)
     except csv.Error as error:
         raise CannotCarryError(f"{shown}:{rows.line_num} is no CSV: {error}") from error
 

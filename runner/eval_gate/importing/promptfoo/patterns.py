@@ -55,7 +55,7 @@ def _capitals() -> dict[str, str]:
     return found
 
 
-def whole(pattern: str) -> str:
+def whole_answer(pattern: str) -> str:
     """The answer is this and nothing else."""
     return f"^{pattern}$"
 

@@ -11,9 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from eval_gate.importing.imported import CannotCarryError, Place
-from eval_gate.importing.promptfoo.sources import YAML_SUFFIXES, Document, Folder, document_of, lines_of, text_of
-from eval_gate.importing.promptfoo.templates import DATE, rendered, rendered_within
+from eval_gate.importing.imported import CannotCarryError, SourcePlace
+from eval_gate.importing.promptfoo.sources import (
+    YAML_SUFFIXES,
+    SourceFile,
+    SourceFolder,
+    document_of,
+    lines_of,
+    text_of,
+)
+from eval_gate.importing.promptfoo.templates import DATE, render_template, rendered_within
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.json import ForeignJsonError, is_json, read_foreign
@@ -28,15 +35,15 @@ _BETWEEN: Final = "---"
 _PATTERN_SIGNS: Final = re.compile(r"[*?\[]")
 
 
-class Prompt(FrozenStruct):
+class PromptfooPrompt(FrozenStruct):
     """A prompt as it is written, with its variables. `why_not` says why none of its cases can be carried over."""
 
-    place: Place
+    place: SourcePlace
     raw: str
     why_not: str | None = None
 
 
-class Asked(FrozenStruct):
+class RenderedPrompt(FrozenStruct):
     """What is put to the target: the question, and what a system message says before it."""
 
     message: str
@@ -45,7 +52,7 @@ class Asked(FrozenStruct):
     """Whether it stood in a list of messages."""
 
 
-def prompts_of(config: Document, folder: Folder) -> Iterator[Prompt]:
+def prompts_of(config: SourceFile, folder: SourceFolder) -> Iterator[PromptfooPrompt]:
     """Every prompt of the configuration."""
     value = config.value
     assert isinstance(value, dict)
@@ -60,27 +67,27 @@ def prompts_of(config: Document, folder: Folder) -> Iterator[Prompt]:
             yield from _entry(one, config.place("prompts", index), folder)
 
 
-def _entry(one: JsonValue, place: Place, folder: Folder) -> Iterator[Prompt]:
+def _entry(one: JsonValue, place: SourcePlace, folder: SourceFolder) -> Iterator[PromptfooPrompt]:
     if isinstance(one, str):
         yield from _read(one, place, folder)
         return
     raw = one.get("raw") or one.get("id") if isinstance(one, dict) else None
     if not isinstance(one, dict) or not isinstance(raw, str):
-        yield Prompt(place, "", "the prompt is no text")
+        yield PromptfooPrompt(place, "", "the prompt is no text")
     elif further := sorted(set(one) - _HARMLESS):
-        yield Prompt(place, raw, f"`{further[0][:60]}` of the prompt changes how it is asked")
+        yield PromptfooPrompt(place, raw, f"`{further[0][:60]}` of the prompt changes how it is asked")
     else:
         yield from _read(raw, place, folder)
 
 
-def _read(raw: str, place: Place, folder: Folder) -> Iterator[Prompt]:
+def _read(raw: str, place: SourcePlace, folder: SourceFolder) -> Iterator[PromptfooPrompt]:
     try:
-        yield from (Prompt(place, text) for text in _texts(raw, folder))
+        yield from (PromptfooPrompt(place, text) for text in _texts(raw, folder))
     except CannotCarryError as error:
-        yield Prompt(place, raw, str(error))
+        yield PromptfooPrompt(place, raw, str(error))
 
 
-def _texts(raw: str, folder: Folder) -> list[str]:
+def _texts(raw: str, folder: SourceFolder) -> list[str]:
     """The prompts that an entry stands for. Raises CannotCarryError."""
     if raw.startswith("exec:"):
         raise CannotCarryError("a program makes the prompt, and no program is run")
@@ -149,7 +156,7 @@ def _no_files(value: JsonValue) -> JsonValue:
     return value
 
 
-def asked(raw: str, variables: Mapping[str, JsonValue], *, chat: bool) -> Asked:
+def render_prompt(raw: str, variables: Mapping[str, JsonValue], *, chat: bool) -> RenderedPrompt:
     """What the prompt asks. Raises CannotCarryError.
 
     `chat`: a list of messages is a conversation, as models take it. An agent over HTTP is sent its text.
@@ -159,12 +166,12 @@ def asked(raw: str, variables: Mapping[str, JsonValue], *, chat: bool) -> Asked:
     except ForeignJsonError as error:
         if error.too_much:
             raise CannotCarryError(f"the prompt {error}") from error
-        return Asked(_some(rendered(raw, variables)))
+        return RenderedPrompt(_some(render_template(raw, variables)))
     value = rendered_within(value, variables)
     if not isinstance(value, list | dict):
-        return Asked(_some(compact_json(value)))
+        return RenderedPrompt(_some(compact_json(value)))
     if not chat or not _is_chat(value):
-        return Asked(json.dumps(_plain_numbers(value), ensure_ascii=False, indent=2))
+        return RenderedPrompt(json.dumps(_plain_numbers(value), ensure_ascii=False, indent=2))
     return _conversation(value)
 
 
@@ -178,7 +185,7 @@ def _is_chat(value: JsonValue) -> bool:
     return isinstance(value, list) and all(isinstance(one, dict) and "role" in one for one in value) and bool(value)
 
 
-def _conversation(value: JsonValue) -> Asked:
+def _conversation(value: JsonValue) -> RenderedPrompt:
     assert isinstance(value, list)
     said = [(one.get("role"), one.get("content")) for one in value if isinstance(one, dict)]
     roles = [role for role, _ in said]
@@ -187,7 +194,7 @@ def _conversation(value: JsonValue) -> Asked:
         raise CannotCarryError("a conversation of more than a system message and a question has no place in a case")
     if not all(isinstance(text, str) for text in texts):
         raise CannotCarryError("a message of the prompt is no text")
-    return Asked(_some(str(texts[-1])), str(texts[0]) if len(texts) > 1 else None, chat=True)
+    return RenderedPrompt(_some(str(texts[-1])), str(texts[0]) if len(texts) > 1 else None, chat=True)
 
 
 def _plain_numbers(value: JsonValue) -> JsonValue:

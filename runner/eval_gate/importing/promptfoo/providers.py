@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from eval_gate.importing.imported import CannotCarryError, Left, Place
-from eval_gate.importing.promptfoo.sources import Document
+from eval_gate.importing.imported import CannotCarryError, LeftOut, SourcePlace
+from eval_gate.importing.promptfoo.sources import SourceFile
 from eval_gate.importing.promptfoo.templates import alone, is_template
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
@@ -65,37 +65,39 @@ _HTTP_KEYS: Final = frozenset(
 )
 
 
-class Provider(FrozenStruct):
+class PromptfooProvider(FrozenStruct):
     """A provider that is a target here. `settings` are those of the list of targets; `model`: it takes messages."""
 
     name: str
     settings: Mapping[str, JsonValue]
     model: bool
-    place: Place
+    place: SourcePlace
 
 
-def providers_of(config: Document, variable: str | None) -> tuple[list[Provider], list[Left]]:
+def providers_of(config: SourceFile, variable: str | None) -> tuple[list[PromptfooProvider], list[LeftOut]]:
     """The providers that are targets here, by different names, and what is not carried over of all.
 
     `variable` is the one that every prompt consists of, where they do: a body that names it means the prompt.
     """
-    found: list[Provider] = []
-    left: list[Left] = []
+    found: list[PromptfooProvider] = []
+    left: list[LeftOut] = []
     taken: dict[str, int] = {}
     for place, one in _entries(config):
         shown = _id_of(one)
         try:
             provider, lost = _provider(one, variable)
         except CannotCarryError as error:
-            left.append(Left(place, f"provider {shown[:100]}", str(error)))
+            left.append(LeftOut(place, f"provider {shown[:100]}", str(error)))
             continue
         name = _name(_label_of(one) or shown, taken)
-        found.append(Provider(name, {"name": name, **provider}, model=provider["provider"] != "http", place=place))
-        left += [Left(place, f"provider {shown[:100]}", f"its `{key[:60]}` is not carried over") for key in lost]
+        found.append(
+            PromptfooProvider(name, {"name": name, **provider}, model=provider["provider"] != "http", place=place)
+        )
+        left += [LeftOut(place, f"provider {shown[:100]}", f"its `{key[:60]}` is not carried over") for key in lost]
     return found, left
 
 
-def _entries(config: Document) -> Iterator[tuple[Place, JsonValue]]:
+def _entries(config: SourceFile) -> Iterator[tuple[SourcePlace, JsonValue]]:
     value = config.value
     assert isinstance(value, dict)
     key = "providers" if "providers" in value else "targets"

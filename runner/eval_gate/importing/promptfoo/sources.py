@@ -19,7 +19,7 @@ from eval_gate.files.place import real_place
 from eval_gate.files.reading import read_up_to
 from eval_gate.formats.base import Positions, WrittenScalars
 from eval_gate.formats.documents import JSON, parse_document, parse_yaml, read_bytes
-from eval_gate.importing.imported import CannotCarryError, Place
+from eval_gate.importing.imported import CannotCarryError, SourcePlace
 from eval_gate.importing.promptfoo.templates import DATE
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_TEXT, EVAL_FILE_BYTES, FINDINGS
@@ -39,28 +39,28 @@ _WORDS: Final[dict[str, JsonValue]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenValue:
     """A value, and where it stands."""
 
     value: JsonValue
-    place: Place
+    place: SourcePlace
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SourceFile:
     """What one file holds."""
 
     value: JsonValue
     positions: Positions
     shown: str
 
-    def place(self, *steps: str | int) -> Place:
+    def place(self, *steps: str | int) -> SourcePlace:
         """Where this part of it stands."""
-        return Place(self.shown, self.positions.line(steps))
+        return SourcePlace(self.shown, self.positions.line(steps))
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class SourceFolder:
     """The folder of the configuration. What a configuration names is looked for here; texts are read once."""
 
     path: Path
@@ -136,7 +136,7 @@ class Folder:
             self.kept[name] = text_of(*self.one(name), most=BROUGHT_TEXT)
         return self.kept[name]
 
-    def document(self, name: str) -> Document:
+    def document(self, name: str) -> SourceFile:
         """The document in a file. Raises CannotCarryError."""
         return document_of(*self.one(name))
 
@@ -152,7 +152,7 @@ def text_of(path: Path, shown: str, most: int = EVAL_FILE_BYTES) -> str:
         raise CannotCarryError(f"{shown} is no text that can be read") from error
 
 
-def document_of(path: Path, shown: str) -> Document:
+def document_of(path: Path, shown: str) -> SourceFile:
     """What a file of JSON or YAML says to promptfoo. Raises CannotCarryError."""
     try:
         return read_document(path, shown)
@@ -160,14 +160,14 @@ def document_of(path: Path, shown: str) -> Document:
         raise CannotCarryError(str(error.problems[0]) if error.problems else error.message) from error
 
 
-def read_document(path: Path, shown: str) -> Document:
+def read_document(path: Path, shown: str) -> SourceFile:
     """The same, with every problem. Raises GateError."""
     data = read_bytes(path, shown)
     if path.suffix == ".json":
         found = parse_document(JSON[".json"], data, path, shown)
-        return Document(found.value, found.positions, shown)
+        return SourceFile(found.value, found.positions, shown)
     found = parse_yaml(data, shown)
-    return Document(_as_javascript(found.value, found.positions), found.positions, shown)
+    return SourceFile(_as_javascript(found.value, found.positions), found.positions, shown)
 
 
 def _as_javascript(value: JsonValue, positions: Positions) -> JsonValue:

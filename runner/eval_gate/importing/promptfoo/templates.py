@@ -33,7 +33,7 @@ def alone(text: str) -> str | None:
     return found[1] if found else None
 
 
-def rendered(text: str, variables: Mapping[str, JsonValue]) -> str:
+def render_template(text: str, variables: Mapping[str, JsonValue]) -> str:
     """The text with the values of its variables. Raises CannotCarryError."""
     if not is_template(text):
         return text
@@ -56,7 +56,7 @@ def rendered_within(value: JsonValue, variables: Mapping[str, JsonValue]) -> Jso
     """A value with all texts in it rendered; keys stay. Raises CannotCarryError."""
     match value:
         case str():
-            return rendered(value, variables)
+            return render_template(value, variables)
         case list():
             return [rendered_within(member, variables) for member in value]
         case dict():

@@ -14,13 +14,13 @@ from typing import Final
 
 from eval_gate.errors import GateError
 from eval_gate.formats.documents import JSON, parse_document
-from eval_gate.importing.imported import CannotCarryError, Place
+from eval_gate.importing.imported import CannotCarryError, SourcePlace
 from eval_gate.importing.promptfoo.csv_rows import rows_of_table
 from eval_gate.importing.promptfoo.sources import (
     YAML_SUFFIXES,
-    Document,
-    Folder,
-    Written,
+    SourceFile,
+    SourceFolder,
+    WrittenValue,
     document_of,
     lines_of,
     text_of,
@@ -56,7 +56,7 @@ _REFERENCES: Final = 20
 class PromptfooTest(FrozenStruct):
     """A test with what holds for all, each variable with one value. `why_not` says why it cannot be carried over."""
 
-    place: Place
+    place: SourcePlace
     description: str
     named: str | None
     variables: Mapping[str, JsonValue]
@@ -71,7 +71,7 @@ class PromptfooTest(FrozenStruct):
     why_not: str | None = None
 
 
-def read_tests(config: Document, folder: Folder) -> Iterator[PromptfooTest]:
+def read_tests(config: SourceFile, folder: SourceFolder) -> Iterator[PromptfooTest]:
     """Every test of the configuration, of each combination of its variables. One that cannot be read says why not."""
     value = config.value
     assert isinstance(value, dict)
@@ -97,7 +97,7 @@ def _refuse(broken: str | None) -> None:
         raise CannotCarryError(f"`defaultTest`: {broken}")
 
 
-def _unread(place: Place, why: str, value: JsonValue = None) -> PromptfooTest:
+def _unread(place: SourcePlace, why: str, value: JsonValue = None) -> PromptfooTest:
     return PromptfooTest(place, _description(value), _named(value), {}, why_not=why)
 
 
@@ -112,12 +112,12 @@ def _named(value: JsonValue) -> str | None:
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) and found != "" else None
 
 
-def _all(config: Document, folder: Folder) -> Iterator[Written | PromptfooTest]:
+def _all(config: SourceFile, folder: SourceFolder) -> Iterator[WrittenValue | PromptfooTest]:
     """The tests as they are written; a file of them that cannot be read is one PromptfooTest that says so."""
     value = config.value
     assert isinstance(value, dict)
     tests, scenarios = value.get("tests"), value.get("scenarios")
-    yield from _listed(Written(tests, config.place("tests")), config, ("tests",), folder)
+    yield from _listed(WrittenValue(tests, config.place("tests")), config, ("tests",), folder)
     if isinstance(scenarios, str):
         yield _unread(config.place("scenarios"), "scenarios in a file are not read")
     elif isinstance(scenarios, list):
@@ -125,12 +125,12 @@ def _all(config: Document, folder: Folder) -> Iterator[Written | PromptfooTest]:
             yield from _scenario(one, config, ("scenarios", index), folder)
     elif tests in (None, [], ""):
         # promptfoo then asks every prompt once, with the variables of `defaultTest`
-        yield Written({"description": "without tests"}, config.place("tests"))
+        yield WrittenValue({"description": "without tests"}, config.place("tests"))
 
 
 def _listed(
-    written: Written, config: Document, steps: tuple[str | int, ...], folder: Folder
-) -> Iterator[Written | PromptfooTest]:
+    written: WrittenValue, config: SourceFile, steps: tuple[str | int, ...], folder: SourceFolder
+) -> Iterator[WrittenValue | PromptfooTest]:
     """A list of tests, or what stands for one."""
     match written.value:
         case list():
@@ -139,9 +139,9 @@ def _listed(
                 if isinstance(one, str):
                     yield from _of_files(one, place, folder)
                 elif isinstance(one, dict) and "path" in one:
-                    yield from _listed(Written(one, place), config, (*steps, index), folder)
+                    yield from _listed(WrittenValue(one, place), config, (*steps, index), folder)
                 else:
-                    yield Written(one, place)
+                    yield WrittenValue(one, place)
         case str() if written.value:
             yield from _of_files(written.value, written.place, folder)
         case {"path": str() as path, **more} if not more:
@@ -152,7 +152,7 @@ def _listed(
             yield _unread(written.place, "tests that a program makes, or that are no list, are not read")
 
 
-def _of_files(name: str, place: Place, folder: Folder) -> Iterator[Written | PromptfooTest]:
+def _of_files(name: str, place: SourcePlace, folder: SourceFolder) -> Iterator[WrittenValue | PromptfooTest]:
     """The tests in the files that a path or glob leads to."""
     if "://" in name.removeprefix("file://"):
         yield _unread(place, "tests on other machines are not fetched")
@@ -164,7 +164,7 @@ def _of_files(name: str, place: Place, folder: Folder) -> Iterator[Written | Pro
         yield _unread(place, str(error))
 
 
-def _of_file(path: Path, shown: str) -> Iterator[Written | PromptfooTest]:
+def _of_file(path: Path, shown: str) -> Iterator[WrittenValue | PromptfooTest]:
     suffix = path.suffix.lower()
     if suffix == ".csv":
         yield from rows_of_table(path, shown)
@@ -173,19 +173,19 @@ def _of_file(path: Path, shown: str) -> Iterator[Written | PromptfooTest]:
     elif suffix in {".json", *YAML_SUFFIXES}:
         document = document_of(path, shown)
         if isinstance(document.value, list):
-            yield from (Written(one, document.place(index)) for index, one in enumerate(document.value))
+            yield from (WrittenValue(one, document.place(index)) for index, one in enumerate(document.value))
         else:
-            yield Written(document.value, document.place())
+            yield WrittenValue(document.value, document.place())
     else:
         raise CannotCarryError(f"{shown} is a program or a table that is not read")
 
 
-def _of_lines(path: Path, shown: str) -> Iterator[Written]:
+def _of_lines(path: Path, shown: str) -> Iterator[WrittenValue]:
     for number, line in lines_of(text_of(path, shown)):
-        yield Written(_json(line, path, Place(shown, number)), Place(shown, number))
+        yield WrittenValue(_json(line, path, SourcePlace(shown, number)), SourcePlace(shown, number))
 
 
-def _json(line: str, path: Path, place: Place) -> JsonValue:
+def _json(line: str, path: Path, place: SourcePlace) -> JsonValue:
     try:
         return parse_document(JSON[".json"], line.encode(), path, place.file).value
     except GateError as error:
@@ -193,8 +193,8 @@ def _json(line: str, path: Path, place: Place) -> JsonValue:
 
 
 def _scenario(
-    one: JsonValue, config: Document, steps: tuple[str | int, ...], folder: Folder
-) -> Iterator[Written | PromptfooTest]:
+    one: JsonValue, config: SourceFile, steps: tuple[str | int, ...], folder: SourceFolder
+) -> Iterator[WrittenValue | PromptfooTest]:
     """Each test of a scenario with each of its data."""
     place = config.place(*steps)
     if not isinstance(one, dict) or not isinstance(one.get("config"), list):
@@ -202,8 +202,10 @@ def _scenario(
         return
     data = one["config"]
     assert isinstance(data, list)
-    tests = list(_listed(Written(one.get("tests"), config.place(*steps, "tests")), config, (*steps, "tests"), folder))
-    tests = tests or [Written({}, place)]
+    tests = list(
+        _listed(WrittenValue(one.get("tests"), config.place(*steps, "tests")), config, (*steps, "tests"), folder)
+    )
+    tests = tests or [WrittenValue({}, place)]
     if len(data) * len(tests) > CASES:
         yield _unread(place, f"it makes more than {CASES:,} tests")
         return
@@ -214,7 +216,7 @@ def _scenario(
             yield _unread(config.place(*steps, "config", index // len(tests)), "a part of the scenario is no mapping")
         else:
             try:
-                yield Written(_with_data(each, test.value), test.place)
+                yield WrittenValue(_with_data(each, test.value), test.place)
             except CannotCarryError as error:
                 yield _unread(test.place, str(error), test.value)
 
@@ -245,7 +247,7 @@ def _list(test: Mapping[str, JsonValue], key: str) -> list[JsonValue]:
     return found or []
 
 
-def _default_test(value: JsonValue, config: Document, folder: Folder) -> Mapping[str, JsonValue]:
+def _default_test(value: JsonValue, config: SourceFile, folder: SourceFolder) -> Mapping[str, JsonValue]:
     """What holds for all tests. Raises CannotCarryError."""
     if isinstance(value, str):
         value = folder.document(value.removeprefix("file://")).value
@@ -266,7 +268,7 @@ def _refuse_keys(test: Mapping[str, JsonValue]) -> None:
             raise CannotCarryError(_WHY.get(key, f"`{key[:60]}` of a test is not read"))
 
 
-def _merged(written: Written, default: Mapping[str, JsonValue], config: Document) -> PromptfooTest:
+def _merged(written: WrittenValue, default: Mapping[str, JsonValue], config: SourceFile) -> PromptfooTest:
     """A test with the default test, its variables not yet taken apart. Raises CannotCarryError."""
     value = written.value
     if not isinstance(value, dict):
@@ -320,7 +322,7 @@ def _resolved(one: JsonValue, config: JsonValue) -> JsonValue:
     raise CannotCarryError("an assertion is a reference ($ref) that does not end")
 
 
-def _expanded(test: PromptfooTest, folder: Folder) -> Iterator[PromptfooTest]:
+def _expanded(test: PromptfooTest, folder: SourceFolder) -> Iterator[PromptfooTest]:
     """The test with each combination of its variables' values. Raises CannotCarryError."""
     values = {name: _values(value) for name, value in test.variables.items()}
     count = prod(map(len, values.values()))
@@ -341,7 +343,7 @@ def _values(value: JsonValue) -> list[JsonValue]:
     return [*value] if isinstance(value, list) and value and isinstance(value[0], str) else [value]
 
 
-def _read(value: JsonValue, folder: Folder) -> JsonValue:
+def _read(value: JsonValue, folder: SourceFolder) -> JsonValue:
     """The value of a variable: a file's text where it names one. A line feed at its end is not kept."""
     if not isinstance(value, str):
         return value

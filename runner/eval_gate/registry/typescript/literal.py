@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from eval_gate.model.base import JsonValue
 
 
-class Unknown(Enum):
+class UnknownValue(Enum):
     """A value that only running the code would tell: a reference, a call, an interpolation."""
 
     VALUE = "unknown"
 
 
-Literal: TypeAlias = "JsonValue | Unknown"
+Literal: TypeAlias = "JsonValue | UnknownValue"
 
 _MAX_DEPTH: Final = limits.LITERAL_DEPTH
 _CONSTANTS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
@@ -58,9 +58,9 @@ class ObjectLiteral(FrozenStruct):
     def value(self, key: str) -> Literal | None:
         """The value of a key: None when it is not there, UNKNOWN when only running the code would tell."""
         if key not in self.members:
-            return Unknown.VALUE if self.open else None
+            return UnknownValue.VALUE if self.open else None
         node = self.members[key]
-        return Unknown.VALUE if node is None else literal(node)
+        return UnknownValue.VALUE if node is None else literal(node)
 
 
 def text_of(node: Node) -> str:
@@ -101,7 +101,7 @@ def literal(node: Node, depth: int = 0) -> Literal:
     """The value of an expression made of literals only, else UNKNOWN."""
     node = unwrapped(node)
     if depth > _MAX_DEPTH or node.has_error:
-        return Unknown.VALUE
+        return UnknownValue.VALUE
     match node.type:
         case "string" | "template_string" | "binary_expression":
             return _text(node)
@@ -109,19 +109,19 @@ def literal(node: Node, depth: int = 0) -> Literal:
             return _mapping(node, depth)
         case "array":
             elements = [literal(child, depth + 1) for child in node.named_children if child.type != "comment"]
-            return Unknown.VALUE if Unknown.VALUE in elements else cast("list[JsonValue]", elements)
+            return UnknownValue.VALUE if UnknownValue.VALUE in elements else cast("list[JsonValue]", elements)
         case "number" | "unary_expression":
             return _number(text_of(node))
         case kind:
-            return _CONSTANTS.get(kind, Unknown.VALUE)
+            return _CONSTANTS.get(kind, UnknownValue.VALUE)
 
 
 def _mapping(node: Node, depth: int) -> Literal:
     members = object_literal(node)
     if members is None or members.open:
-        return Unknown.VALUE
-    values = {key: literal(value, depth + 1) if value else Unknown.VALUE for key, value in members.members.items()}
-    return Unknown.VALUE if Unknown.VALUE in values.values() else cast("dict[str, JsonValue]", values)
+        return UnknownValue.VALUE
+    values = {key: literal(value, depth + 1) if value else UnknownValue.VALUE for key, value in members.members.items()}
+    return UnknownValue.VALUE if UnknownValue.VALUE in values.values() else cast("dict[str, JsonValue]", values)
 
 
 def _key(member: Node) -> str | None:
@@ -139,7 +139,7 @@ def _key(member: Node) -> str | None:
     return text_of(key) if key.type == "number" else None
 
 
-def _text(node: Node) -> str | Unknown:
+def _text(node: Node) -> str | UnknownValue:
     """The value of a string, of a template without interpolation, or of a sum of such."""
     parts = []
     for operand in _operands(node):
@@ -151,7 +151,7 @@ def _text(node: Node) -> str | Unknown:
         else:
             part = None
         if part is None:
-            return Unknown.VALUE
+            return UnknownValue.VALUE
         parts.append(part)
     return well_formed("".join(parts))
 
@@ -192,10 +192,10 @@ def _unescaped(source: str) -> str | None:
     return None if wrong else text
 
 
-def _number(source: str) -> int | float | Unknown:
+def _number(source: str) -> int | float | UnknownValue:
     """A plain decimal number; other notations are rare enough in a schema to be left unknown."""
     digits = source.removeprefix("-").strip()
     if not _DECIMAL.fullmatch(digits):
-        return Unknown.VALUE
+        return UnknownValue.VALUE
     value = int(digits) if digits.isdigit() else float(digits)
     return -value if source.startswith("-") else value

@@ -16,14 +16,14 @@ _DECLARATIONS: Final = frozenset({"lexical_declaration", "variable_declaration"}
 _CODE: Final = frozenset({"function_declaration", "generator_function_declaration", "class_declaration"})
 
 
-class Value(FrozenStruct):
+class ExportedValue(FrozenStruct):
     """An export that this module defines. `node` is its expression, None when it is no constant (a function, say)."""
 
     node: Node | None
     line: int
 
 
-class Elsewhere(FrozenStruct):
+class ReExport(FrozenStruct):
     """An export that another module defines. `name` None is that module as a whole."""
 
     module: str
@@ -31,13 +31,13 @@ class Elsewhere(FrozenStruct):
     line: int
 
 
-class Undefined(FrozenStruct):
+class UndefinedExport(FrozenStruct):
     """An export of a name that the module does not define."""
 
     line: int
 
 
-Export: TypeAlias = Value | Elsewhere | Undefined
+Export: TypeAlias = ExportedValue | ReExport | UndefinedExport
 
 
 class Module(Struct):
@@ -47,7 +47,7 @@ class Module(Struct):
     """
 
     exports: dict[str, Export] = field(default_factory=dict)
-    stars: list[Elsewhere] = field(default_factory=list)
+    stars: list[ReExport] = field(default_factory=list)
     error_line: int | None = None
 
 
@@ -116,23 +116,23 @@ class _Reader:
         elif declaration is not None:
             self.module.exports.update(_declared(declaration))
         elif source is not None and _has(statement, "*"):
-            self.module.stars.append(Elsewhere(source, None, line_of(statement)))
+            self.module.stars.append(ReExport(source, None, line_of(statement)))
         else:
             self._clause(statement, source)
 
     def _default(self, value: Node | None, line: int) -> None:
         local = self._names.get(text_of(value)) if value is not None and value.type == "identifier" else None
-        self.module.exports["default"] = local or Value(value, line)
+        self.module.exports["default"] = local or ExportedValue(value, line)
 
     def _clause(self, statement: Node, source: str | None) -> None:
         """`export { a, b as c }`, with or without `from`, and `export * as ns from`."""
         for clause in statement.named_children:
             if clause.type == "namespace_export" and source is not None:
-                self.module.exports[_identifier(clause.named_children[-1])] = Elsewhere(source, None, line_of(clause))
+                self.module.exports[_identifier(clause.named_children[-1])] = ReExport(source, None, line_of(clause))
             if clause.type == "export_clause":
                 for name, alias, line in _specifiers(clause):
-                    here = self._names.get(name, Undefined(line))
-                    self.module.exports[alias] = Elsewhere(source, name, line) if source is not None else here
+                    here = self._names.get(name, UndefinedExport(line))
+                    self.module.exports[alias] = ReExport(source, name, line) if source is not None else here
 
 
 def _declared(statement: Node) -> Iterator[tuple[str, Export]]:
@@ -141,11 +141,11 @@ def _declared(statement: Node) -> Iterator[tuple[str, Export]]:
         for declarator in statement.named_children:
             name = declarator.child_by_field_name("name")
             if name is not None and name.type == "identifier":
-                yield text_of(name), Value(declarator.child_by_field_name("value"), line_of(declarator))
+                yield text_of(name), ExportedValue(declarator.child_by_field_name("value"), line_of(declarator))
     elif statement.type in _CODE:
         name = statement.child_by_field_name("name")
         if name is not None:
-            yield text_of(name), Value(None, line_of(statement))
+            yield text_of(name), ExportedValue(None, line_of(statement))
 
 
 def _imports(statement: Node) -> Iterator[tuple[str, Export]]:
@@ -157,12 +157,12 @@ def _imports(statement: Node) -> Iterator[tuple[str, Export]]:
     for clause in (child for child in statement.named_children if child.type == "import_clause"):
         for part in clause.named_children:
             if part.type == "identifier":
-                yield text_of(part), Elsewhere(source, "default", line)
+                yield text_of(part), ReExport(source, "default", line)
             elif part.type == "namespace_import":
-                yield text_of(part.named_children[-1]), Elsewhere(source, None, line)
+                yield text_of(part.named_children[-1]), ReExport(source, None, line)
             elif part.type == "named_imports":
                 for name, alias, specifier_line in _specifiers(part):
-                    yield alias, Elsewhere(source, name, specifier_line)
+                    yield alias, ReExport(source, name, specifier_line)
 
 
 def _specifiers(clause: Node) -> Iterator[tuple[str, str, int]]:

@@ -10,8 +10,8 @@ from eval_gate.errors import GateError
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.tool_schema import SCHEMA_KEYS, parameters_schema
 from eval_gate.registry.typescript.files import SourceError, SourceFiles
-from eval_gate.registry.typescript.literal import ObjectLiteral, Unknown, object_literal, unwrapped
-from eval_gate.registry.typescript.module import Elsewhere, Export, Undefined, Value
+from eval_gate.registry.typescript.literal import ObjectLiteral, UnknownValue, object_literal, unwrapped
+from eval_gate.registry.typescript.module import Export, ExportedValue, ReExport, UndefinedExport
 from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Definition(FrozenStruct):
     line: int
     node: Node | None
     members: ObjectLiteral | None = None
-    tool_name: str | Unknown | None = None
+    tool_name: str | UnknownValue | None = None
 
     @property
     def is_described(self) -> bool:
@@ -79,17 +79,17 @@ class _Definition(FrozenStruct):
         return self.members is None or self.members.open or "description" in self.members.members
 
     @classmethod
-    def of(cls, file: Path, value: Value) -> _Definition:
+    def of(cls, file: Path, value: ExportedValue) -> _Definition:
         node = None if value.node is None else unwrapped(value.node)
         if node is None or node.type in _NO_TOOLS:
             return cls(file, value.line, None)
         members = object_literal(node)
         if members is None:
-            return cls(file, value.line, node, None, Unknown.VALUE)
+            return cls(file, value.line, node, None, UnknownValue.VALUE)
         name = members.value("name")
         if name is None or (isinstance(name, str) and name):
             return cls(file, value.line, node, members, name)
-        return cls(file, value.line, node, members, Unknown.VALUE)
+        return cls(file, value.line, node, members, UnknownValue.VALUE)
 
 
 class _Scan:
@@ -139,7 +139,7 @@ class _Scan:
             place = self.files.shown(file)
             self._count_unread(place, f"{place} exports no tool definition")
 
-    def _stars(self, stars: Sequence[Elsewhere], importer: Path) -> None:
+    def _stars(self, stars: Sequence[ReExport], importer: Path) -> None:
         """`export * from`: the tool objects of those modules; default exports are not among them."""
         seen = {importer}
         pending = [(star, importer) for star in reversed(stars)]
@@ -191,8 +191,8 @@ class _Scan:
     def _trace(self, file: Path, export: Export) -> _Definition:
         """Follow an export to the module that defines it. Raises SourceError."""
         visited: set[tuple[Path, str]] = set()
-        while not isinstance(export, Value):
-            if isinstance(export, Undefined):
+        while not isinstance(export, ExportedValue):
+            if isinstance(export, UndefinedExport):
                 raise SourceError(f"it is not defined in {self.files.shown(file)}")
             if export.name is None:
                 raise SourceError("it is a whole module")
@@ -229,7 +229,7 @@ class _Scan:
             description=self._text("description", name, members, place),
             version=self._text("version", name, members, place),
             status=self._text("status", name, members, place),
-            parameters=None if isinstance(written, Unknown) else parameters_schema(written),
+            parameters=None if isinstance(written, UnknownValue) else parameters_schema(written),
         )
 
     def _text(self, key: str, name: str, members: ObjectLiteral, place: str) -> str | None:

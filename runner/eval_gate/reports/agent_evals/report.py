@@ -35,14 +35,14 @@ _MAX_SENTENCE: Final = 500
 _MAX_TRIES: Final = 1_000
 
 
-class Moments(FrozenStruct):
+class ReportTimes(FrozenStruct):
     """When what happened: the report, and by eval file the begin and end of each suite."""
 
     generated: datetime
     suites: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
 
 
-def report(run: RunResult, suites: Sequence[EvalSuite], moments: Moments) -> dict[str, Any]:
+def report(run: RunResult, suites: Sequence[EvalSuite], moments: ReportTimes) -> dict[str, Any]:
     """The report as data, under the format's own names: only the run's Agent Evals suites. `suites` are as loaded.
 
     A suite without moments of its own took at most as long as the run.
@@ -65,7 +65,7 @@ def as_json(made: Mapping[str, Any]) -> str:
     return json.dumps(made, ensure_ascii=False, indent=2) + "\n"
 
 
-def _suite(suite: SuiteResult, version: str | None, run: RunResult, moments: Moments) -> dict[str, Any]:
+def _suite(suite: SuiteResult, version: str | None, run: RunResult, moments: ReportTimes) -> dict[str, Any]:
     begun, ended = moments.suites.get(suite.eval_file, (datetime.fromisoformat(run.timestamp), moments.generated))
     cases = [_case(case) for case in suite.cases]
     statuses = [case["status"] for case in cases]

@@ -13,12 +13,12 @@ from eval_gate.reports.console.changes import changes
 from eval_gate.reports.console.commands import command_lines
 from eval_gate.reports.console.fit import padded, width
 from eval_gate.reports.console.style import FOLD_ABOVE, MAX_DESCRIPTION, MAX_ID, ConsoleStyle
-from eval_gate.reports.phrases import unmeasured
+from eval_gate.reports.phrases import unmeasured_words
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import age, count, percent, points
-from eval_gate.reports.words.verdict.opening import undecided
+from eval_gate.reports.words.verdict.opening import undecided_words
 from eval_gate.reports.words.waivers import waived_counts
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.text.escape import console_line
@@ -107,7 +107,7 @@ class _Console:
             yield from style.wrap(console_line(words, 1_000))
         if view.comparison is not None:
             yield from style.wrap(console_line(_baseline(view)))
-            if passed_over := unmeasured(view, mark=str):
+            if passed_over := unmeasured_words(view, mark=str):
                 yield from style.wrap(console_line(passed_over, 500))
             for note in view.notes:
                 yield from style.wrap(console_line(note, 500), begin="⚠ ", colour="yellow")
@@ -123,7 +123,7 @@ class _Console:
             Outcome.ERROR: ("COULD NOT DECIDE", "yellow"),
         }[view.verdict.outcome]
         reasons = [*view.reasons, *waived_counts(view.run)]
-        said = [undecided(view.run, view.verdict)] if view.undecided else reasons
+        said = [undecided_words(view.run, view.verdict)] if view.undecided else reasons
         ended = f"   exit {int(view.verdict.exit_code)}"
         yield from self._reasons(words, colour, [console_line(one, 1_000) for one in said], ended)
         if view.measured:

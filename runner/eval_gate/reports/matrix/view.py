@@ -127,7 +127,7 @@ class Matrix(Record):
         return tuple(case for case in self.cases if not case.differs and not case.asked_of_all)
 
     @property
-    def same(self) -> tuple[MatrixCase, ...]:
+    def same_everywhere(self) -> tuple[MatrixCase, ...]:
         """The cases with the same result everywhere."""
         return tuple(case for case in self.cases if not case.differs and case.asked_of_all)
 

@@ -11,8 +11,8 @@ from eval_gate.model.comparison import Outcome
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import CaseResult
-from eval_gate.reports.page.cuts import Cut
-from eval_gate.reports.page.foreign_text import shown
+from eval_gate.reports.page.cuts import PageCut
+from eval_gate.reports.page.foreign_text import visible_text
 from eval_gate.reports.rerun import rerun_of
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
@@ -36,18 +36,18 @@ _PROMPTS: Final = ("systemPrompt", "userPrompt", "prompt", "command")
 Data = dict[str, Any]
 
 
-def case_data(row: CaseRow, view: View, cut: Cut) -> Data:
+def case_data(row: CaseRow, view: View, cut: PageCut) -> Data:
     """One case. What is nothing is left out."""
     case = row.case
     said: Data = {
         "what": _text(row.what, cut, 600),
-        "seen": [shown(line) for line in row.seen_lines],
+        "seen": [visible_text(line) for line in row.seen_lines],
         "then": row.then,
         "here": row.here,
         "scores": row.scores,
         "change": row.change_words,
         "compared": _text(row.reason, cut, 600) if row.reason != row.what else None,
-        "record": shown(row.record) if row.record else None,
+        "record": visible_text(row.record) if row.record else None,
         "past": row.compared.past if row.compared else None,
         "waived": _waived(row),
         "before": _before(row, cut),
@@ -65,15 +65,15 @@ def _known(data: Mapping[str, Any]) -> Data:
     return {name: value for name, value in data.items() if value is not None and value not in ("", [], {})}
 
 
-def _text(text: str | None, cut: Cut, most: int | None = None) -> str | None:
+def _text(text: str | None, cut: PageCut, most: int | None = None) -> str | None:
     """As much of the text as there is room for; how much there was is said at its end."""
     limit = min((one for one in (cut.text, most) if one is not None), default=None)
     if text is None or limit is None or len(text) <= limit:
-        return shown(text) if text is not None else None
-    return f"{shown(text[:limit])}… [{len(text) - limit:,} more characters]"
+        return visible_text(text) if text is not None else None
+    return f"{visible_text(text[:limit])}… [{len(text) - limit:,} more characters]"
 
 
-def _about(case: CaseResult, cut: Cut) -> Data:
+def _about(case: CaseResult, cut: PageCut) -> Data:
     asked = case.asked
     lines = asked.expectation[:MAX_EXPECTED] if asked else ()
     return {
@@ -82,10 +82,10 @@ def _about(case: CaseResult, cut: Cut) -> Data:
         "question": _text(asked.question, cut) if asked else None,
         "expected": [_text(line, cut, 2_000) for line in lines],
         "askedCut": (asked.cut or len(asked.expectation) > MAX_EXPECTED if asked else False) or None,
-        "target": shown(case.target) if case.target else None,
-        "difficulty": shown(case.difficulty) if case.difficulty else None,
+        "target": visible_text(case.target) if case.target else None,
+        "difficulty": visible_text(case.difficulty) if case.difficulty else None,
         "asserted": [case.assertions_run, case.assertions_skipped] if case.status.judged else None,
-        "skippedTokens": [shown(token) for token in case.details.skipped_tokens[:20]],
+        "skippedTokens": [visible_text(token) for token in case.details.skipped_tokens[:20]],
         "warnings": [_text(warning, cut, 600) for warning in case.warnings[:20]],
     }
 
@@ -99,7 +99,7 @@ def _ways(row: CaseRow, view: View) -> Data:
         command = accept_command((row.id,), context)
         line = accept_line_of(row.key, context.accept_line) if context.accept_line else None
     return {
-        "place": shown(f"{place.file}:{place.line}") if place else None,
+        "place": visible_text(f"{place.file}:{place.line}") if place else None,
         "url": row.url,
         "rerun": rerun_of(row.id, context.rerun_command) if context.rerun_command else None,
         "comment": command,
@@ -112,15 +112,15 @@ def _waived(row: CaseRow) -> Data | None:
         return None
     waiver = row.waived
     words = {"done": waiver.done, "until": waiver.until, "by": waiver.by, "where": waiver.where}
-    return _known({name: shown(text) for name, text in words.items()} | {"reason": shown(waiver.reason)[:2_000]}) | (
-        {"url": waiver.url} if waiver.url else {}
-    )
+    return _known(
+        {name: visible_text(text) for name, text in words.items()} | {"reason": visible_text(waiver.reason)[:2_000]}
+    ) | ({"url": waiver.url} if waiver.url else {})
 
 
 # The two sides
 
 
-def _now(case: CaseResult, cut: Cut) -> Data:
+def _now(case: CaseResult, cut: PageCut) -> Data:
     usage = case.usage
     return _known(
         {
@@ -136,7 +136,7 @@ def _now(case: CaseResult, cut: Cut) -> Data:
     )
 
 
-def _before(row: CaseRow, cut: Cut) -> Data | None:
+def _before(row: CaseRow, cut: PageCut) -> Data | None:
     before = row.compared.before if row.compared else None
     if before is None:
         return None
@@ -158,12 +158,12 @@ def _money(dollars: float | None) -> str | None:
     return money(dollars) if dollars is not None else None
 
 
-def _answered(details: CaseDetails, cut: Cut) -> Data:
+def _answered(details: CaseDetails, cut: PageCut) -> Data:
     """What one execution left: answer, calls, conversation. Of calls without arguments there are the names."""
     answer = _text(details.response, cut)
     kept = details.tool_calls
     calls = [_call(call, cut) for call in kept[: cut.parts]]
-    calls = calls or [{"name": shown(name)} for name in details.tools_called[: cut.parts]]
+    calls = calls or [{"name": visible_text(name)} for name in details.tools_called[: cut.parts]]
     messages = details.conversation[: cut.parts]
     missing = dict(details.left_out)
     if more := max(len(kept), len(details.tools_called)) - len(calls):
@@ -175,16 +175,16 @@ def _answered(details: CaseDetails, cut: Cut) -> Data:
         "length": details.response_length if details.response_truncated else None,
         "calls": calls,
         "talk": [_message(message, cut) for message in messages],
-        "missing": {shown(name): number for name, number in missing.items()},
+        "missing": {visible_text(name): number for name, number in missing.items()},
         "turns": details.max_turns_reached or None,
         "replayed": details.replayed or None,
     }
 
 
-def _call(call: KeptCall, cut: Cut) -> Data:
+def _call(call: KeptCall, cut: PageCut) -> Data:
     return _known(
         {
-            "name": shown(call.name),
+            "name": visible_text(call.name),
             "args": _json(call.arguments, cut),
             "result": _json(call.result, cut),
             "ok": call.success,
@@ -194,16 +194,19 @@ def _call(call: KeptCall, cut: Cut) -> Data:
     )
 
 
-def _json(value: Any, cut: Cut) -> str | None:
+def _json(value: Any, cut: PageCut) -> str | None:
     """As people read it: a text as it is, all else as JSON over several lines."""
     if value is None:
         return None
     return _text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2), cut)
 
 
-def _message(message: Message, cut: Cut) -> Data:
-    calls = [_known({"name": shown(call.name), "args": _json(call.params or None, cut)}) for call in message.tool_calls]
-    name = shown(message.name) if message.name else None
+def _message(message: Message, cut: PageCut) -> Data:
+    calls = [
+        _known({"name": visible_text(call.name), "args": _json(call.params or None, cut)})
+        for call in message.tool_calls
+    ]
+    name = visible_text(message.name) if message.name else None
     return _known(
         {"role": message.role, "name": name, "text": _json(message.content or None, cut), "calls": calls[: cut.parts]}
     )
@@ -222,7 +225,9 @@ def _then(row: CaseRow) -> tuple[EvaluatorResult, ...]:
     return tuple(EvaluatorResult(name=name, type="", score=value) for name, value in change.evaluators_then.items())
 
 
-def _checks(now: Sequence[EvaluatorResult], then: Sequence[EvaluatorResult], cut: Cut, depth: int = 0) -> list[Data]:
+def _checks(
+    now: Sequence[EvaluatorResult], then: Sequence[EvaluatorResult], cut: PageCut, depth: int = 0
+) -> list[Data]:
     """Each check beside what it was, those that miss something first; then those that are no longer there."""
     earlier: dict[tuple[str, str], deque[EvaluatorResult]] = defaultdict(deque)
     for result in then:
@@ -250,15 +255,15 @@ def _first(found: deque[EvaluatorResult], taken: set[int]) -> EvaluatorResult | 
     return None
 
 
-def _check(now: EvaluatorResult | None, then: EvaluatorResult | None, cut: Cut, depth: int) -> Data:
+def _check(now: EvaluatorResult | None, then: EvaluatorResult | None, cut: PageCut, depth: int) -> Data:
     one = now or then
     assert one is not None
     members = now.evaluator_results if now else (), then.evaluator_results if then else ()
     facts = (now.evaluator_provider_request if now else None) or {}
     return _known(
         {
-            "name": shown(one.name)[:300],
-            "type": shown(one.type)[:100],
+            "name": visible_text(one.name)[:300],
+            "type": visible_text(one.type)[:100],
             "now": score(now.score) if now else None,
             "then": score(then.score) if then else None,
             "state": _state(now) if now else "gone",
@@ -269,7 +274,7 @@ def _check(now: EvaluatorResult | None, then: EvaluatorResult | None, cut: Cut, 
             "says": _text(now.reasoning, cut) if now else None,
             "said": _text(then.reasoning, cut) if then and now and then.reasoning != now.reasoning else None,
             "missed": _lines(then.misses, cut) if then and now and then.misses != now.misses else None,
-            "model": shown(str(facts["model"]))[:200] if facts.get("model") else None,
+            "model": visible_text(str(facts["model"]))[:200] if facts.get("model") else None,
             "prompts": [[name, _json(facts[name], cut)] for name in _PROMPTS if facts.get(name)],
             "members": _checks(*members, cut, depth + 1) if any(members) and depth < MAX_DEPTH else None,
         }
@@ -280,7 +285,7 @@ def _state(result: EvaluatorResult) -> str:
     return "pass" if result.score >= 1 else "fail" if result.score <= 0 else "part"
 
 
-def _lines(lines: Iterable[str], cut: Cut) -> list[str | None]:
+def _lines(lines: Iterable[str], cut: PageCut) -> list[str | None]:
     found = tuple(lines)
     shown_ones = [_text(line, cut, 4_000) for line in found[: cut.parts]]
     left = len(found) - len(shown_ones)
@@ -290,7 +295,7 @@ def _lines(lines: Iterable[str], cut: Cut) -> list[str | None]:
 # Executions
 
 
-def _executions(case: CaseResult, cut: Cut) -> list[Data]:
+def _executions(case: CaseResult, cut: PageCut) -> list[Data]:
     """Each trial and re-run of a case that has several."""
     if len(case.trials) < 2:
         return []
@@ -298,7 +303,7 @@ def _executions(case: CaseResult, cut: Cut) -> list[Data]:
     return [_execution(trial, cut, again=place >= first_again) for place, trial in enumerate(case.trials)]
 
 
-def _execution(trial: Trial, cut: Cut, *, again: bool) -> Data:
+def _execution(trial: Trial, cut: PageCut, *, again: bool) -> Data:
     said: Data = {
         "status": LETTERS[trial.status],
         "ms": round(trial.duration_ms, 1),

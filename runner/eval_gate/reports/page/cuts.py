@@ -25,7 +25,7 @@ _WORD: Final = 4 / 3
 """Characters of base64 for a byte."""
 
 
-class Cut(FrozenStruct):
+class PageCut(FrozenStruct):
     """What of one case stands on the page. None is everything there is."""
 
     text: int | None = None
@@ -37,31 +37,31 @@ class Cut(FrozenStruct):
 
 
 LADDER: Final = (
-    Cut(),
-    Cut(20_000, 200),
-    Cut(8_000, 100),
-    Cut(4_000, 60),
-    Cut(2_000, 40),
-    Cut(1_000, 20),
-    Cut(1_000, 20, executions=False),
-    Cut(600, 12, executions=False),
-    Cut(300, 6, executions=False),
+    PageCut(),
+    PageCut(20_000, 200),
+    PageCut(8_000, 100),
+    PageCut(4_000, 60),
+    PageCut(2_000, 40),
+    PageCut(1_000, 20),
+    PageCut(1_000, 20, executions=False),
+    PageCut(600, 12, executions=False),
+    PageCut(300, 6, executions=False),
 )
 
 
-class Kept(FrozenStruct):
+class PageCases(FrozenStruct):
     """What the page says of single cases, as the JSON of one object by their places, and what was cut for it."""
 
     plain: str
     """Empty where it is packed."""
     packed: str
     """The same as gzip in base64; empty where it is plain."""
-    cut: Cut
+    cut: PageCut
     without: int = 0
     """Cases of which there was no room for anything but their row."""
 
 
-def fitted(cases: Sequence[tuple[int, Found]], make: Callable[[Found, Cut], Any], used: int) -> Kept:
+def fitted(cases: Sequence[tuple[int, Found]], make: Callable[[Found, PageCut], Any], used: int) -> PageCases:
     """What there is to say of these cases, at the first step that has room for all; the most important case is first.
 
     Where not even the last step has, those at the end have nothing. `used` are the bytes of all else on the page.
@@ -73,7 +73,7 @@ def fitted(cases: Sequence[tuple[int, Found]], make: Callable[[Found, Cut], Any]
             if not pack.takes(f'"{place}":{island(make(one, cut))}'):
                 break
         if pack.count == len(cases) or cut is LADDER[-1]:
-            return Kept(*pack.both(), cut, len(cases) - pack.count)
+            return PageCases(*pack.both(), cut, len(cases) - pack.count)
     raise AssertionError("the ladder has a last step")
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from eval_gate.model.execution import Status
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.case import LETTERS, case_data
-from eval_gate.reports.page.cuts import LADDER, MANY_CASES, Kept, fitted
-from eval_gate.reports.page.foreign_text import island, shown
+from eval_gate.reports.page.cuts import LADDER, MANY_CASES, PageCases, fitted
+from eval_gate.reports.page.foreign_text import island, visible_text
 from eval_gate.reports.view.groups import group_causes
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
@@ -35,7 +35,7 @@ class Group(FrozenStruct):
     rows: tuple[CaseRow, ...]
 
 
-class Page(FrozenStruct, eq=False, dict=True):
+class PageData(FrozenStruct, eq=False, dict=True):
     """A view as the page has it. Each case is in one group: the first that says something of it."""
 
     view: View
@@ -56,7 +56,7 @@ class Page(FrozenStruct, eq=False, dict=True):
         return len(self.rows) > MANY_CASES
 
     @cached_property
-    def kept(self) -> Kept:
+    def kept(self) -> PageCases:
         """What is said of single cases, by their place among the rows."""
         wanted = [(place, row) for place, row in enumerate(self.rows) if not self.many or place not in self._quiet]
         used = len(island(self._columns).encode()) + _FRAME
@@ -91,11 +91,11 @@ class Page(FrozenStruct, eq=False, dict=True):
         """All of it, as the script reads it."""
         return {
             "groups": [[one.key, one.title, one.tone, len(one.rows)] for one in self.groups],
-            "suites": [[shown(row.file), shown(row.name), row.stale] for row in self.view.suites],
+            "suites": [[visible_text(row.file), visible_text(row.name), row.stale] for row in self.view.suites],
             "rows": self._columns,
-            "causes": [shown(cause.what)[:300] for cause in self.view.causes[:MAX_CAUSES]],
+            "causes": [visible_text(cause.what)[:300] for cause in self.view.causes[:MAX_CAUSES]],
             "history": self._history,
-            "place": shown(place_of(self.view.context)),
+            "place": visible_text(place_of(self.view.context)),
             "compared": self.view.comparison is not None,
             "leftOut": list(self.left_out),
             "carries": self._carries,
@@ -117,7 +117,7 @@ class Page(FrozenStruct, eq=False, dict=True):
         rows = self.rows
         places = range(len(rows))
         columns: dict[str, Any] = {
-            "id": [shown(row.id) for row in rows],
+            "id": [visible_text(row.id) for row in rows],
             "suite": [suites.get(row.suite, -1) for row in rows],
             "group": [place for place, group in enumerate(self.groups) for _ in group.rows],
             "status": "".join(LETTERS[row.status] if row.status else "-" for row in rows),
@@ -126,15 +126,15 @@ class Page(FrozenStruct, eq=False, dict=True):
             "cost": [round(cost * 1e6) for cost in costs] if any(costs := [_cost(row) for row in rows]) else [],
             # of some cases only
             "drop": {n: round(drop, 3) for n in places if (drop := max(rows[n].drop, 0.0))},
-            "what": {n: shown(what)[:_WORDS] for n in places if (what := _what(rows[n]))},
+            "what": {n: visible_text(what)[:_WORDS] for n in places if (what := _what(rows[n]))},
             "cause": self._causes,
             "flaky": [n for n in places if rows[n].flaky],
             "stale": [n for n in places if rows[n].stale],
             "dropped": [n for n in places if rows[n].score_drop],
-            "elsewhere": {n: shown(rows[n].suite) for n in places if rows[n].suite not in suites},
+            "elsewhere": {n: visible_text(rows[n].suite) for n in places if rows[n].suite not in suites},
         }
         if not self.many:
-            columns["about"] = {n: shown(row.case.description)[:300] for n, row in enumerate(rows) if row.case}
+            columns["about"] = {n: visible_text(row.case.description)[:300] for n, row in enumerate(rows) if row.case}
         columns["target"] = {n: targets[row.case.target] for n, row in enumerate(rows) if row.case and row.case.target}
         sets: dict[tuple[int, ...], int] = {(): 0}
         found = [tuple(tags[tag] for tag in row.case.tags[:_TAGS]) if row.case else () for row in rows]
@@ -161,7 +161,7 @@ class Page(FrozenStruct, eq=False, dict=True):
     @property
     def _history(self) -> list[list[str]]:
         found = self.view.comparison.history if self.view.comparison else ()
-        return [[shown((one.sha or one.run_id)[:7]), shown(one.timestamp[:10])] for one in found]
+        return [[visible_text((one.sha or one.run_id)[:7]), visible_text(one.timestamp[:10])] for one in found]
 
 
 class _Names:
@@ -174,7 +174,7 @@ class _Names:
     def __getitem__(self, name: str) -> int:
         if name not in self._places:
             self._places[name] = len(self.names)
-            self.names.append(shown(name)[:200])
+            self.names.append(visible_text(name)[:200])
         return self._places[name]
 
 

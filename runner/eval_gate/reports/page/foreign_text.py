@@ -15,7 +15,7 @@ _LIVE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u20
 _LIVE_SIGNS: Final = re.compile("[<>&\u2028\u2029]")
 
 
-def shown(text: str) -> str:
+def visible_text(text: str) -> str:
     """The text as people may see it: controls and signs that turn a line as marks, joiners within words as they are."""
     return "".join(piece if place % 2 else visible(piece) for place, piece in enumerate(_JOINERS.split(text)))
 

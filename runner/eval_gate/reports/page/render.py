@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.reports import phrases
 from eval_gate.reports.links import anchor_of
-from eval_gate.reports.page.data import Page
+from eval_gate.reports.page.data import PageData
 from eval_gate.reports.page.foreign_text import island, without_lone
 from eval_gate.reports.page.strip import strip_of
 from eval_gate.reports.templating import environment
@@ -27,7 +27,7 @@ PLAIN_ROWS: Final = 100
 
 def render_html(view: View) -> str:
     """The page."""
-    page = Page(view)
+    page = PageData(view)
     page_text = (
         engine()
         .get_template("page.html.j2")
@@ -38,7 +38,7 @@ def render_html(view: View) -> str:
             page=page,
             looked_at=page.groups[0].rows[:PLAIN] if page.groups and page.groups[0].tone != "pass" else (),
             strip=strip_of(view),
-            unmeasured_note=phrases.unmeasured(view, mark=str),
+            unmeasured_note=phrases.unmeasured_words(view, mark=str),
             named=PLAIN_ROWS,
         )
     )

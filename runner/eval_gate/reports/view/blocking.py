@@ -12,7 +12,7 @@ from eval_gate.gate.scores import exceeds
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.reports.view.fresh import is_fresh
 from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
@@ -33,7 +33,7 @@ class Blocking(FrozenStruct):
     """Reasons that no case of the run stands for: a limit of cost, a stale suite, a baseline that could not be had."""
 
 
-def blocking(lists: CaseLists) -> Blocking:
+def blocking_of(lists: CaseLists) -> Blocking:
     """What the verdict rests on. Waived cases are never among it."""
     if lists.verdict.outcome is Outcome.PASS:
         return Blocking(frozenset())
@@ -52,7 +52,7 @@ def _about(lists: CaseLists) -> Mapping[str, Holds]:
     errors = {id(case) for case in new_errors(lists.run, lists.comparison)}
     return {
         RuleCode.REGRESSIONS: lambda row: row.change is CaseClass.REGRESSION,
-        RuleCode.SUITE_DROP: lambda row: row.change is CaseClass.REGRESSION and row.why is Why.SUITE,
+        RuleCode.SUITE_DROP: lambda row: row.change is CaseClass.REGRESSION and row.decided_by is GroundKind.SUITE,
         RuleCode.MUST_PASS: lambda row: _must_pass(row, lists),
         RuleCode.FAILURES: lambda row: row.status is Status.FAILED,
         RuleCode.PASS_RATE: lambda row: row.status is Status.FAILED,
@@ -64,7 +64,7 @@ def _about(lists: CaseLists) -> Mapping[str, Holds]:
         "nothing-judged": lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
         "too-many-errors": lambda row: row.status is Status.ERROR,
         "not-complete": lambda row: row.status is Status.NOT_RUN,
-        "not-confirmed": lambda row: row.why is not None and row.why.undecided,
+        "not-confirmed": lambda row: row.decided_by is not None and row.decided_by.undecided,
     }
 
 
@@ -73,7 +73,7 @@ def _must_pass(row: CaseRow, lists: CaseLists) -> bool:
     policy = lists.run.policy
     if row.case is None or row.status is not Status.FAILED or row.change is CaseClass.UNSETTLED:
         return False
-    return must_pass(row.case, policy.must_pass) if policy else row.why is Why.MUST_PASS
+    return must_pass(row.case, policy.must_pass) if policy else row.decided_by is GroundKind.MUST_PASS
 
 
 def _dropped(lists: CaseLists) -> Holds:

@@ -20,7 +20,7 @@ MAX_VALUES: Final = 3
 CaseT = TypeVar("CaseT")
 
 
-class Value(FrozenStruct):
+class CauseValue(FrozenStruct):
     """What some failures of one check say, and how many."""
 
     what: str
@@ -34,7 +34,7 @@ class Cause(FrozenStruct, Generic[CaseT]):
     """The check alone where its failures say different things; else what they say."""
     count: int
     examples: tuple[CaseT, ...]
-    values: tuple[Value, ...] = ()
+    values: tuple[CauseValue, ...] = ()
     """What they say, the most frequent first, where it is not the same; `rest` more are not among them."""
     rest: int = 0
 
@@ -63,7 +63,9 @@ def _cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
     examples = tuple(case for case, _ in often[:EXAMPLES])
     if len(ordered) == 1:
         return Cause(_said(*ordered[0]), len(members), examples)
-    values = [Value(_said(kind, alike).removeprefix(f"{common}: "), len(alike)) for kind, alike in ordered[:MAX_VALUES]]
+    values = [
+        CauseValue(_said(kind, alike).removeprefix(f"{common}: "), len(alike)) for kind, alike in ordered[:MAX_VALUES]
+    ]
     return Cause(common, len(members), examples, tuple(values), max(len(ordered) - MAX_VALUES, 0))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from eval_gate.model.comparison import CaseClass, Comparison, Verdict
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.groups import Errors, errors_by_blame
@@ -22,7 +22,9 @@ _SAID: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseCla
 """Classes that say more of a case than that it is flaky."""
 _NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED})
 """Classes of cases that could not be judged, and are no errors of their own."""
-_APART: Final = frozenset({Why.MUST_PASS, Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT, Why.SLOW})
+_APART: Final = frozenset(
+    {GroundKind.MUST_PASS, GroundKind.NOT_RERUN, GroundKind.NOT_ASKED, GroundKind.SPENT, GroundKind.SLOW}
+)
 """Grounds that have a list of their own, whatever the class."""
 
 
@@ -88,14 +90,14 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         return self.rows.noted
 
     regressions = _listed(lambda row: row.change is CaseClass.REGRESSION, by_drop=True)
-    must_pass = _listed(lambda row: row.why is Why.MUST_PASS and row.change is not CaseClass.REGRESSION)
+    must_pass = _listed(lambda row: row.decided_by is GroundKind.MUST_PASS and row.change is not CaseClass.REGRESSION)
     """Cases that must pass and do not, regressions apart."""
-    not_decided = _listed(lambda row: row.why is not None and row.why.undecided)
+    not_decided = _listed(lambda row: row.decided_by is not None and row.decided_by.undecided)
     """Cases that may be regressions, and whose re-runs are missing or were spared."""
     new_passes = _of(CaseClass.NEW_PASS)
-    still_failing = _listed(lambda row: row.change is CaseClass.STILL_FAILING and row.why not in _APART)
+    still_failing = _listed(lambda row: row.change is CaseClass.STILL_FAILING and row.decided_by not in _APART)
     """Failures that are not of this change; those that must pass are a matter of their own."""
-    by_control = _listed(lambda row: row.why is Why.CONTROL)
+    by_control = _listed(lambda row: row.decided_by is GroundKind.CONTROL)
     """What would have failed the gate, had the base branch's agent not failed it too in the same minutes."""
     main_broke = _listed(lambda row: row.main_broke)
     """Those of the still failing ones that the default branch broke itself."""
@@ -105,26 +107,30 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         lambda row: (
             row.status is Status.FAILED
             and row.change not in _FAILURES
-            and row.why not in _APART
+            and row.decided_by not in _APART
             and not row.flakes_from_the_start
         )
     )
     """Failing cases that the comparison says nothing else about: without a baseline, added, incomparable."""
     errors = _listed(
-        lambda row: row.status is Status.ERROR and row.change not in _NO_NEW_ERRORS and row.why not in _APART
+        lambda row: row.status is Status.ERROR and row.change not in _NO_NEW_ERRORS and row.decided_by not in _APART
     )
     """Cases that could not be judged, those apart that have a list of their own: what the change may have to do."""
     still_errored = _of(CaseClass.STILL_ERRORED)
     """Cases that could not be judged here, nor in the baseline."""
     unsettled = _listed(
-        lambda row: row.change is CaseClass.UNSETTLED and row.status is not Status.ERROR and row.why is not Why.CONTROL
+        lambda row: (
+            row.change is CaseClass.UNSETTLED
+            and row.status is not Status.ERROR
+            and row.decided_by is not GroundKind.CONTROL
+        )
     )
     """Failures that may be chance; what crashed and was never judged is among the errors."""
     flaky_on_record = _listed(
         lambda row: row.flaky_on_record and row.change is CaseClass.STILL_PASSING and not row.flaky
     )
     """Cases that pass here, and that fail now and then on the default branch."""
-    fresh_flaky = _listed(lambda row: row.flakes_from_the_start and row.why not in _APART)
+    fresh_flaky = _listed(lambda row: row.flakes_from_the_start and row.decided_by not in _APART)
     """New and changed cases that were seen both to pass and to fail."""
     skipped = _listed(lambda row: row.status is Status.SKIPPED)
     incomparable = _of(CaseClass.INCOMPARABLE)
@@ -142,7 +148,9 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     def known_failing(self) -> tuple[CaseRow, ...]:
         """Those of the still failing ones that are neither worse than before nor broken there just now."""
         return tuple(
-            row for row in self.still_failing if not (row.score_drop or row.main_broke or row.why is Why.CONTROL)
+            row
+            for row in self.still_failing
+            if not (row.score_drop or row.main_broke or row.decided_by is GroundKind.CONTROL)
         )
 
     @cached_property
@@ -154,7 +162,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         apart = {row.key for row in self.failing} if self.refined else set()
         apart |= {row.key for row in self.fresh_flaky}
         seen = (row for row in self.noted if not row.waived and (row.flaky or row.change is CaseClass.FLAKY))
-        return tuple(r for r in seen if r.why not in _APART and r.change not in _SAID and r.key not in apart)
+        return tuple(r for r in seen if r.decided_by not in _APART and r.change not in _SAID and r.key not in apart)
 
     @property
     def doubtful(self) -> tuple[CaseRow, ...]:

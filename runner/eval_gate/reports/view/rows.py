@@ -11,9 +11,9 @@ from eval_gate.gate.compare import nobody_answered, tally
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, Tally
 from eval_gate.model.execution import Blame, Status
-from eval_gate.model.grounds import Steadiness, Why
+from eval_gate.model.grounds import GroundKind, Steadiness
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.model.waiver import Kind
+from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import blame_of
 from eval_gate.reports.links import case_url, line_url
@@ -118,7 +118,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def here(self) -> str | None:
         """What came of it here: `2/3`, `crashed`, `0.67 (−0.23)`."""
         if self.case is None or self.case.status is Status.ERROR:
-            return blame_words.here(self.case, self.blame) if self.case else None
+            return blame_words.blame_word(self.case, self.blame) if self.case else None
         if not self.judged:
             return self.case.status.value.replace("_", " ")
         counted = tally(self.case)
@@ -174,7 +174,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return (then.k / then.n if then else 0.0) - (here.k / here.n if here else 0.0)
 
     @property
-    def why(self) -> Why | None:
+    def decided_by(self) -> GroundKind | None:
         """What decided about it, where more than the two runs was looked at."""
         return self.compared.grounds.why if self.compared and self.compared.grounds else None
 
@@ -254,9 +254,9 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def change_words(self) -> str:
         """`regression`, `new pass`, `regression, accepted`; empty without a baseline."""
-        if self.why is not None and self.why.undecided:
+        if self.decided_by is not None and self.decided_by.undecided:
             return "not decided"
-        if self.waived and self.waived.kind is Kind.QUARANTINE:
+        if self.waived and self.waived.kind is WaiverKind.QUARANTINE:
             return self.waived.done
         became = self.change.value.replace("_", " ") if self.change else ""
         became = _BECAME.get(self.change, became) if self.change else became
@@ -359,7 +359,7 @@ def _then(change: CaseChange | None, least: float) -> str | None:
     if change is None or change.baseline is None:
         return None
     baseline, record = change.baseline, change.case_record
-    where = f" at {grounds_words.named(change.compared_with)}" if change.compared_with else ""
+    where = f" at {grounds_words.run_name(change.compared_with)}" if change.compared_with else ""
     if change.graded:
         words, scores = f"{_score_words(baseline, least)}{where}", change.score_record
         return words if scores is None or scores.runs <= 1 else f"{words}, {score(scores.mean)} over {scores.runs} runs"

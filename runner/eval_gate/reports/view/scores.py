@@ -63,7 +63,7 @@ def _words(result: EvaluatorResult, then: float | None) -> str:
     return f"{scored}: {'; '.join(words)}" if words else scored
 
 
-class Grade(FrozenStruct):
+class ShownGrade(FrozenStruct):
     """What a judge gave one case for one dimension of a rubric: `score` is `2/3`."""
 
     case: str
@@ -72,12 +72,12 @@ class Grade(FrozenStruct):
     said: str
 
 
-def grades_of(run: RunResult) -> tuple[Grade, ...]:
+def grades_of(run: RunResult) -> tuple[ShownGrade, ...]:
     """All grades of a run, in the order of its cases."""
     return tuple(grade for _, case in run.cases() for grade in _grades(case))
 
 
-def _grades(case: CaseResult) -> Iterator[Grade]:
+def _grades(case: CaseResult) -> Iterator[ShownGrade]:
     for result in case.evaluator_results:
         if result.type != "rubric" or result.evaluator_provider_request is None:
             continue
@@ -87,7 +87,7 @@ def _grades(case: CaseResult) -> Iterator[Grade]:
             if isinstance(one, dict):
                 score = f"{_number(one.get('score'))}/{_number(one.get('maxScore'))}"
                 name = str(one.get("dimension"))
-                yield Grade(case.id, name, score, said.get(f"{name} {score}", ""))
+                yield ShownGrade(case.id, name, score, said.get(f"{name} {score}", ""))
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from eval_gate.model.comparison import CaseChange
-from eval_gate.model.execution import Before, CaseDetails, Status
+from eval_gate.model.execution import BaselineSide, CaseDetails, Status
 from eval_gate.model.result import CaseResult
-from eval_gate.reports.difference import AROUND, Difference, difference
+from eval_gate.reports.difference import AROUND, TextDifference, difference
 from eval_gate.reports.words.calls import call_words
 from eval_gate.struct import FrozenStruct
 
@@ -14,7 +14,7 @@ class Sides(FrozenStruct):
     """Both sides of one case. An answer is None where none is kept; the notes say which, and why."""
 
     question: str | None
-    wanted: tuple[str, ...]
+    expected: tuple[str, ...]
     """What a good answer is, a check each."""
     calls: tuple[str, ...]
     """What differs in the tool calls, in half sentences."""
@@ -25,7 +25,7 @@ class Sides(FrozenStruct):
     compared: bool
     """Whether there is an earlier side at all."""
 
-    def difference(self, around: int = AROUND) -> Difference | None:
+    def difference(self, around: int = AROUND) -> TextDifference | None:
         """The two answers held against each other; None where there is none at all."""
         if self.then is None and self.here is None:
             return None
@@ -44,7 +44,7 @@ def sides_of(case: CaseResult, change: CaseChange | None) -> Sides | None:
         return None
     return Sides(
         question=case.asked.question or None if case.asked else None,
-        wanted=case.asked.expectation if case.asked else (),
+        expected=case.asked.expectation if case.asked else (),
         calls=calls,
         then=then,
         here=here,
@@ -62,7 +62,7 @@ def _failed(case: CaseResult) -> CaseDetails | None:
     return next((details for details in failed if details is not None), None) if case.passed else None
 
 
-def _notes(details: CaseDetails, before: Before | None, *, compared: bool, status: Status) -> list[str]:
+def _notes(details: CaseDetails, before: BaselineSide | None, *, compared: bool, status: Status) -> list[str]:
     """What the difference alone would say wrongly."""
     notes = []
     if compared and (before is None or before.details.response is None):

@@ -13,17 +13,17 @@ from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import BaselineFacts, CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.model.waiver import Kind
+from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports import facts
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.view.blocking import blocking
+from eval_gate.reports.view.blocking import blocking_of
 from eval_gate.reports.view.fresh import fresh_counts
 from eval_gate.reports.view.groups import group_causes, stale_suites
 from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import grades_of
 from eval_gate.reports.view.tables import SuiteRow, is_stale, rule_rows, suite_rows
-from eval_gate.reports.words.blame import counted
+from eval_gate.reports.words.blame import blame_counts
 from eval_gate.reports.words.explained import explained
 from eval_gate.reports.words.grounds import place_of, score_words
 from eval_gate.reports.words.judges import judge_lines
@@ -32,7 +32,7 @@ from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.power import sight_lines
 from eval_gate.reports.words.prompt import prompt_words
 from eval_gate.reports.words.since import since_words
-from eval_gate.reports.words.spending import certainty, rerun_words, spending
+from eval_gate.reports.words.spending import certainty, rerun_words, spending_words
 from eval_gate.reports.words.verdict import headline, opening, remedy
 from eval_gate.reports.words.waiving import accept_command
 
@@ -105,7 +105,7 @@ class View(CaseLists):
     """The page of documentation about the state of this run."""
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def targets(self) -> tuple[str, ...]:
         """What was evaluated: one target, or several."""
         targets = self.run.targets or (self.run.target,)
         shown = tuple(target.identity for target in targets[:MAX_TARGETS])
@@ -202,7 +202,7 @@ class View(CaseLists):
     def _of_files(self) -> frozenset[str]:
         return frozenset(changed_since(suite.eval_file) for suite in self.run.suites)
 
-    blocking = _once(blocking)
+    blocking = _once(blocking_of)
     """Which cases keep the gate from passing, and what else does."""
     rules = _once(lambda view: rule_rows(view.run, view.verdict, view.context, stale=view.baseline_is_stale))
     """The rules that decided, and what they rest on."""
@@ -233,7 +233,7 @@ class View(CaseLists):
     @cached_property
     def spending(self) -> str:
         """What the run took; beside the baseline's where there were no re-runs, which would look like an increase."""
-        return spending(self.summary, self._baseline if self.reruns is None else None)
+        return spending_words(self.summary, self._baseline if self.reruns is None else None)
 
     @property
     def score_tolerance(self) -> str:
@@ -267,8 +267,8 @@ class View(CaseLists):
             "not sure": len(self.unsettled),
             "new and flaky": len(self.fresh_flaky),
             "flaky": len(self.flaky) if self.refined else 0,
-            "accepted": kinds.count(Kind.ACCEPTED),
-            "quarantined": kinds.count(Kind.QUARANTINE),
+            "accepted": kinds.count(WaiverKind.ACCEPTED),
+            "quarantined": kinds.count(WaiverKind.QUARANTINE),
         }
         return tuple(f"{number} {word}" for word, number in numbers.items() if number)
 
@@ -287,7 +287,7 @@ class View(CaseLists):
         """` (2 crashed, 1 unreachable, 2 of them regressions)`; empty where there is nothing to say."""
         rows = {"regression": self.regressions, "still failing": self.still_failing}
         broken = {words: sum(row.status is Status.ERROR for row in found) for words, found in rows.items()}
-        said = [counted(facts.blames(self.run))]
+        said = [blame_counts(facts.blames(self.run))]
         said += [f"{count(broken['regression'], 'regression')} among them"] if broken["regression"] else []
         said += [f"{broken['still failing']} still failing"] if broken["still failing"] else []
         said += [f"{len(self.still_errored)} in the baseline too"] if self.still_errored else []

@@ -45,13 +45,13 @@ def did(blame: Blame | None, number: int) -> str:
     return count(number, *_DID[blame])
 
 
-def here(case: CaseResult, blame: Blame | None) -> str:
+def blame_word(case: CaseResult, blame: Blame | None) -> str:
     """One word for a case that could not be judged: `crashed`, `timed out`."""
     late = blame is Blame.CRASHED and all(trial.timed_out for trial in case.trials if trial.blame is Blame.CRASHED)
     return "timed out" if late and case.trials else _HERE[blame]
 
 
-def counted(blamed: Iterable[Blame | None]) -> str:
+def blame_counts(blamed: Iterable[Blame | None]) -> str:
     """`2 crashed, 1 unreachable, 1 not graded`; nothing of those that nobody blamed."""
     numbers = Counter(blamed)
     return ", ".join(f"{numbers[blame]} {_HERE[blame]}" for blame in ORDER if blame and numbers[blame])
@@ -62,5 +62,5 @@ def together(blamed: Iterable[Blame | None]) -> str:
     found = tuple(blamed)
     if len(set(found)) == 1:
         return did(found[0], len(found))
-    kinds = counted(found)
+    kinds = blame_counts(found)
     return f"{did(None, len(found))}{f': {kinds}' if kinds else ''}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.gate.evidence.agreement import Agreement, Calibration, Differs
+from eval_gate.gate.evidence.agreement import Agreement, Calibration, Disagreement
 from eval_gate.reports.facts import wilson
 from eval_gate.reports.words.numbers import count, score
 from eval_gate.text.escape import console_line, first_few
@@ -67,7 +67,7 @@ def _left_out(unmatched: Sequence[str], undecided: int, unjudged: int) -> Iterat
         yield f"{count(unjudged, 'label')} left out: the answer was not judged here"
 
 
-def _difference(one: Differs) -> str:
+def _difference(one: Disagreement) -> str:
     people = f"  people: {console_line(one.said, 200)}" if one.said else ""
     return f"  {console_line(f'{one.key.suite}: {one.key.case_id}', 200)}  score {score(one.score)}{people}"
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import CaseDetails, KeptCall
-from eval_gate.reports.words.numbers import count, ticked
+from eval_gate.reports.words.numbers import count, in_backticks
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import first_few
 
@@ -78,22 +78,22 @@ def _arguments(then: _Call, here: _Call) -> Iterator[str]:
     if then.kept is None or here.kept is None or then.kept.arguments == here.kept.arguments:
         return
     if "arguments" in (*then.kept.cut, *here.kept.cut):
-        yield f"{ticked(here.name, MAX_NAME)}: other arguments"
+        yield f"{in_backticks(here.name, MAX_NAME)}: other arguments"
         return
     before, after = _values(then.kept.arguments), _values(here.kept.arguments)
     said = [
-        f"{ticked(place, MAX_NAME)} {_value(before.get(place))} → {_value(after.get(place))}"
+        f"{in_backticks(place, MAX_NAME)} {_value(before.get(place))} → {_value(after.get(place))}"
         for place in dict.fromkeys((*before, *after))
         if before.get(place) != after.get(place)
     ]
     if not said:
-        yield f"{ticked(here.name, MAX_NAME)}: other arguments"  # beyond the values that are looked at
+        yield f"{in_backticks(here.name, MAX_NAME)}: other arguments"  # beyond the values that are looked at
         return
-    yield f"{ticked(here.name, MAX_NAME)}: {first_few(said, 2)}"
+    yield f"{in_backticks(here.name, MAX_NAME)}: {first_few(said, 2)}"
 
 
 def _value(value: str | None) -> str:
-    return "nothing" if value is None else ticked(value, MAX_VALUE)
+    return "nothing" if value is None else in_backticks(value, MAX_VALUE)
 
 
 def _values(arguments: JsonValue) -> dict[str, str]:
@@ -115,7 +115,7 @@ def _leaves(value: JsonValue, place: str, depth: int) -> Iterator[tuple[str, str
 def _names(calls: Sequence[_Call]) -> str:
     """The names in the order of their first calls, `lookup` 3 times."""
     often = Counter(call.name for call in calls)
-    return first_few(list(often), 3, lambda name: ticked(name, MAX_NAME) + _times(often[name]))
+    return first_few(list(often), 3, lambda name: in_backticks(name, MAX_NAME) + _times(often[name]))
 
 
 def _times(number: int) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from eval_gate.model.comparison import CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.result import RunResult
-from eval_gate.reports.facts import all_crash, nothing_comparable, standing
+from eval_gate.reports.facts import all_crash, changes_that_count, nothing_comparable
 from eval_gate.struct import FrozenStruct
 
 
@@ -49,9 +49,9 @@ def explained(run: RunResult, verdict: Verdict, *, baseline_is_stale: bool) -> E
     measured = run.comparison.measured
     states = {
         YARDSTICK: nothing_comparable(run) or (measured is not None and measured.loosened),
-        REGRESSION: standing(run, CaseClass.REGRESSION),
+        REGRESSION: changes_that_count(run, CaseClass.REGRESSION),
         ACCEPTED: run.waived,
-        DOUBT: standing(run, CaseClass.UNSETTLED, CaseClass.FLAKY),
+        DOUBT: changes_that_count(run, CaseClass.UNSETTLED, CaseClass.FLAKY),
         STALE_BASELINE: baseline_is_stale,
     }
     return next((page for page, holds in states.items() if holds), None)

@@ -13,13 +13,13 @@ from eval_gate.model.grounds import (
     NO_RUNS,
     CaseRecord,
     Counts,
+    GroundKind,
     Grounds,
     Repeats,
     RunName,
     ScoreFinding,
     Steadiness,
     SuiteFinding,
-    Why,
 )
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import count, seconds
@@ -36,14 +36,16 @@ _NO_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
 _UNKNOWN: Final = "on record"
 """The place where the branch is not known."""
 _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
-_UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT, Why.SLOW})
+_UNDECIDED: Final = frozenset(
+    {GroundKind.KNOWN, GroundKind.NOT_RERUN, GroundKind.NOT_ASKED, GroundKind.SPENT, GroundKind.SLOW}
+)
 """Where no chance is said: nothing was decided by it."""
 _PLAIN: Final = {
-    Why.PUSHES: "counts because this push and the earlier ones together are proof",
-    Why.NOT_RERUN: "the re-runs that would decide gave no result",
-    Why.NOT_ASKED: "not asked again: the gate was red already",
-    Why.SLOW: "no answer in time, as of so many others: a slow provider, or all of it is slow with this change",
-    Why.SPENT: "not asked again, or not often enough: the rerun-budget is spent",
+    GroundKind.PUSHES: "counts because this push and the earlier ones together are proof",
+    GroundKind.NOT_RERUN: "the re-runs that would decide gave no result",
+    GroundKind.NOT_ASKED: "not asked again: the gate was red already",
+    GroundKind.SLOW: "no answer in time, as of so many others: a slow provider, or all of it is slow with this change",
+    GroundKind.SPENT: "not asked again, or not often enough: the rerun-budget is spent",
 }
 
 
@@ -109,7 +111,7 @@ def _answered(record: Counts, place: str) -> str:
     return f"answered in {record.runs - record.crashes} of {record.runs} {place}{f' ({wrong} wrong)' if wrong else ''}"
 
 
-def named(run: RunName) -> str:
+def run_name(run: RunName) -> str:
     """The commit of an earlier run, or the beginning of its id; they are anybody's, and nothing but a name is shown."""
     return _NO_NAME.sub("?", run.sha[:7] if run.sha else run.run_id[:8])
 
@@ -117,12 +119,12 @@ def named(run: RunName) -> str:
 def main_broke(change: CaseChange, place: str) -> str | None:
     """`main broke it at abc1234`: the branch itself fails it now, and passed it before. None where that is not so."""
     record, why = change.case_record, change.grounds.why if change.grounds else None
-    if change.change is not CaseClass.STILL_FAILING or record is None or why is Why.MUST_PASS:
+    if change.change is not CaseClass.STILL_FAILING or record is None or why is GroundKind.MUST_PASS:
         return None
     since = record.broken_since if record.newest_failed else None
-    if since is not None and (why is Why.MAIN_BROKE or record.steadiness is not Steadiness.FLAKY):
-        return f"{_branch(place)} broke it at {named(since)}"
-    return f"the newest run {place} failed it too" if why is Why.MAIN_BROKE else None
+    if since is not None and (why is GroundKind.MAIN_BROKE or record.steadiness is not Steadiness.FLAKY):
+        return f"{_branch(place)} broke it at {run_name(since)}"
+    return f"the newest run {place} failed it too" if why is GroundKind.MAIN_BROKE else None
 
 
 def _branch(place: str) -> str:
@@ -142,7 +144,7 @@ def beyond_counts(change: CaseChange, place: str) -> tuple[str, ...]:
         _needed(change.change, grounds),
         main_broke(change, place),
     ]
-    shown = change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED} and grounds.why is not Why.MUST_PASS
+    shown = change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED} and grounds.why is not GroundKind.MUST_PASS
     if grounds.newest_failed and shown:
         said.append(f"the newest run {place} failed it too")
     if change.case_record is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
@@ -156,9 +158,9 @@ def control_words(grounds: Grounds) -> str | None:
     if not seen.runs:
         return None
     alone = seen.failures > seen.passes
-    too = " too, so it is not of this change" if grounds.why is Why.CONTROL and alone else ""
+    too = " too, so it is not of this change" if grounds.why is GroundKind.CONTROL and alone else ""
     words = f"asked the base branch's agent in the same minutes: passed {seen.passes} of {seen.runs} there{too}"
-    if grounds.why is Why.CONTROL and not alone:
+    if grounds.why is GroundKind.CONTROL and not alone:
         return f"{words}, where all cases together fail as often: not of this change"
     return words
 
@@ -167,24 +169,26 @@ def _elsewhere(change: CaseChange) -> str | None:
     """Which run it is compared with, where that is not the baseline."""
     if change.compared_with is None:
         return None
-    return f"compared with {named(change.compared_with)}: the baseline did not judge it"
+    return f"compared with {run_name(change.compared_with)}: the baseline did not judge it"
 
 
 def _needed(change: CaseClass, grounds: Grounds) -> str | None:
     """What would have been sure, counted as what was seen is, beside every word of doubt and of certainty."""
     if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.UNSETTLED, CaseClass.ERRORED}:
         return None  # nothing was tested
-    if grounds.why in {Why.MUST_PASS, Why.PUSHES}:
+    if grounds.why in {GroundKind.MUST_PASS, GroundKind.PUSHES}:
         return None
     if grounds.repeats is not None:
         return repeats_words(grounds.repeats)
     enough = None if grounds.needed is None else f"{grounds.needed} failures of {grounds.needed}"
-    if grounds.why is Why.EVIDENCE:
+    if grounds.why is GroundKind.EVIDENCE:
         return "rare enough to be sure" if enough is None else f"rare enough to be sure: {enough} are"
     takes = f"to be sure takes {enough}" if enough else "no number of re-runs that confirm allows could make it sure"
-    if grounds.why in _UNDECIDED or grounds.why is Why.EVERY_RUN:  # it counts, or nobody knows: the bar, and no doubt
+    if (
+        grounds.why in _UNDECIDED or grounds.why is GroundKind.EVERY_RUN
+    ):  # it counts, or nobody knows: the bar, and no doubt
         return takes
-    alone = " of it alone" if grounds.why is Why.SUITE else ""
+    alone = " of it alone" if grounds.why is GroundKind.SUITE else ""
     return f"not rare enough to be sure{alone}: {f'that takes {enough}' if enough else takes}"
 
 
@@ -203,20 +207,20 @@ def repeats_words(found: Repeats) -> str:
 
 def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
     match grounds.why:
-        case Why.EVERY_RUN:
+        case GroundKind.EVERY_RUN:
             return "passed every time" if change in _PASSING else "counts because it failed every time"
-        case Why.SUITE:
+        case GroundKind.SUITE:
             return "counts because too many cases fail at once"
-        case Why.MUST_PASS:
+        case GroundKind.MUST_PASS:
             failing = grounds.newest_failed or grounds.record.fails
             return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
-        case Why.NOT_RERUN | Why.NOT_ASKED | Why.SPENT | Why.SLOW | Why.PUSHES:
+        case GroundKind.NOT_RERUN | GroundKind.NOT_ASKED | GroundKind.SPENT | GroundKind.SLOW | GroundKind.PUSHES:
             return _PLAIN[grounds.why]
-        case Why.RECOVERED if not grounds.here.passes:
+        case GroundKind.RECOVERED if not grounds.here.passes:
             return "its record may explain that"
-        case Why.KNOWN if change is CaseClass.FLAKY:
+        case GroundKind.KNOWN if change is CaseClass.FLAKY:
             return f"passes now and then {place} too"
-        case Why.KNOWN:
+        case GroundKind.KNOWN:
             return f"the newest run {place} was an exception"
         case _:
             return None
@@ -268,7 +272,7 @@ def _days(finding: SuiteFinding) -> str | None:
 
 def _one_in(chance: float) -> int:
     """As the chance of a case is rounded."""
-    return Grounds(why=Why.SUITE, here=NO_RUNS, record=NO_RUNS, chance=chance).one_in or 1
+    return Grounds(why=GroundKind.SUITE, here=NO_RUNS, record=NO_RUNS, chance=chance).one_in or 1
 
 
 def score_words(finding: ScoreFinding) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from eval_gate.model.calibration import Compared, JudgeOfRun, Knowing
+from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge, JudgeOfRun
 from eval_gate.model.result import RunResult
 from eval_gate.reports.facts import wilson
 from eval_gate.reports.words.numbers import count
@@ -24,7 +24,9 @@ def judge_lines(run: RunResult, of: frozenset[str] | None = None) -> tuple[str, 
     """
     if run.judges is None:
         return ()
-    known = [one for one in run.judges.judges if of is None or one.judge in of or one.knowing is Knowing.COMPARED]
+    known = [
+        one for one in run.judges.judges if of is None or one.judge in of or one.knowing is JudgeKnowledge.COMPARED
+    ]
     return tuple(_lines(known, run.judges.trouble))
 
 
@@ -44,25 +46,25 @@ def _line(one: JudgeOfRun) -> str:
     name, known = one_line(one.judge, MAX_JUDGE), one.compared
     how = "" if one.proposed else f": {_HOW}"
     match one.knowing:
-        case Knowing.COMPARED if known is not None:
+        case JudgeKnowledge.COMPARED if known is not None:
             least = f"at least {wilson(known.agreed, known.answers)[0] * 100:.0f} %"
             return f"the judge {name} agreed with people on {_agreed(known)} ({least}){_wrong(known)}"
-        case Knowing.OTHER_PROMPT if known is not None:
+        case JudgeKnowledge.OTHER_PROMPT if known is not None:
             said = f"the judge {name} agreed with people on {_agreed(known)}, but by another prompt or rubric than here"
             return f"{said}, so how good it is now nobody knows{how}"
-        case Knowing.OTHER_JUDGE if known is not None:
+        case JudgeKnowledge.OTHER_JUDGE if known is not None:
             other = f"another judge was: {one_line(known.judge, MAX_JUDGE)}, which agreed with them on {_agreed(known)}"
             return f"nobody has compared the judge {name} with people's labels; {other}{how}"
         case _:
             return f"nobody has compared the judge {name} with people's labels yet{how}"
 
 
-def _agreed(known: Compared) -> str:
+def _agreed(known: JudgeComparison) -> str:
     of = f" of {one_line(known.evaluator, MAX_JUDGE)}" if known.evaluator else ""
     return f"{known.agreed} of {count(known.answers, 'label')}{of} on {known.on.isoformat()}"
 
 
-def _wrong(known: Compared) -> str:
+def _wrong(known: JudgeComparison) -> str:
     if not known.failed_by_people:
         return "; people failed none of these answers, so what it wrongly passes is not known"
     return f"; it passed {known.false_passes} of {known.failed_by_people} that people failed"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.model.comparison import Comparison
-from eval_gate.model.yardstick import Difference, Measure, Touched
+from eval_gate.model.yardstick import Difference, DifferenceKind, TouchedCase
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.words.numbers import count, ticked
+from eval_gate.reports.words.numbers import count, in_backticks
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import cut, one_line
 
@@ -21,20 +21,20 @@ MAX_NAME: Final = 60
 MAX_VALUE: Final = 100
 MAX_LINES: Final = 12
 MAX_BRANCH: Final = 60
-_HARMLESS: Final = frozenset({Measure.TIGHTENED, Measure.CHANGED, Measure.RENAMED})
+_HARMLESS: Final = frozenset({DifferenceKind.TIGHTENED, DifferenceKind.CHANGED, DifferenceKind.RENAMED})
 _RULES: Final = {
-    Measure.LOOSENED: "rule loosened",
-    Measure.TIGHTENED: "rule tightened",
-    Measure.CHANGED: "rule changed",
+    DifferenceKind.LOOSENED: "rule loosened",
+    DifferenceKind.TIGHTENED: "rule tightened",
+    DifferenceKind.CHANGED: "rule changed",
 }
 _PASSING: Final = {
-    Measure.REMOVED: ("is no longer checked (removed)", "are no longer checked (removed)"),
-    Measure.SKIPPED: ("is skipped here", "are skipped here"),
-    Measure.EMPTIED: ("checks nothing any more", "check nothing any more"),
-    Measure.FEWER_CHECKS: ("checks less than it did", "check less than they did"),
-    Measure.EXPECTATION: ("has another expectation", "have another expectation"),
-    Measure.QUESTION: ("is asked another question", "are asked another question"),
-    Measure.ASKED: ("has another question or expectation", "have another question or expectation"),
+    DifferenceKind.REMOVED: ("is no longer checked (removed)", "are no longer checked (removed)"),
+    DifferenceKind.SKIPPED: ("is skipped here", "are skipped here"),
+    DifferenceKind.EMPTIED: ("checks nothing any more", "check nothing any more"),
+    DifferenceKind.FEWER_CHECKS: ("checks less than it did", "check less than they did"),
+    DifferenceKind.EXPECTATION: ("has another expectation", "have another expectation"),
+    DifferenceKind.QUESTION: ("is asked another question", "are asked another question"),
+    DifferenceKind.ASKED: ("has another question or expectation", "have another question or expectation"),
 }
 """What became of cases that pass in the baseline."""
 
@@ -86,22 +86,22 @@ def _words(one: Difference, place: str, named: int) -> str:
 def _about_others(one: Difference, named: int) -> str:
     cases = count(one.count, "case")
     match one.kind:
-        case Measure.GRADER:
+        case DifferenceKind.GRADER:
             return f"the script, prompt or rule that grades {cases} has changed{_named(one, named)}"
-        case Measure.JUDGE:
+        case DifferenceKind.JUDGE:
             return f"judge of {cases}: {_code(one.then) or 'nobody'} → {_code(one.now) or 'nobody'}"
-        case Measure.RECORDED:
+        case DifferenceKind.RECORDED:
             what = "is answered or graded" if one.count == 1 else "are answered or graded"
             return f"{cases} {what} from recorded answers, {_code(one.now)}, and nobody was asked{_named(one, named)}"
-        case Measure.SEEDS:
+        case DifferenceKind.SEEDS:
             return f"the seed values of {cases} have changed{_named(one, named)}"
-        case Measure.SNAPSHOT_SOURCE:
+        case DifferenceKind.SNAPSHOT_SOURCE:
             source = f": {_code(one.then) or 'none'} → {_code(one.now) or 'none'}" if one.then != one.now else ""
             return f"the snapshot of {cases} has changed{source or _named(one, named)}"
-        case Measure.TARGET:
+        case DifferenceKind.TARGET:
             what = f"target {_code(one.subject)}:" if one.subject else "target"
             return f"{what} {_code(one.then)} → {_code(one.now)}"
-        case Measure.MODEL:
+        case DifferenceKind.MODEL:
             return f"model of {_code(one.subject)}: {_code(one.then) or 'none'} → {_code(one.now) or 'none'}"
         case _:
             known = "has another name and is" if one.count == 1 else "have other names and are"
@@ -127,11 +127,11 @@ def _named(one: Difference, most: int) -> str:
     return f": {', '.join(shown)}{f' and {rest} more' if rest else ''}" if shown else ""
 
 
-def _name(case: Touched) -> str:
+def _name(case: TouchedCase) -> str:
     became = f" → {_code(case.became, MAX_NAME)}" if case.became else ""
     return f"{_code(case.case_id, MAX_NAME)}{became}"
 
 
 def _code(text: str | None, most: int = MAX_VALUE) -> str:
     """The text between backticks, of which it has none itself; nothing for nothing."""
-    return ticked(text, most) if text else ""
+    return in_backticks(text, most) if text else ""

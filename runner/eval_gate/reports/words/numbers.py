@@ -15,7 +15,7 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def ticked(text: str, most: int) -> str:
+def in_backticks(text: str, most: int) -> str:
     """A name or value between backticks, of which it has none itself: at most so many characters of it."""
     return f"`{cut(one_line(text.replace('`', chr(39)), most), most) or ' '}`"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.gate.power.cases import cases_of
-from eval_gate.gate.power.sight import Blind, Sight, Ungated, can_be_seen, sight_of
+from eval_gate.gate.power.sight import Sight, Ungated, UngatedReason, can_be_seen, sight_of
 from eval_gate.model.result import RunResult
 from eval_gate.reports.words.numbers import count
 from eval_gate.text.escape import one_line
@@ -31,7 +31,7 @@ def sight_lines(run: RunResult, place: str) -> tuple[str, ...]:
     if cases is None or not can_be_seen(cases):
         return ()
     sight = sight_of(cases)
-    flaky = [one for one in sight.ungated if one.why is Blind.FLAKY]
+    flaky = [one for one in sight.ungated if one.reason is UngatedReason.FLAKY]
     named = [f"cannot be gated: {ungated_words(one, place)}" for one in flaky[:MOST_NAMED]]
     said = [sight_words(sight), *named]
     if more := len(flaky) - len(named):
@@ -77,16 +77,16 @@ def in_words(chance: float) -> str:
 def ungated_words(one: Ungated, place: str) -> str:
     """`refund/x fails 9 of 20 on main: not even 7 failures in a row would be proof, 10 would; …`: what would help."""
     name, record = one_line(one.key.case_id, MAX_NAME), one.record
-    match one.why:
-        case Blind.FLAKY:
+    match one.reason:
+        case UngatedReason.FLAKY:
             row = "not even 1 failure" if one.executions == 1 else f"not even {one.executions} failures in a row"
             fails = f"{name} fails {record.failures} of {record.runs} {place}: {row} would be proof"
             if one.needed is None:
                 return f"{fails}; mend it, or quarantine it"
             return f"{fails}, {one.needed} would; mend it, quarantine it, or give it more re-runs or trials"
-        case Blind.MAIN_BROKE:
+        case UngatedReason.MAIN_BROKE:
             return f"{name} failed in the newest run {place}: what fails it now is not to blame until it passes there"
-        case Blind.FAILING:
+        case UngatedReason.FAILING:
             return f"{name} fails {record.failures} of {record.runs} {place}: mend it there, or quarantine it"
-        case Blind.NO_RECORD:
+        case UngatedReason.NO_RECORD:
             return f"{name} was never judged {place} by what it asks now: it can be gated after its first run there"

@@ -28,7 +28,7 @@ def opening_line(plan: RunPlan, total: int, done: int) -> str:
     return f"running {cases}{trials} of {suites} against {against}, {most} at a time{resumed}"
 
 
-class Counts:
+class TrialCounts:
     """Finished trials by status, and re-runs beside them; of `trials` each case has so many."""
 
     def __init__(self, total: int = 0, done: int = 0, trials: int = 1) -> None:
@@ -65,13 +65,13 @@ class CalmProgress:
 
     def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._clock = say, clock
-        self._counts = Counts()
+        self._counts = TrialCounts()
         self._said = ""
         self._said_at = clock()
 
     def started(self, plan: RunPlan, total: int, done: int) -> None:
         """Say what is about to happen."""
-        self._counts = Counts(total, done, plan.limits.trials)
+        self._counts = TrialCounts(total, done, plan.limits.trials)
         self._said, self._said_at = str(self._counts), self._clock()
         self._say(opening_line(plan, total, done))
 

@@ -8,7 +8,7 @@ from typing import Final
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import RunResult
 from eval_gate.reports.difference import difference
-from eval_gate.reports.words.numbers import count, ticked
+from eval_gate.reports.words.numbers import count, in_backticks
 
 MAX_WORDS: Final = 120
 
@@ -32,7 +32,9 @@ def prompt_words(run: RunResult) -> str | None:
         return None
     (then, now), _ = pairs.most_common(1)[0]
     found = difference(then, now).pieces
-    gone, new = (next((ticked(one.text, MAX_WORDS) for one in found if one.sign == sign), "nothing") for sign in "-+")
+    gone, new = (
+        next((in_backticks(one.text, MAX_WORDS) for one in found if one.sign == sign), "nothing") for sign in "-+"
+    )
     more = f", and {count(len(pairs) - 1, 'other')}" if len(pairs) > 1 else ""
     return f"{gone} → {new}{more}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.facts import standing
+from eval_gate.reports.facts import changes_that_count
 from eval_gate.reports.links import digest_of
 from eval_gate.text.escape import one_line
 
@@ -18,7 +18,7 @@ def since_words(run: RunResult, context: ReportContext) -> str | None:
     before = context.regressed_before
     if before is None or run.comparison is None:
         return None
-    now = {one.key for one in standing(run, CaseClass.REGRESSION)}
+    now = {one.key for one in changes_that_count(run, CaseClass.REGRESSION)}
     mended = sum(case.passed and key not in now and digest_of(key) in before for key, case in run.cases())
     new = sum(digest_of(key) not in before for key in now)
     said = [f"{number} {word}" for number, word in ((mended, "mended"), (new, "new")) if number]

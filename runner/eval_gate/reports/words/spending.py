@@ -5,11 +5,11 @@ from __future__ import annotations
 from eval_gate.model.comparison import BaselineFacts
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.usage import total
-from eval_gate.reports.facts import paired, pairs, rates_of, wilson
+from eval_gate.reports.facts import paired_interval, pairs, rates_of, wilson
 from eval_gate.reports.words.numbers import count, money, percent, points, seconds, signed
 
 
-def spending(summary: Summary, baseline: BaselineFacts | None) -> str:
+def spending_words(summary: Summary, baseline: BaselineFacts | None) -> str:
     """`$0.84 (+3 %) · 214 s of answers (−5 %)`; changes only where both runs have equally many cases."""
     same = baseline is not None and baseline.total_cases == summary.total_cases
     then_cost = baseline.estimated_cost_usd if same and baseline else None
@@ -87,7 +87,7 @@ def certainty(run: RunResult) -> tuple[str, ...]:
     if both := pairs(run):
         worse = sum(then and not here for then, here in both)
         better = sum(here and not then for then, here in both)
-        low, high = paired(worse, better, len(both))
+        low, high = paired_interval(worse, better, len(both))
         span = f"{points(0.0, low).removesuffix(' pp')} to {points(0.0, high)}"
         change = points(0.0, (better - worse) / len(both))
         moved = f"of {count(len(both), 'case')} in both runs {worse} got worse and {better} better"

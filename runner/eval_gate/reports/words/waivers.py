@@ -9,11 +9,20 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from eval_gate.gate.waivers.words import DONE, MAX_NAMED, author, place, terms, warnings
+from eval_gate.gate.waivers.words import DONE, MAX_NAMED, author, place_words, terms, warnings
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseClass, RuleCode
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import CommentOrigin, Entry, FileOrigin, Kind, Standing, State, Waived, Waiving
+from eval_gate.model.waiver import (
+    CommentOrigin,
+    FileOrigin,
+    WaivedCase,
+    WaiverEntry,
+    WaiverKind,
+    WaiverStanding,
+    WaiverState,
+    Waiving,
+)
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import line_url
 from eval_gate.reports.words.numbers import count
@@ -21,14 +30,14 @@ from eval_gate.struct import FrozenStruct
 
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9._~/?#=&%-]{1,500}", re.ASCII)
 """What an address of GitHub's is made of, and nothing that would end a link."""
-_NOT_NEW: Final = frozenset({State.PROPOSED, State.EXPIRED})
+_NOT_NEW: Final = frozenset({WaiverState.PROPOSED, WaiverState.EXPIRED})
 """States of new entries that are said otherwise, or change nothing."""
 
 
 class WaiverWords(FrozenStruct):
     """What is to be said of one waiver."""
 
-    kind: Kind
+    kind: WaiverKind
     done: str
     """`accepted`, `quarantined`; `would be accepted` where it does not count."""
     until: str
@@ -71,8 +80,8 @@ def waivers_of(run: RunResult, context: ReportContext) -> Waivers:
     return Waivers(
         by_case={(one.suite, one.case_id): words[one.entry] for one in _sound(waiving)},
         brought=tuple(said for entry, said in both if entry.waiver.new and entry.state not in _NOT_NEW),
-        proposed=tuple(said for entry, said in both if entry.state is State.PROPOSED),
-        warnings=warnings(waiving, without={State.PROPOSED}),
+        proposed=tuple(said for entry, said in both if entry.state is WaiverState.PROPOSED),
+        warnings=warnings(waiving, without={WaiverState.PROPOSED}),
     )
 
 
@@ -80,17 +89,17 @@ def waived_counts(run: RunResult) -> tuple[str, ...]:
     """`1 regression accepted`, `2 failures quarantined`: what would have counted against the change, or may have."""
     if run.waiving is None:
         return ()
-    found: dict[tuple[Kind, str], int] = {}
+    found: dict[tuple[WaiverKind, str], int] = {}
     for kind, word in _kinds(run):
         found[kind, word] = found.get((kind, word), 0) + 1
-    order = sorted(found, key=lambda one: (one[0] is not Kind.ACCEPTED, _WORDS.index(one[1])))
+    order = sorted(found, key=lambda one: (one[0] is not WaiverKind.ACCEPTED, _WORDS.index(one[1])))
     return tuple(f"{count(found[one], one[1])} {DONE[one[0]]}" for one in order)
 
 
 _WORDS: Final = ("regression", "failure", "score drop", "unsettled case", "flaky case")
 
 
-def _kinds(run: RunResult) -> Iterator[tuple[Kind, str]]:
+def _kinds(run: RunResult) -> Iterator[tuple[WaiverKind, str]]:
     """Kind and word of every waived case that a rule of this verdict would have counted."""
     assert run.waiving is not None
     flaky_counts = run.verdict is not None and run.verdict.rule(RuleCode.FLAKY) is not None
@@ -99,9 +108,9 @@ def _kinds(run: RunResult) -> Iterator[tuple[Kind, str]]:
     flaky = {key for key, case in run.cases() if case.flaky}
     for one in _sound(run.waiving):
         key, kind = CaseKey(one.suite, one.case_id), run.waiving.decisive(one).waiver.kind
-        if one.standing is Standing.REGRESSED and kind is Kind.ACCEPTED:
+        if one.standing is WaiverStanding.REGRESSED and kind is WaiverKind.ACCEPTED:
             yield kind, "regression"
-        elif one.standing in {Standing.REGRESSED, Standing.FAILS}:
+        elif one.standing in {WaiverStanding.REGRESSED, WaiverStanding.FAILS}:
             yield kind, "failure"  # nobody asks what a case in quarantine is called
         elif changes.get(key) is CaseClass.UNSETTLED:
             if flaky_counts:
@@ -113,14 +122,14 @@ def _kinds(run: RunResult) -> Iterator[tuple[Kind, str]]:
             yield kind, "score drop"
 
 
-def _words(entry: Entry, context: ReportContext) -> WaiverWords:
+def _words(entry: WaiverEntry, context: ReportContext) -> WaiverWords:
     waiver, origin = entry.waiver, entry.waiver.origin
     return WaiverWords(
         kind=waiver.kind,
-        done=f"would be {DONE[waiver.kind]}" if entry.state is State.PROPOSED else DONE[waiver.kind],
+        done=f"would be {DONE[waiver.kind]}" if entry.state is WaiverState.PROPOSED else DONE[waiver.kind],
         until=f"{waiver.until}, {_left(entry.days_left)}",
         by=author(waiver),
-        where=place(waiver),
+        where=place_words(waiver),
         url=_url(origin, context),
         reason=waiver.reason,
         named=waiver.case,
@@ -130,7 +139,7 @@ def _words(entry: Entry, context: ReportContext) -> WaiverWords:
     )
 
 
-def _sound(waiving: Waiving) -> Iterator[Waived]:
+def _sound(waiving: Waiving) -> Iterator[WaivedCase]:
     """Waived cases whose entry is there: the record may be anybody's."""
     return (one for one in waiving.waived if 0 <= one.entry < len(waiving.entries))
 

@@ -12,7 +12,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.facts import standing
+from eval_gate.reports.facts import changes_that_count
 from eval_gate.text.shell import shell_line
 
 MAX_CASES: Final = 10
@@ -32,7 +32,7 @@ def accept_line(run: RunResult, file: str | None) -> str | None:
     """
     if run.comparison is None or run.verdict is None or run.verdict.outcome is not Outcome.FAIL:
         return None
-    found = standing(run, CaseClass.REGRESSION)
+    found = changes_that_count(run, CaseClass.REGRESSION)
     files = [key.suite for key, _ in run.cases() if key.case_id in {one.case_id for one in found}]
     # an id that other files have too is told apart by its file
     suite = found[0].suite if len(files) > len(found) else None

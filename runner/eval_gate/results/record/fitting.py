@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from eval_gate.model.base import Same
+from eval_gate.model.base import SameObject
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Trial
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.results.lessening import without_answer, without_prompts, without_words
 from eval_gate.results.record.forms import (
-    Fitted,
-    Form,
-    Short,
+    FittedRecord,
+    RecordForm,
+    ShortForm,
     bare,
+    record_pieces,
     short_of,
     short_of_change,
     short_without_suites,
     too_many,
-    written,
 )
 
 CaseStep = Callable[[CaseResult], CaseResult]
@@ -46,7 +46,7 @@ class _Step(NamedTuple):
     change: ChangeStep | None = None
 
 
-class Lessened(NamedTuple):
+class LessenedRun(NamedTuple):
     """A run without what there is certainly no room for."""
 
     run: RunResult
@@ -56,44 +56,44 @@ class Lessened(NamedTuple):
     """What they left out, in words."""
 
 
-def lessened(run: RunResult, most: int = RESULT_BYTES) -> Lessened:
-    """The beginning of `fitted`, for those who let go of the whole run before its record is made of the rest."""
+def lessened_run(run: RunResult, most: int = RESULT_BYTES) -> LessenedRun:
+    """The beginning of `fitted_record`, for those who let go of the whole run before its record is made of the rest."""
     left_out = list[str]()
     certain = _certainly_too_large(run, most)
     less = _taken(run, _STEPS[:certain], left_out) if certain else run
-    return Lessened(less, certain, tuple(left_out))
+    return LessenedRun(less, certain, tuple(left_out))
 
 
-def may_fit(less: Lessened, most: int = RESULT_BYTES) -> bool:
+def may_fit(less: LessenedRun, most: int = RESULT_BYTES) -> bool:
     """Whether it is worth a try to write the run as it is, in the form that takes most room."""
-    return not less.steps and _at_least(less.run) + bare(less.run, Form.INDENTED) <= most
+    return not less.steps and _at_least(less.run) + bare(less.run, RecordForm.INDENTED) <= most
 
 
-def fitted(run: RunResult | Lessened, most: int = RESULT_BYTES, values: int = RESULT_VALUES) -> Fitted:
+def fitted_record(run: RunResult | LessenedRun, most: int = RESULT_BYTES, values: int = RESULT_VALUES) -> FittedRecord:
     """The run with as much as can be read again: at most so many bytes and values."""
-    short = Short()
-    run, certain, said = run if isinstance(run, Lessened) else lessened(run, most)
+    short = ShortForm()
+    run, certain, said = run if isinstance(run, LessenedRun) else lessened_run(run, most)
     left_out = list(said)
     for step in _STEPS[certain:]:
         if found := _as_it_is(_with_warning(run, left_out, most), short, most, values):
             return found
         run = _taken(run, (step,), left_out)
     told = _with_warning(run, left_out, most)
-    return _as_it_is(told, short, most, values) or Fitted(told, short.of(told), Form.SHORT)
+    return _as_it_is(told, short, most, values) or FittedRecord(told, short.of(told), RecordForm.SHORT)
 
 
-def _as_it_is(run: RunResult, short: Short, most: int, values: int) -> Fitted | None:
+def _as_it_is(run: RunResult, short: ShortForm, most: int, values: int) -> FittedRecord | None:
     """The run in the first form that is small enough."""
     answers = _at_least(run)
-    for form in Form:
+    for form in RecordForm:
         if answers + bare(run, form) > most:
             continue
-        pieces: Sequence[bytes] | Short = short.of(run) if form is Form.SHORT else written(run, form)
+        pieces: Sequence[bytes] | ShortForm = short.of(run) if form is RecordForm.SHORT else record_pieces(run, form)
         if sum(map(len, pieces)) > most:
             continue
-        few = isinstance(pieces, Short) and pieces.has_few(values)
+        few = isinstance(pieces, ShortForm) and pieces.has_few(values)
         if few or not too_many(pieces, values):
-            return Fitted(run, pieces, form)
+            return FittedRecord(run, pieces, form)
     return None
 
 
@@ -134,7 +134,7 @@ def _certain_bytes(part: Sequence[CaseResult], cases: int) -> float:
     return cases * (fmean(sizes) - 4 * error)
 
 
-class Sparing:
+class RoomKeeper:
     """Takes of passing cases, as they are made, what the record of so many has certainly no room for: the first steps.
 
     Taken of all of them when there are all, they would be in memory first.
@@ -147,17 +147,17 @@ class Sparing:
         spared = [_no_passing_answer(_no_exchange(case)) for case in part]  # so that all three are certain
         self._certain = cases >= MANY and _certain_bytes(spared, cases) > most
 
-    def less(self, case: CaseResult) -> CaseResult:
+    def fit_case(self, case: CaseResult) -> CaseResult:
         """The case as the record will have it."""
         return _less_of_passing(case, self._counts) if self._certain else case
 
-    def said(
+    def fit_details(
         self, details: CaseDetails, results: tuple[EvaluatorResult, ...]
     ) -> tuple[CaseDetails, tuple[EvaluatorResult, ...]]:
         """The same of what is kept of an execution, where its case has no other and passes."""
         return _less_said(details, results, self._counts) if self._certain else (details, results)
 
-    def told(self, run: RunResult) -> RunResult:
+    def with_warning(self, run: RunResult) -> RunResult:
         """The run with a warning of what was left out."""
         left_out = [_left_out(step, count) for step, count in zip(_STEPS, self._counts.values(), strict=False) if count]
         return _with_warning(run, left_out, self._most)
@@ -302,7 +302,7 @@ def _says(result: EvaluatorResult) -> bool:
 
 
 def _no_passing_words(case: CaseResult) -> CaseResult:
-    if not _simply_passes(case) or (silent := _silent(Same(case.evaluator_results))) is None:
+    if not _simply_passes(case) or (silent := _silent(SameObject(case.evaluator_results))) is None:
         return case
     return case.model_copy(update={"evaluator_results": silent})
 
@@ -322,7 +322,7 @@ def _less_said(
     if less.response is not None or less.tool_calls:
         less = without_answer(less)
         counts[1] += 1
-    if results and (silent := _silent(Same(results))) is not None:
+    if results and (silent := _silent(SameObject(results))) is not None:
         results = silent
         counts[2] += 1
     return less, results
@@ -339,12 +339,12 @@ def _no_held_checks(case: CaseResult) -> CaseResult:
 
 
 @lru_cache(1_000)
-def _silent(said: Same[tuple[EvaluatorResult, ...]]) -> tuple[EvaluatorResult, ...] | None:
+def _silent(said: SameObject[tuple[EvaluatorResult, ...]]) -> tuple[EvaluatorResult, ...] | None:
     """The same without words; None where there are none. Many cases of another tool's run share what was said."""
     return without_words(said.thing) if any(map(_says, said.thing)) else None
 
 
-SPARING_NOTHING: Final = Sparing((), 0)
+SPARING_NOTHING: Final = RoomKeeper((), 0)
 _STEPS: Final = (
     _Step("exchanges, results of calls and judges' prompts of passing cases", _no_exchange),
     _Step("answers and calls of passing cases", _no_passing_answer),

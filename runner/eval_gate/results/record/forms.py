@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
-from eval_gate.model.base import made
+from eval_gate.model.base import construct
 from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import NO_DETAILS, Status
 from eval_gate.model.limits import DEPTH
@@ -45,7 +45,7 @@ _AROUND: Final = 10
 _Thing = TypeVar("_Thing")
 
 
-class Form(Enum):
+class RecordForm(Enum):
     """How a record is written. All three say the same, each in less room than the one before."""
 
     INDENTED = "indented"
@@ -55,15 +55,15 @@ class Form(Enum):
     """Without what is as it is where nothing is said, too: another three quarters of such a record."""
 
 
-class Fitted(NamedTuple):
+class FittedRecord(NamedTuple):
     """The record as it can be read again, and its JSON in pieces."""
 
     run: RunResult
     pieces: Iterable[bytes]
-    form: Form = Form.INDENTED
+    form: RecordForm = RecordForm.INDENTED
 
 
-class Short:
+class ShortForm:
     """The short form of a run that becomes less and less: of what stays as it was, nothing is written again.
 
     To go through it gives the whole record, piece by piece.
@@ -74,7 +74,7 @@ class Short:
         self._head = b""
         self._cases: list[list[bytes]] = []
 
-    def of(self, run: RunResult) -> Short:
+    def of(self, run: RunResult) -> ShortForm:
         """Of this run from now on, which has the cases of the one before, or less of them."""
         if self._run is None:
             self._cases = [[short_of(case) for case in suite.cases] for suite in run.suites]
@@ -138,15 +138,15 @@ def short_of_change(change: CaseChange) -> bytes:
     return _CHANGE.serializer.to_json(change, by_alias=True, exclude_defaults=True)
 
 
-def suite_files(record: Fitted) -> Iterator[tuple[SuiteResult, Iterable[bytes]]]:
+def suite_files(record: FittedRecord) -> Iterator[tuple[SuiteResult, Iterable[bytes]]]:
     """Every suite with its own file in pieces.
 
     It has all of the contract's fields in every form: whoever reads it may know no other.
     """
     for number, suite in enumerate(record.run.suites):
-        if record.form is Form.INDENTED:
+        if record.form is RecordForm.INDENTED:
             yield suite, _indented_suite(suite)
-        elif isinstance(record.pieces, Short):
+        elif isinstance(record.pieces, ShortForm):
             yield suite, _around(suite, record.pieces.with_contract(number))
         else:
             several = _in_parts(suite.cases)
@@ -183,12 +183,16 @@ def _missing(fields: tuple[bytes, ...], said: tuple[bool, ...]) -> bytes:
     return b"".join(field + b"," for field, there in zip(fields, said, strict=True) if not there)
 
 
-def written(run: RunResult, form: Form) -> Sequence[bytes]:
+def record_pieces(run: RunResult, form: RecordForm) -> Sequence[bytes]:
     """The whole record in one of the two longer forms, in pieces of which none ends within a text."""
-    return [_RUN.dump_json(run, by_alias=True)] if form is Form.COMPACT else [piece.record for piece in indented(run)]
+    return (
+        [_RUN.dump_json(run, by_alias=True)]
+        if form is RecordForm.COMPACT
+        else [piece.record for piece in indented(run)]
+    )
 
 
-class Piece(NamedTuple):
+class RecordPiece(NamedTuple):
     """The next of an indented record, and the same of the file of the suite that it is of: two files in one go."""
 
     record: bytes
@@ -196,7 +200,7 @@ class Piece(NamedTuple):
     own: bytes = b""
 
 
-def indented(run: RunResult) -> Iterator[Piece]:
+def indented(run: RunResult) -> Iterator[RecordPiece]:
     """The indented record and the files of its suites, some cases at a time: nothing of them is in memory twice.
 
     A line break in a text is written as an escape, so that each line can be moved to the right.
@@ -204,14 +208,14 @@ def indented(run: RunResult) -> Iterator[Piece]:
     empty = _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, indent=2)
     head, _, rest = empty.partition(_NO_SUITES)
     if not run.suites:
-        yield Piece(empty)
+        yield RecordPiece(empty)
         return
-    yield Piece(head + _NO_SUITES[:-1])
+    yield RecordPiece(head + _NO_SUITES[:-1])
     for number, suite in enumerate(run.suites):
-        yield Piece(b",\n    " if number else b"\n    ")
+        yield RecordPiece(b",\n    " if number else b"\n    ")
         for own in _indented_suite(suite):
-            yield Piece(own.replace(b"\n", b"\n    "), number, own)
-    yield Piece(b"\n  ]" + rest)
+            yield RecordPiece(own.replace(b"\n", b"\n    "), number, own)
+    yield RecordPiece(b"\n  ]" + rest)
 
 
 def _indented_suite(suite: SuiteResult) -> Iterator[bytes]:
@@ -228,11 +232,11 @@ def _indented_suite(suite: SuiteResult) -> Iterator[bytes]:
     yield b"\n  ]" + rest
 
 
-class TooLargeError(Exception):
+class RecordTooLargeError(Exception):
     """It is not certain that the record would be read again."""
 
 
-class Measured:
+class MeasuredJson:
     """Looks at JSON with indents, piece by piece, for whether it is certain to be read again."""
 
     def __init__(self, most: int, values: int) -> None:
@@ -240,22 +244,22 @@ class Measured:
         self._bytes = self._lines = 0
 
     def add(self, piece: bytes) -> None:
-        """Raises TooLargeError as soon as it is not. In a line there are two signs that count as values at most."""
+        """Raises RecordTooLargeError as soon as it is not. In a line, two signs at most count as values."""
         self._bytes += len(piece)
         self._lines += piece.count(b"\n")
         if self._bytes > self._most or self._lines * _SIGNS_A_LINE > self._values or _TOO_DEEP in piece:
-            raise TooLargeError
+            raise RecordTooLargeError
 
 
-def bare(run: RunResult, form: Form) -> int:
+def bare(run: RunResult, form: RecordForm) -> int:
     """Bytes that this many cases take at least, with nothing in them: known without writing them."""
     return _bare_case(form) * sum(len(suite.cases) for suite in run.suites)
 
 
 @cache
-def _bare_case(form: Form) -> int:
-    case = made(CaseResult, id="", passed=True, status=Status.PASSED)
-    indent, short = 2 if form is Form.INDENTED else None, form is Form.SHORT
+def _bare_case(form: RecordForm) -> int:
+    case = construct(CaseResult, id="", passed=True, status=Status.PASSED)
+    indent, short = 2 if form is RecordForm.INDENTED else None, form is RecordForm.SHORT
     return len(_CASE.dump_json(case, by_alias=True, indent=indent, exclude_defaults=short))
 
 

@@ -23,14 +23,14 @@ _MAX_DEPTH: Final = 50
 _STAGES: Final = ("item.started", "item.updated", "item.completed")
 
 
-class Call(FrozenStruct):
+class CodexCall(FrozenStruct):
     """One thing that Codex did: as its own report has it, and as assertions see it."""
 
     reported: OutputCall
     seen: ToolCall
 
 
-def calls_of(events: Sequence[Item]) -> tuple[Call, ...]:
+def calls_of(events: Sequence[Item]) -> tuple[CodexCall, ...]:
     """All calls. Of an item that is reported several times the last report counts, at the place of the first."""
     found: dict[str, Item] = {}
     for number, event in enumerate(events):
@@ -51,12 +51,12 @@ def usage_of(events: Sequence[Item]) -> Usage | None:
     return Usage.total(usage for usage in counted if usage != Usage())
 
 
-def _call(item: Item) -> Call:
+def _call(item: Item) -> CodexCall:
     kind = str(item["type"])
     tool, given, output = _SHAPES[kind](item)
     identity = _text(item.get("id"))
     given, output = _bounded(given), _bounded(output)
-    return Call(
+    return CodexCall(
         OutputCall(tool=tool, input=given, output=output, id=identity),
         ToolCall(
             name=tool,

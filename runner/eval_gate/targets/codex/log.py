@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, Literal
 
 from eval_gate.errors import GateError
 from eval_gate.model.base import JsonValue
-from eval_gate.process.run import Finished
+from eval_gate.process.run import FinishedProgram
 from eval_gate.targets.base import Request
 from eval_gate.targets.coding_agent.files import new_file
 from eval_gate.text.escape import one_line
@@ -63,7 +63,7 @@ class CodexLog:
             if line.strip():
                 self._event(line.decode("utf-8", "replace"))
 
-    def end(self, finished: Finished | None) -> None:
+    def end(self, finished: FinishedProgram | None) -> None:
         """How it ended, and what it wrote to stderr; None when it was ended by us or never began."""
         if self._rest.strip():
             self.add(b"\n")

@@ -9,7 +9,7 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.codex.items import Call, Item, calls_of, usage_of
+from eval_gate.targets.codex.items import CodexCall, Item, calls_of, usage_of
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_too_much
 
 _KEPT: Final = 10_000
@@ -29,15 +29,15 @@ class OutputError(Exception):
         self.said = said[:_KEPT]
 
 
-class Reading(FrozenStruct):
+class CodexAnswer(FrozenStruct):
     """The answer, and what was done for it. `calls` None: this form of output does not tell of calls."""
 
     answer: str
-    calls: tuple[Call, ...] | None = None
+    calls: tuple[CodexCall, ...] | None = None
     usage: Usage | None = None
 
 
-def read_output(text: str) -> Reading:
+def read_output(text: str) -> CodexAnswer:
     """The last answer in the output and all calls. Raises OutputError.
 
     An output whose last turn failed has no answer, whatever was said before.
@@ -50,8 +50,8 @@ def read_output(text: str) -> Reading:
     if answer is None:
         raise OutputError("Codex CLI printed no message of the assistant")
     if not whole or not _tells_calls(documents):
-        return Reading(answer, usage=usage_of(documents))
-    return Reading(answer, calls_of(documents), usage_of(documents))
+        return CodexAnswer(answer, usage=usage_of(documents))
+    return CodexAnswer(answer, calls_of(documents), usage_of(documents))
 
 
 def failure_of(text: str) -> str | None:

@@ -14,11 +14,11 @@ from eval_gate.model.conversation import OutputMessage, Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.process.folder import private_folder
-from eval_gate.process.run import Captured, Command, Finished, ProcessError, run
+from eval_gate.process.run import Captured, Command, FinishedProgram, ProcessError, run
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.codex.log import FOLDER, CodexLog, logs_wanted, no_log, open_log
-from eval_gate.targets.codex.output import OutputError, Reading, failure_of, read_output
+from eval_gate.targets.codex.output import CodexAnswer, OutputError, failure_of, read_output
 from eval_gate.targets.codex.settings import CodexSettings
 from eval_gate.targets.coding_agent.files import shown_path
 from eval_gate.targets.coding_agent.program import find_program
@@ -93,7 +93,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         settings = self._settings
         prompt = prompt_document(request, INPUT_FILES, settings.system_prompt or PREAMBLE).encode("utf-8", "replace")
         log = self._open_log(request)
-        finished: Finished | None = None
+        finished: FinishedProgram | None = None
         try:
             with private_folder("eval-gate-codex-", self._folder or self._root) as folder:
                 folder.write("prompt.md", prompt)
@@ -140,7 +140,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         folder = self._root / (settings.log_dir or FOLDER)
         return open_log(folder, settings.name, request, settings.log_format, self._redact)
 
-    def _response(self, request: Request, finished: Finished, log: CodexLog) -> Response:
+    def _response(self, request: Request, finished: FinishedProgram, log: CodexLog) -> Response:
         reading = self._read(finished, log)
         refuse_missing_file(request, reading.answer)
         duration_ms = finished.seconds * 1000
@@ -157,7 +157,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             messages=(message,),
         )
 
-    def _read(self, finished: Finished, log: CodexLog) -> Reading:
+    def _read(self, finished: FinishedProgram, log: CodexLog) -> CodexAnswer:
         """The answer of a run that went well. Raises TargetError."""
         if finished.timed_out:
             limit = self._settings.timeout_seconds or 0
@@ -174,7 +174,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             raise self._error(what, finished, log, TargetFault.MALFORMED) from error
 
     def _error(
-        self, what: str, finished: Finished | None, log: CodexLog, fault: TargetFault = TargetFault.REFUSED
+        self, what: str, finished: FinishedProgram | None, log: CodexLog, fault: TargetFault = TargetFault.REFUSED
     ) -> TargetError:
         """What went wrong, with the end of what was printed and the way to the log: bounded."""
         parts = [what]
@@ -197,9 +197,9 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         return words if len(words) <= _LAST_WORDS else f"…{words[1 - _LAST_WORDS :]}"
 
 
-def build(settings: CodexSettings, choice: TargetChoice, around: Surroundings) -> CodexTarget:
+def build(settings: CodexSettings, choice: TargetChoice, context: BuildContext) -> CodexTarget:
     """Codex, not yet started. Raises GateError for a folder of logs outside of the working directory."""
-    if settings.log_dir is not None and (why := why_no_folder(settings.log_dir, anywhere=False, root=around.root)):
+    if settings.log_dir is not None and (why := why_no_folder(settings.log_dir, anywhere=False, root=context.root)):
         what = f'target {settings.name}: the log_dir "{settings.log_dir[:200]}" {why}'
         raise GateError("output-outside", what, "name a folder below the working directory")
-    return CodexTarget(settings, root=around.root, environment=around.environment, redact=around.redact)
+    return CodexTarget(settings, root=context.root, environment=context.environment, redact=context.redact)

@@ -9,14 +9,14 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.command.call import Call
+from eval_gate.targets.command.call import CommandCall
 from eval_gate.targets.command.envelope import parse_object, read_record
 from eval_gate.text.escape import first_few
 from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 from eval_gate.text.foreign.quote import quote
 
 
-def batch_input(calls: Iterable[Call]) -> bytes:
+def batch_input(calls: Iterable[CommandCall]) -> bytes:
     """The cases as JSONL: id, prompt, guidelines and files of each."""
     lines: list[dict[str, JsonValue]] = [
         {"id": call.eval_id, "prompt": call.prompt, "guidelines": call.guidelines, "files": [*call.files]}

@@ -10,9 +10,9 @@ from typing import Final
 from eval_gate.model import limits
 from eval_gate.process.captured import Captured, Mask
 from eval_gate.process.folder import PrivateFolder, private_folder
-from eval_gate.process.run import Command, Finished, ProcessError, Refusal, run
+from eval_gate.process.run import Command, FinishedProgram, ProcessError, StartRefusal, run
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.commands.template import Template, quoted
+from eval_gate.text.commands.template import CommandTemplate, shell_quoted
 from eval_gate.text.escape import plain_word
 from eval_gate.text.foreign.well_formed import well_formed
 
@@ -27,7 +27,7 @@ _ASIDE: Final = 64_000
 _ID_IN_NAME: Final = 60
 
 
-class Call(FrozenStruct):
+class CommandCall(FrozenStruct):
     """What a command is called with. `files` are paths; `batch` is the content of a batch's file of cases."""
 
     eval_id: str
@@ -41,11 +41,11 @@ class Call(FrozenStruct):
     max_output: int = MAX_OUTPUT
 
 
-class Called(FrozenStruct):
+class CalledCommand(FrozenStruct):
     """What became of it. `answer` is the output file where the template names one, else stdout; None: no such file."""
 
     line: str
-    finished: Finished
+    finished: FinishedProgram
     answer: Captured | None
 
 
@@ -55,8 +55,8 @@ class Caller:
     def __init__(
         self, template: str, files_format: str, environment: Mapping[str, str], mask: Mask, *, keep: bool = False
     ) -> None:
-        self._template = Template.of_command(template)
-        self._file = Template.of_file(files_format)
+        self._template = CommandTemplate.of_command(template)
+        self._file = CommandTemplate.of_file(files_format)
         self._environment = environment
         self._mask = mask
         self._keep = keep
@@ -65,7 +65,7 @@ class Caller:
         """Whether the template holds this placeholder."""
         return placeholder in self._template.names
 
-    async def call(self, call: Call) -> Called:
+    async def call(self, call: CommandCall) -> CalledCommand:
         """Run the command to its end. Raises ProcessError when it cannot be started or its file cannot be read."""
         with private_folder(PREFIX, call.cwd, keep=self._keep) as folder:
             name = f"{_file_name(call.eval_id)}.{'json' if call.batch is None else 'jsonl'}"
@@ -87,9 +87,9 @@ class Caller:
             if in_file:
                 written = folder.read(name, call.max_output) if finished.code == 0 else None
                 answer = written.masked(self._mask) if written is not None else None
-        return Called(line, finished, answer)
+        return CalledCommand(line, finished, answer)
 
-    def _values(self, call: Call, folder: PrivateFolder, output: str) -> dict[str, str]:
+    def _values(self, call: CommandCall, folder: PrivateFolder, output: str) -> dict[str, str]:
         """What stands for each placeholder, quoted. Raises ProcessError for what cannot be passed on."""
         given = {
             "PROMPT": call.prompt,
@@ -104,32 +104,32 @@ class Caller:
                 instead = "; use {PROMPT_FILE} instead" if name == "PROMPT" else ""
                 raise ProcessError(
                     f"the value of {{{name}}} holds a NUL character, which no command can be given{instead}",
-                    Refusal.TEXT,
+                    StartRefusal.TEXT,
                 )
-        values = {name: quoted(well_formed(value)) for name, value in given.items()}
+        values = {name: shell_quoted(well_formed(value)) for name, value in given.items()}
         values["FILES"] = " ".join(self._file_words(file) for file in call.files)
         if self.names("PROMPT_FILE"):
             written = folder.write("prompt.txt", well_formed(call.prompt).encode())
-            values["PROMPT_FILE"] = quoted(str(written))
+            values["PROMPT_FILE"] = shell_quoted(str(written))
         return values
 
     def _file_words(self, file: str) -> str:
-        return self._file.render({"path": quoted(file), "basename": quoted(Path(file).name)})
+        return self._file.render({"path": shell_quoted(file), "basename": shell_quoted(Path(file).name)})
 
 
-async def _run(command: Command, values: Mapping[str, str]) -> Finished:
+async def _run(command: Command, values: Mapping[str, str]) -> FinishedProgram:
     try:
         return await run(command)
     except ProcessError as error:
-        if error.refusal is not Refusal.TOO_LONG:
+        if error.refusal is not StartRefusal.TOO_LONG:
             raise
         longest = max(values, key=lambda name: len(values[name]))
         advice = "use {PROMPT_FILE} instead" if longest == "PROMPT" else "let the command read this from files"
         what = f"the command is {len(command.line):,} characters long with its values, more than the system passes on"
-        raise ProcessError(f"{what}; the longest is {{{longest}}}: {advice}", Refusal.TOO_LONG) from error
+        raise ProcessError(f"{what}; the longest is {{{longest}}}: {advice}", StartRefusal.TOO_LONG) from error
 
 
-def _batch(call: Call, folder: PrivateFolder) -> dict[str, str]:
+def _batch(call: CommandCall, folder: PrivateFolder) -> dict[str, str]:
     if call.batch is None:
         return {}
     return {BATCH_INPUT: str(folder.write("batch-input.jsonl", call.batch))}

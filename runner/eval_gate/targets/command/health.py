@@ -11,7 +11,7 @@ from eval_gate.files.certificates import certificates
 from eval_gate.process.environment import Withheld
 from eval_gate.process.run import ProcessError
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.command.call import Call, Caller
+from eval_gate.targets.command.call import Caller, CommandCall
 from eval_gate.targets.command.settings import CliSettings, HealthCheck
 from eval_gate.targets.command.words import last_words
 from eval_gate.targets.container import System, connection_hint, reachable_host
@@ -79,7 +79,7 @@ class Health:
         assert cwd is not None
         caller = Caller(check.command_template, self._settings.files_format, self._environment, self._redact.data)
         try:
-            called = await caller.call(Call(_EVAL_ID, cwd, timeout_s=limit_s))
+            called = await caller.call(CommandCall(_EVAL_ID, cwd, timeout_s=limit_s))
         except ProcessError as error:
             return error.message
         finished = called.finished

@@ -9,20 +9,20 @@ from pydantic import AfterValidator, Field, model_validator
 
 from eval_gate.errors import GateError
 from eval_gate.targets.command.streams.presets import ProgramName
-from eval_gate.targets.settings import LONGEST_S, Described, ProgramSettings, Text
-from eval_gate.text.commands.template import Template
+from eval_gate.targets.settings import LONGEST_S, DescribedSettings, ProgramSettings, Text
+from eval_gate.text.commands.template import CommandTemplate
 from eval_gate.text.urls import public_url
 
 
 def _command(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty")
-    Template.of_command(text)
+    CommandTemplate.of_command(text)
     return text
 
 
 def _file_format(text: str) -> str:
-    Template.of_file(text)
+    CommandTemplate.of_file(text)
     return text
 
 
@@ -38,7 +38,7 @@ CommandText = Annotated[str, Field(min_length=1), AfterValidator(_command)]
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_S)]
 
 
-class HealthCheck(Described):
+class HealthCheck(DescribedSettings):
     """Asked once before the first case: an address that must answer 2xx, or a command that must exit with 0."""
 
     type: Literal["http", "command"]

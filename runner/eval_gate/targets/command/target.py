@@ -18,11 +18,11 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.process.captured import Captured
 from eval_gate.process.environment import Withheld, allowed
-from eval_gate.process.run import ProcessError, Refusal
+from eval_gate.process.run import ProcessError, StartRefusal
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.command.batch import batch_input, read_batch
-from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, Call, Called, Caller
+from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, CalledCommand, Caller, CommandCall
 from eval_gate.targets.command.envelope import read_answer
 from eval_gate.targets.command.health import Health
 from eval_gate.targets.command.settings import CliSettings
@@ -152,7 +152,7 @@ class CliTarget(DescribedTarget[CliSettings]):
             update={"duration_ms": called.finished.seconds * 1000, "warnings": tuple(warnings)},
         )
 
-    def _streamed(self, preset: ProgramName, called: Called, answer: Captured) -> Response:
+    def _streamed(self, preset: ProgramName, called: CalledCommand, answer: Captured) -> Response:
         """The answer in a program's events. Raises TargetError."""
         if answer.cut:
             what = f"the program printed {answer.total:,} bytes, more than the {MAX_STREAM:,} that are read"
@@ -163,7 +163,7 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     async def _batch(self, requests: Sequence[Request]) -> dict[str, Response]:
         calls = [self._call_of(request, request.trial) for request in requests]
-        together = Call(
+        together = CommandCall(
             "batch",
             calls[0].cwd,
             attempt=calls[0].attempt,
@@ -182,12 +182,12 @@ class CliTarget(DescribedTarget[CliSettings]):
             for case_id, response in found.items()
         }
 
-    async def _call(self, call: Call) -> tuple[Called, Captured]:
+    async def _call(self, call: CommandCall) -> tuple[CalledCommand, Captured]:
         """The call and its answer. Raises TargetError for one that did not end well, or left no answer."""
         try:
             called = await self._caller.call(call)
         except ProcessError as error:
-            fault = TargetFault.NOT_ASKED if error.refusal is Refusal.SYSTEM else TargetFault.REFUSED
+            fault = TargetFault.NOT_ASKED if error.refusal is StartRefusal.SYSTEM else TargetFault.REFUSED
             raise TargetError(f"CLI error: {error.message}", fault=fault) from error
         finished = called.finished
         said = last_words(finished)
@@ -209,11 +209,11 @@ class CliTarget(DescribedTarget[CliSettings]):
             raise TargetError(what, fault=TargetFault.MALFORMED)
         return called, called.answer
 
-    def _call_of(self, request: Request, attempt: int) -> Call:
+    def _call_of(self, request: Request, attempt: int) -> CommandCall:
         brief = request.brief
         # guidelines that the template takes as text are not handed over a second time as files
         guideline_files = () if brief is None or self._caller.names("GUIDELINES") else brief.guideline_files
-        return Call(
+        return CommandCall(
             eval_id=request.case_id,
             cwd=self._eval_folder(request) / (self._settings.cwd or "."),
             prompt=flat(request.messages) if brief is None else brief.question,
@@ -227,20 +227,20 @@ class CliTarget(DescribedTarget[CliSettings]):
     def _eval_folder(self, request: Request) -> Path:
         return (self._root / request.eval_file).parent if request.eval_file else self._root
 
-    def _told(self, called: Called) -> tuple[str, ...]:
+    def _told(self, called: CalledCommand) -> tuple[str, ...]:
         """Which command it was, where the description asks for that."""
         if not self._settings.verbose:
             return ()
         return (f"ran: {one_line(self._redact(called.line), _SHOWN_LINE)}",)
 
 
-def build(settings: CliSettings, choice: TargetChoice, around: Surroundings) -> CliTarget:
+def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) -> CliTarget:
     """The command, not yet started."""
     return CliTarget(
         settings,
-        root=around.root,
-        environment=around.environment,
-        redact=around.redact,
+        root=context.root,
+        environment=context.environment,
+        redact=context.redact,
         max_retries=choice.max_retries,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.process.captured import Captured
-from eval_gate.process.run import Finished
+from eval_gate.process.run import FinishedProgram
 from eval_gate.text.escape import one_line
 
 QUOTED: Final = 300
@@ -14,7 +14,7 @@ _LOOKED_AT: Final = 20_000
 """Bytes at the end of an output that are looked at for them."""
 
 
-def last_words(finished: Finished) -> str:
+def last_words(finished: FinishedProgram) -> str:
     """The end of stderr, else of stdout, as the end of a sentence; nothing where nothing was said."""
     words = _words(finished.stderr) or _words(finished.stdout)
     return f": {words}" if words else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final, TypeVar
 
-from eval_gate.model.base import JsonValue, made
+from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_DURATION_MS, in_range
 from eval_gate.struct import FrozenStruct
@@ -45,7 +45,7 @@ class ResultFields(FrozenStruct):
         )
 
 
-class Said(FrozenStruct):
+class CallFragment(FrozenStruct):
     """What is said of one call at one place; several places may say something of the same call."""
 
     id: str = ""
@@ -77,7 +77,7 @@ class CallFields:
         """Where the list is looked for."""
         return self._path
 
-    def listed(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
+    def calls_of(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
         """The calls in order; None for an answer that has no list of them. Raises ShapeError.
 
         `escaped`: the answer's text may hold half a surrogate pair.
@@ -97,36 +97,36 @@ class CallFields:
             if found.lacking is not None:
                 raise ShapeError(f'"{self._path}" leads nowhere in member {found.lacking} of what it gathers')
             return found.values if found.listed else None
-        calls = self._path.one(document)
+        calls = self._path.first_value(document)
         if isinstance(calls, Missing) or calls is None:
             return None
         if not isinstance(calls, list):
             raise ShapeError(f'"{self._path}" is not a list but {kind_of(calls)}')
         return calls
 
-    def _call(self, call: JsonValue, place: str, apart: dict[str, Said], *, escaped: bool) -> ToolCall:
+    def _call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
         if isinstance(call, str) and self._path.gathers:  # toolCalls[].toolName: only the names were asked for
-            return self.joined([Said(name=call)], place)
-        said = self.said(call, place)
+            return self.joined([CallFragment(name=call)], place)
+        said = self.fragment_of(call, place)
         more = apart.get(said.id)
         return self.joined([said] if more is None else [more, said], place, escaped=escaped)
 
-    def said(self, call: JsonValue, place: str) -> Said:
+    def fragment_of(self, call: JsonValue, place: str) -> CallFragment:
         """What is said of a call here. Raises ShapeError."""
-        name = self._name.one(call)
-        success = _went(self._success.one(call), f"{place}.{self._success}")
-        if self._error is not None and _there(problem := self._error.one(call)):
-            return Said(self._id(call), _text(name), None, success=False, result=_value(problem))
-        return Said(
+        name = self._name.first_value(call)
+        success = _went(self._success.first_value(call), f"{place}.{self._success}")
+        if self._error is not None and _there(problem := self._error.first_value(call)):
+            return CallFragment(self._id(call), _text(name), None, success=False, result=_value(problem))
+        return CallFragment(
             id=self._id(call),
             name=_text(name),
-            args=_value(self._args.one(call)),
+            args=_value(self._args.first_value(call)),
             success=success,
-            duration_ms=in_range(self._duration.one(call), MAX_DURATION_MS),
-            result=_value(self._result.one(call)),
+            duration_ms=in_range(self._duration.first_value(call), MAX_DURATION_MS),
+            result=_value(self._result.first_value(call)),
         )
 
-    def joined(self, parts: list[Said], place: str, *, escaped: bool = True) -> ToolCall:
+    def joined(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
         """The call that all of this is said of; what is said later wins. Raises ShapeError.
 
         `escaped`: it may hold half a surrogate pair.
@@ -142,7 +142,7 @@ class CallFields:
         params = self._params(parts, place)
         if escaped:  # only an escape can bring half a surrogate pair
             params, result = _well_formed_values(params), _well_formed_values(result)
-        return made(
+        return construct(
             ToolCall,
             name=well_formed(name),
             params=params,
@@ -151,7 +151,7 @@ class CallFields:
             result=result,
         )
 
-    def _params(self, parts: list[Said], place: str) -> dict[str, JsonValue]:
+    def _params(self, parts: list[CallFragment], place: str) -> dict[str, JsonValue]:
         given = [said.args for said in parts if said.args is not None]
         params: JsonValue = next((args for args in reversed(given) if not isinstance(args, str)), None)
         if params is None and given:
@@ -162,10 +162,10 @@ class CallFields:
 
     def _id(self, call: JsonValue) -> str:
         """What the call is known by; "" for nothing."""
-        return next((key for path in self._ids if (key := _key(path.one(call)))), "")
+        return next((key for path in self._ids if (key := _key(path.first_value(call)))), "")
 
 
-def _results(document: JsonValue, fields: ResultFields) -> dict[str, Said]:
+def _results(document: JsonValue, fields: ResultFields) -> dict[str, CallFragment]:
     """What is said of calls apart from them, by the id of the call."""
     found = fields.path.all(document).values
     if not fields.path.gathers and found and isinstance(found[0], list):
@@ -174,14 +174,14 @@ def _results(document: JsonValue, fields: ResultFields) -> dict[str, Said]:
     return {one.id: one for one in said if one.id}
 
 
-def _result(entry: JsonValue, fields: ResultFields) -> Said:
+def _result(entry: JsonValue, fields: ResultFields) -> CallFragment:
     success = None
     if fields.success is not None:
-        success = _went(fields.success.one(entry), f"{fields.path}.{fields.success}")
-    if fields.error is not None and _there(fields.error.one(entry)):
+        success = _went(fields.success.first_value(entry), f"{fields.path}.{fields.success}")
+    if fields.error is not None and _there(fields.error.first_value(entry)):
         success = False
-    result = None if fields.result is None else _value(fields.result.one(entry))
-    return Said(_key(fields.id.one(entry)), success=success, result=result)
+    result = None if fields.result is None else _value(fields.result.first_value(entry))
+    return CallFragment(_key(fields.id.first_value(entry)), success=success, result=result)
 
 
 def arguments(text: str, place: str) -> JsonValue:

@@ -15,8 +15,8 @@ from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.address import Address, proxied, proxies
-from eval_gate.targets.http.incoming import Head, NoHttpError
-from eval_gate.targets.http.plain_pool import BrokenError, NotConnectedError, Pool
+from eval_gate.targets.http.incoming import AnswerHead, NoHttpError
+from eval_gate.targets.http.plain_pool import BrokenError, NotConnectedError, PlainPool
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.redact import Redactor
@@ -51,7 +51,7 @@ _TO_DO: Final[Mapping[int, str]] = {
 """What to change where an agent that answers refuses what it is asked, by HTTP status."""
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     """One request as it is sent. Address and headers that are the same object as before are made ready once."""
 
     method: str
@@ -90,12 +90,12 @@ class Connection:
         self._concurrency = concurrency
         self._secure = secure
         self._pool: aiohttp.ClientSession | None = None
-        self._pools: dict[tuple[str, int], Pool] = {}
+        self._pools: dict[tuple[str, int], PlainPool] = {}
         """Of plain HTTP, by host and port."""
-        self._straight: tuple[Sent, tuple[Pool, bytes] | None] | None = None
+        self._straight: tuple[SentRequest, tuple[PlainPool, bytes] | None] | None = None
         """The latest request, and what was found out about the likes of it."""
         self._url: tuple[Address, URL] | None = None
-        self._headers: tuple[Sent, CIMultiDict[str]] | None = None
+        self._headers: tuple[SentRequest, CIMultiDict[str]] | None = None
 
     async def aclose(self) -> None:
         """Close all of them."""
@@ -107,7 +107,7 @@ class Connection:
             await self._pool.close()
 
     @asynccontextmanager
-    async def opened(self, request: Sent) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def opened(self, request: SentRequest) -> AsyncIterator[aiohttp.ClientResponse]:
         """One request, and the answer of which the head is there. Raises TargetError for bytes that are not HTTP.
 
         Straight to the pool, not through httpx: what its requests and answers are for is not wanted here, and they
@@ -124,7 +124,7 @@ class Connection:
         except ClientError as error:
             raise self._told(error) from error
 
-    def _ready(self, request: Sent) -> tuple[URL, CIMultiDict[str]]:
+    def _ready(self, request: SentRequest) -> tuple[URL, CIMultiDict[str]]:
         """Address and headers as the pool takes them. Nearly all requests of a run have the same."""
         if self._url is None or self._url[0] is not request.url:
             from yarl import URL
@@ -156,7 +156,7 @@ class Connection:
         said = f"agent error: the answer is not HTTP: {' '.join(self._redact(why).split())}"
         return TargetError(said, fault=TargetFault.MALFORMED)
 
-    async def exchange(self, request: Sent) -> tuple[Head, bytes]:
+    async def exchange(self, request: SentRequest) -> tuple[AnswerHead, bytes]:
         """One request and the whole answer, without secrets. Raises TargetError and LostError."""
         straight = self._straight_to(request)
         if straight is None:
@@ -177,7 +177,7 @@ class Connection:
             raise _packed(error) from error
         return found.head, self._without_secrets(found.head, bytes(found.body))
 
-    def _straight_to(self, request: Sent) -> tuple[Pool, bytes] | None:
+    def _straight_to(self, request: SentRequest) -> tuple[PlainPool, bytes] | None:
         """The pool that this request goes to without a client library, and how it begins; None for all others."""
         known = self._straight
         if (
@@ -192,7 +192,7 @@ class Connection:
         if begin is not None and request.url.scheme == "http" and not proxied(request.url):
             host, port = request.url.raw_host, request.url.port
             if (host, port) not in self._pools:
-                self._pools[host, port] = Pool(
+                self._pools[host, port] = PlainPool(
                     *(host, port, self._concurrency + 1),
                     success_limit=self._bounds.bytes,
                     error_limit=MAX_ERROR_BODY,
@@ -225,14 +225,14 @@ class Connection:
             raise _packed(error) from error
         return self._without_secrets(head, body)
 
-    def _without_secrets(self, head: Head, body: bytes) -> bytes:
+    def _without_secrets(self, head: AnswerHead, body: bytes) -> bytes:
         """The body as it may be shown. Raises TargetError for an answer that is larger than the limit."""
         cut = len(body) > (self._bounds.bytes if head.is_success else MAX_ERROR_BODY)
         if cut and head.is_success:
             raise self._too_large(body)
         return self._redact.data(body, cut_after=cut)
 
-    def refused(self, answer: Head, body: bytes) -> TargetError:
+    def refused(self, answer: AnswerHead, body: bytes) -> TargetError:
         """The error about an answer that is none."""
         where = f" to {quote(self._redact(answer.header('location')).encode())}" if answer.is_redirect else ""
         said = f": {quote(body)}" if body.strip() else ""
@@ -278,13 +278,13 @@ class Connection:
         return self._pool
 
 
-def head_of(answer: aiohttp.ClientResponse) -> Head:
+def head_of(answer: aiohttp.ClientResponse) -> AnswerHead:
     """What the answer begins with."""
     fields = {name.lower(): value for name, value in reversed(list(answer.headers.items()))}
-    return Head(answer.status, answer.reason or "", fields)
+    return AnswerHead(answer.status, answer.reason or "", fields)
 
 
-def _begin_of(request: Sent) -> bytes | None:
+def _begin_of(request: SentRequest) -> bytes | None:
     """How the request begins, up to its length; None where it asks for more than is done without a client library."""
     headers = dict(request.headers)
     said = [request.method, *headers, *headers.values()]

@@ -28,11 +28,11 @@ _ENDS_A_LINE: Final = re.compile(rb"[\r\n\0]")
 _STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
-class Head(NamedTuple):
+class AnswerHead(NamedTuple):
     """What an answer begins with."""
 
     status: int
-    said: str
+    reason_phrase: str
     """The words behind the status, as they came."""
     headers: Mapping[str, str]
     """By their names in small letters; of several of one name the first."""
@@ -51,7 +51,7 @@ class Head(NamedTuple):
     def reason(self) -> str:
         """The words behind the status, else the usual ones."""
         usual = HTTPStatus(self.status).phrase if self.status in _STATUSES else ""
-        return self.said.encode("ascii", "ignore").decode() if self.said else usual
+        return self.reason_phrase.encode("ascii", "ignore").decode() if self.reason_phrase else usual
 
     def header(self, name: str) -> str:
         """The first header of this name as text, whatever its bytes are; "" for none."""
@@ -76,7 +76,7 @@ class NoHttpError(ValueError):
     """What came is no HTTP; the message says what is wrong with it, bounded."""
 
 
-class Incoming:
+class IncomingAnswer:
     """The answer to one request. `feed` it until it is `whole`; `ended` when the connection is at its end."""
 
     def __init__(self, method: str, *, success_limit: int, error_limit: int) -> None:
@@ -110,9 +110,9 @@ class Incoming:
         )
 
     @property
-    def head(self) -> Head:
+    def head(self) -> AnswerHead:
         """What it begins with, once it has begun."""
-        return Head(self.status, self.said, self.headers)
+        return AnswerHead(self.status, self.said, self.headers)
 
     def feed(self, data: bytes) -> None:
         """The next bytes. Raises NoHttpError, and PackingError for a body that cannot be unpacked."""

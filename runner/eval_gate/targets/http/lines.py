@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """One event as it came. `name` is "" where the stream names none."""
 
     name: str
@@ -59,24 +59,24 @@ class Sse:
         self._name = b""
         self._first = True
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """The events that end in this piece."""
         for line in self._lines.feed(data):
             begun, self._first = self._first, False
             if event := self._take(line.removeprefix(b"\xef\xbb\xbf") if begun else line):
                 yield event
 
-    def end(self) -> Iterator[Event]:
+    def end(self) -> Iterator[StreamEvent]:
         """What is left when the stream ends. The standard drops an event without a blank line behind it; we do not."""
         if line := self._lines.rest():
             self._take(line)
         if event := self._take(b""):
             yield event
 
-    def _take(self, line: bytes) -> Event | None:
+    def _take(self, line: bytes) -> StreamEvent | None:
         if not line:
             there = self._data or self._name  # LangServe ends with a name that has no data, which browsers leave out
-            event = Event(self._name.decode("utf-8", "replace"), b"\n".join(self._data)) if there else None
+            event = StreamEvent(self._name.decode("utf-8", "replace"), b"\n".join(self._data)) if there else None
             self._data, self._name = [], b""
             return event
         field, _, value = line.partition(b":")
@@ -94,13 +94,13 @@ class NdJson:
     def __init__(self) -> None:
         self._lines = _Lines()
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """The values whose lines end in this piece."""
         for line in self._lines.feed(data):
             if line.strip():
-                yield Event("", line)
+                yield StreamEvent("", line)
 
-    def end(self) -> Iterator[Event]:
+    def end(self) -> Iterator[StreamEvent]:
         """The last line, if nothing ended it."""
         if (line := self._lines.rest()).strip():
-            yield Event("", line)
+            yield StreamEvent("", line)

@@ -59,7 +59,7 @@ class Condition(FrozenStruct):
 
     def __call__(self, value: JsonValue) -> bool:
         """Whether this value fits."""
-        found = self.path.one(value)
+        found = self.path.first_value(value)
         if self.values is None:
             return found is not MISSING and found is not None
         said = found if isinstance(found, str) else None if isinstance(found, Missing) else _scalar(found)
@@ -75,7 +75,7 @@ class Each(FrozenStruct):
 Step: TypeAlias = str | int | Each
 
 
-class Found(FrozenStruct):
+class PathFinding(FrozenStruct):
     """What stands at a gathering path. `listed`: the list that is gathered from is there, be it empty."""
 
     values: list[JsonValue]
@@ -115,14 +115,14 @@ class Path(FrozenStruct):
         """The same path to every member of the list there, if it does not gather by itself."""
         return self if self.gathers else Path(self.text, (*self.steps, Each()), gathers=True)
 
-    def one(self, document: JsonValue) -> JsonValue | Missing:
+    def first_value(self, document: JsonValue) -> JsonValue | Missing:
         """The value there; MISSING where the path leads nowhere. For a gathering path the first value."""
         if self.single is not None:
             return document.get(self.single, MISSING) if isinstance(document, dict) else MISSING
         values = self.all(document).values
         return values[0] if values else MISSING
 
-    def all(self, document: JsonValue) -> Found:
+    def all(self, document: JsonValue) -> PathFinding:
         """Every value there, in order, and whether the list they are gathered from is there."""
         values, listed = [document], False
         last = max((at for at, step in enumerate(self.steps) if isinstance(step, Each)), default=-1)
@@ -142,13 +142,13 @@ class Path(FrozenStruct):
             values, rest = _pick(values, rest[0]), rest[1:]
         reached = [_walk(value, rest) for value in values]
         lacking = next((at for at, value in enumerate(reached) if value is MISSING), None)
-        return Found([value for value in reached if not isinstance(value, Missing)], listed, lacking)
+        return PathFinding([value for value in reached if not isinstance(value, Missing)], listed, lacking)
 
     def is_there(self, document: JsonValue) -> bool:
         """Whether there is something, be it null; of a gathering path whether its list is there."""
         if self.gathers:
             return self.all(document).listed
-        return self.one(document) is not MISSING
+        return self.first_value(document) is not MISSING
 
     def __str__(self) -> str:
         return self.text

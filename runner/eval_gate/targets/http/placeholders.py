@@ -30,7 +30,7 @@ _REMEMBERS: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[
 _IN_ADDRESS: Final = re.compile(r"(?<![\w.-])([\w.-]+)[/=]\{\{\s*caseId\s*\}\}")
 
 
-class Session(StrEnum):
+class SessionScope(StrEnum):
     """What `{{session}}` is one of."""
 
     EXECUTION = "execution"
@@ -42,7 +42,7 @@ class Session(StrEnum):
 class Values:
     """What the placeholders stand for in one request. A `uuid` is the same wherever it stands in it."""
 
-    def __init__(self, request: Request, session: Session, message_template: JsonValue = None) -> None:
+    def __init__(self, request: Request, session: SessionScope, message_template: JsonValue = None) -> None:
         self._request = request
         self._session = session
         self._template = message_template
@@ -69,7 +69,7 @@ class Values:
                 return request.trial
             case "runId":
                 return request.run_id
-            case "session" if self._session is Session.CASE:
+            case "session" if self._session is SessionScope.CASE:
                 place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
                 return str(uuid.uuid5(uuid.NAMESPACE_URL, well_formed(place)))
             case "session" | "uuid":
@@ -82,10 +82,10 @@ class Values:
         if self._template is None:
             return own
         own["index"] = at
-        return filled(self._template, lambda name: own[name] if name in own else self[name])
+        return fill_template(self._template, lambda name: own[name] if name in own else self[name])
 
 
-def filled(template: JsonValue, value_of: Callable[[str], JsonValue]) -> JsonValue:
+def fill_template(template: JsonValue, value_of: Callable[[str], JsonValue]) -> JsonValue:
     """The template with its placeholders replaced: one that is a whole text by its value, others within the text."""
     match template:
         case str():
@@ -94,9 +94,9 @@ def filled(template: JsonValue, value_of: Callable[[str], JsonValue]) -> JsonVal
                 return value_of(alone[1])
             return _PLACEHOLDER.sub(lambda match: as_text(value_of(match[1])), template)
         case list():
-            return [filled(member, value_of) for member in template]
+            return [fill_template(member, value_of) for member in template]
         case dict():
-            return {key: filled(member, value_of) for key, member in template.items()}
+            return {key: fill_template(member, value_of) for key, member in template.items()}
         case _:
             return template
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from eval_gate.targets.http.incoming import Incoming, NoHttpError
+from eval_gate.targets.http.incoming import IncomingAnswer, NoHttpError
 from eval_gate.text.foreign.unpacking import PackingError
 
 _IDLE_S: Final = 15.0
@@ -46,7 +46,7 @@ class NotConnectedError(Exception):
         self.system = error if isinstance(error, OSError) else None
 
 
-class Pool:
+class PlainPool:
     """The connections to one server. Raises BrokenError, NotConnectedError, NoHttpError and PackingError."""
 
     def __init__(self, host: str, port: int, at_most: int, *, success_limit: int, error_limit: int) -> None:
@@ -61,7 +61,7 @@ class Pool:
         self._turn = 0
         self._clock = asyncio.get_running_loop().time
 
-    async def ask(self, method: str, request: bytes) -> Incoming:
+    async def ask(self, method: str, request: bytes) -> IncomingAnswer:
         """Send these bytes, and read the whole answer. To be cancelled closes the connection."""
         async with self._room:
             line = self._kept()
@@ -87,8 +87,8 @@ class Pool:
             line.close()
         return None
 
-    async def _over(self, line: _Line, method: str, request: bytes) -> Incoming:
-        answer = Incoming(method, success_limit=self._limits[0], error_limit=self._limits[1])
+    async def _over(self, line: _Line, method: str, request: bytes) -> IncomingAnswer:
+        answer = IncomingAnswer(method, success_limit=self._limits[0], error_limit=self._limits[1])
         try:
             await line.ask(request, answer)
         finally:
@@ -152,7 +152,7 @@ class _Line(asyncio.Protocol):
         self.used = 0.0
         self.is_open = False
         self._connection = connection
-        self._answer: Incoming | None = None
+        self._answer: IncomingAnswer | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._silent = True
 
@@ -183,7 +183,7 @@ class _Line(asyncio.Protocol):
             return False
         return False
 
-    async def ask(self, request: bytes, answer: Incoming) -> None:
+    async def ask(self, request: bytes, answer: IncomingAnswer) -> None:
         """Send the request and wait until the answer is whole."""
         if not self.is_open:
             raise BrokenError("Server disconnected", begun=False, silent=True)

@@ -8,12 +8,12 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.connection import ACCEPTED, Connection, LostError, Sent, retry_after
-from eval_gate.targets.http.incoming import Head
+from eval_gate.targets.http.connection import ACCEPTED, Connection, LostError, SentRequest, retry_after
+from eval_gate.targets.http.incoming import AnswerHead
 from eval_gate.targets.http.paths import Missing, Path
-from eval_gate.targets.http.placeholders import Values, filled, in_address
+from eval_gate.targets.http.placeholders import Values, fill_template, in_address
 from eval_gate.targets.http.requests import Asking
-from eval_gate.targets.http.rules import Rule, failure_in
+from eval_gate.targets.http.rules import EventMatch, failure_in
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
@@ -22,7 +22,7 @@ from eval_gate.text.foreign.quote import quote
 _LOCATIONS: Final = ("location", "operation-location", "content-location")
 _ID_CHARACTERS: Final = 1_000
 
-Answer = tuple[Head, bytes]
+Answer = tuple[AnswerHead, bytes]
 
 
 class Poller:
@@ -35,7 +35,7 @@ class Poller:
         self._statuses = tuple(Path.parse(path) for path in polling.status_path)
         self._id = None if polling.id_path is None else Path.parse(polling.id_path)
         self._at = None if polling.url_path is None else Path.parse(polling.url_path)
-        self._failures = tuple(map(Rule.of, settings.failure))
+        self._failures = tuple(map(EventMatch.of, settings.failure))
 
     async def finished(self, answer: Answer, values: Values, policy: RetryPolicy) -> Answer:
         """The answer of the job that this one is about. Raises TargetError, never one that has the job begun anew."""
@@ -88,17 +88,17 @@ class Poller:
         return status not in self._polling.done
 
     def _status(self, document: JsonValue) -> str | None:
-        found = (path.one(document) for path in self._statuses)
+        found = (path.first_value(document) for path in self._statuses)
         return next((value.lower() for value in found if isinstance(value, str)), None)
 
-    def _request(self, answer: Answer, values: Values) -> Sent:
+    def _request(self, answer: Answer, values: Values) -> SentRequest:
         """What is asked about the job, again and again. Raises TargetError where it is nowhere, or elsewhere."""
         head, body = answer
         try:
             document = read_foreign(body)
         except ForeignJsonError:
             document = None
-        job = None if self._id is None else self._id.one(document)
+        job = None if self._id is None else self._id.first_value(document)
         name = "" if isinstance(job, Missing | bool) or not isinstance(job, str | int) else str(job)[:_ID_CHARACTERS]
         if self._id is not None and name in {"", ".", ".."}:
             raise self._nowhere(f'the id of its job is not at "{self._id}"', body)
@@ -110,7 +110,7 @@ class Poller:
         if polling.url is not None:
             address = in_address(polling.url, value_of)
         elif self._at is not None:
-            found = self._at.one(document)
+            found = self._at.first_value(document)
             address = found if isinstance(found, str) else ""
         else:
             address = next((head.header(one) for one in _LOCATIONS if one in head.headers), "")
@@ -118,14 +118,14 @@ class Poller:
                 address = str(self._asking.url)
         if not address:
             raise self._nowhere("it does not say where its job is asked about", body)
-        url = self._asking.beside(address)
+        url = self._asking.address_at_agent(address)
         if url is None:
             raise self._nowhere(f"its job is to be asked about elsewhere, {quote(address.encode())}", body)
         content = None
         if polling.request_template is not None:
-            content = json.dumps(filled(polling.request_template, value_of)).encode()
+            content = json.dumps(fill_template(polling.request_template, value_of)).encode()
         method = Method.GET if content is None else Method.POST
-        return Sent(method, url, self._asking.headers_of(values), content)
+        return SentRequest(method, url, self._asking.headers_of(values), content)
 
     @staticmethod
     def _nowhere(what: str, body: bytes) -> TargetError:

@@ -7,14 +7,14 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from eval_gate.model.base import made
+from eval_gate.model.base import construct
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import MAX_COST_USD, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.calls import CallFields, ShapeError
 from eval_gate.targets.http.paths import Missing, Path
-from eval_gate.targets.http.rules import Rule, failure_in
+from eval_gate.targets.http.rules import EventMatch, failure_in
 from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.quote import MAX_QUOTE, quote
@@ -33,13 +33,13 @@ _NEVER_NULL: Final = "response"
 """The contract's own field: null there is no answer. Elsewhere an agent that only calls tools may say so with null."""
 
 
-class Reader:
+class AnswerReader:
     """Reads the answers of one target."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._texts = tuple(Path.parse(path) for path in settings.response_path)
         self.calls = CallFields(settings)
-        self.failures = tuple(map(Rule.of, settings.failure))
+        self.failures = tuple(map(EventMatch.of, settings.failure))
         self._model = None if settings.model_path is None else Path.parse(settings.model_path)
         self._none_at = None if settings.called_none_at is None else Path.parse(settings.called_none_at)
         self._calls_place = f"a list of tool calls at `{settings.tool_calls_path[:MAX_QUOTE]}` (toolCallsPath, preset)"
@@ -63,10 +63,10 @@ class Reader:
         failure = failure_in(document, self.failures)
         if failure is not None:
             raise failure
-        calls = self.calls.listed(document, escaped=escaped)
+        calls = self.calls.calls_of(document, escaped=escaped)
         text = self._text(document, silent=bool(calls))
         known = calls is not None or self._said_none(document)
-        return made(
+        return construct(
             Response,
             text=well_formed(text),
             tool_calls=calls or (),
@@ -116,10 +116,10 @@ class Reader:
                 return found
         # a missing field is never taken for ""
         for path in self._texts:
-            if path.gathers or _parts(path.one(document)):
+            if path.gathers or _parts(path.first_value(document)):
                 if silent and path.is_there(document):
                     return ""
-            elif path.text != _NEVER_NULL and path.one(document) is None:
+            elif path.text != _NEVER_NULL and path.first_value(document) is None:
                 return ""
         places = " or ".join(f'"{path}"' for path in self._texts)
         raise ShapeError(f"the answer has no text at {places}")
@@ -132,7 +132,7 @@ class Reader:
         """The model that the answer, or an event of it, says it is from."""
         if self._model is None:
             return None
-        found = self._model.all(document).values[-1:] if self._model.gathers else [self._model.one(document)]
+        found = self._model.all(document).values[-1:] if self._model.gathers else [self._model.first_value(document)]
         return next((name for name in found if isinstance(name, str)), None)
 
     def says_none(self, document: JsonValue) -> bool:
@@ -143,7 +143,7 @@ class Reader:
 def _text_at(document: JsonValue, path: Path) -> str | None:
     """The text there, of several messages line by line; None where there is none."""
     if not path.gathers:
-        return said_by(path.one(document))
+        return said_by(path.first_value(document))
     values = path.all(document).values
     if _parts(values):
         return said_by(values)
@@ -171,7 +171,7 @@ def usage_in(document: JsonValue) -> Usage | None:
     usage = document.get("usage") if isinstance(document, dict) else None
     if not isinstance(usage, dict):
         return None
-    return made(Usage, input_tokens=_tokens(usage, _INPUT), output_tokens=_tokens(usage, _OUTPUT))
+    return construct(Usage, input_tokens=_tokens(usage, _INPUT), output_tokens=_tokens(usage, _OUTPUT))
 
 
 def _tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None:

@@ -13,8 +13,8 @@ from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.container import System, reachable_host
 from eval_gate.targets.http.address import Address, address_of, joined
-from eval_gate.targets.http.connection import Sent
-from eval_gate.targets.http.placeholders import Values, filled, in_address, names_in
+from eval_gate.targets.http.connection import SentRequest
+from eval_gate.targets.http.placeholders import Values, fill_template, in_address, names_in
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import as_text
 
@@ -41,7 +41,7 @@ class Asking:
         """What the placeholders stand for in the request for one case, and in what is asked because of it."""
         return Values(request, self._settings.session, self._settings.message_template)
 
-    def beside(self, text: str) -> Address | None:
+    def address_at_agent(self, text: str) -> Address | None:
         """This address, relative to the agent's own; None where it is at another host or port than that."""
         found, own = joined(self._settings.url, text), joined(self._settings.url, "")
         if found is None or own is None:
@@ -49,7 +49,7 @@ class Asking:
         same = (found.scheme, found.port) == (own.scheme, own.port) and found.host in {own.host, self.url.host}
         return self._plain(found) if same else None
 
-    def request(self, request: Request, values: Values | None = None) -> Sent:
+    def request(self, request: Request, values: Values | None = None) -> SentRequest:
         """The request for one case. Raises TargetError for one that must not be sent."""
         settings = self._settings
         values = values or self.values(request)
@@ -57,7 +57,7 @@ class Asking:
         headers = self.headers_of(values)
         if request.nonce is not None:
             headers = {**request.past_caches, **headers}  # what somebody describes wins
-        return Sent(settings.method, url, headers, self._body(request, values))
+        return SentRequest(settings.method, url, headers, self._body(request, values))
 
     def headers_of(self, values: Values) -> Mapping[str, str]:
         """The headers of one case, their names in lower case."""
@@ -73,7 +73,7 @@ class Asking:
         if settings.form is not None:
             return _encoded(settings.form, values).encode()
         if self._template is not None:
-            body = filled(self._template, values.__getitem__)
+            body = fill_template(self._template, values.__getitem__)
         else:
             content = request.messages[-1].content
             if isinstance(content, str) and len(request.messages) == 1 and not settings.request_fields:
@@ -84,7 +84,9 @@ class Asking:
                 body["conversation"] = values["conversation"]
         if settings.request_fields:
             assert isinstance(body, dict)  # the settings were checked
-            body = body | {key: filled(value, values.__getitem__) for key, value in settings.request_fields.items()}
+            body = body | {
+                key: fill_template(value, values.__getitem__) for key, value in settings.request_fields.items()
+            }
         return json.dumps(body).encode()
 
     def _url(self, values: Values) -> Address:
@@ -125,5 +127,5 @@ class Asking:
 
 def _encoded(fields: dict[str, JsonValue], values: Values) -> str:
     """The fields as a query or a form has them."""
-    texts = {name: as_text(filled(value, values.__getitem__)) for name, value in fields.items()}
+    texts = {name: as_text(fill_template(value, values.__getitem__)) for name, value in fields.items()}
     return urlencode({well_formed(name): well_formed(text) for name, text in texts.items()})

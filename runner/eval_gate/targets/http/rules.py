@@ -11,7 +11,7 @@ from eval_gate.text.foreign.quote import quote
 from eval_gate.text.javascript.strings import as_text
 
 
-class Rule(FrozenStruct):
+class EventMatch(FrozenStruct):
     """Everything of this name and with this in it. Without a path it is the whole of it that is meant."""
 
     event: str | None = None
@@ -20,7 +20,7 @@ class Rule(FrozenStruct):
     id: Path | None = None
 
     @classmethod
-    def of(cls, rule: EventRule) -> Rule:
+    def of(cls, rule: EventRule) -> EventMatch:
         """As it is described."""
         return cls(
             rule.event,
@@ -35,10 +35,10 @@ class Rule(FrozenStruct):
             return value
         if self.path.gathers:
             return self.path.all(value).values or MISSING
-        return self.path.one(value)
+        return self.path.first_value(value)
 
 
-def failure_in(value: JsonValue, rules: tuple[Rule, ...], name: str = "") -> TargetError | None:
+def failure_in(value: JsonValue, rules: tuple[EventMatch, ...], name: str = "") -> TargetError | None:
     """The error that the answer, or its event of this name, says it ended with."""
     for rule in rules:
         if (rule.event is None or rule.event == name) and (rule.where is None or rule.where(value)):

@@ -8,9 +8,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from eval_gate.model.limits import MAX_ANSWER_BYTES
 from eval_gate.targets.http.paths import Condition, Path
-from eval_gate.targets.http.placeholders import OF_A_MESSAGE, QUESTION, Session, check_names, names_in, remembered_by
+from eval_gate.targets.http.placeholders import (
+    OF_A_MESSAGE,
+    QUESTION,
+    SessionScope,
+    check_names,
+    names_in,
+    remembered_by,
+)
 from eval_gate.targets.http.presets import PresetName, with_preset
-from eval_gate.targets.settings import Described, TargetSettings, Text
+from eval_gate.targets.settings import DescribedSettings, TargetSettings, Text
 from eval_gate.text.urls import url_problem
 
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
@@ -75,7 +82,7 @@ PathTexts = Annotated[
 ]
 
 
-class HttpHealthCheck(Described):
+class HttpHealthCheck(DescribedSettings):
     """Asked once before the run: any 2xx is healthy."""
 
     type: Literal["http"] = "http"
@@ -88,7 +95,7 @@ def _health_check(value: object) -> object:
     return {"url": value} if isinstance(value, str) else value
 
 
-class ToolResults(Described):
+class ToolResults(DescribedSettings):
     """Where results stand that are listed apart from the calls, and which call each belongs to."""
 
     path: PathText = Field(description="Where the list of results is, such as messages[?type=tool].")
@@ -98,7 +105,7 @@ class ToolResults(Described):
     error_field: PathText | None = Field(None, description="What is there and not null says that it failed.")
 
 
-class EventRule(Described):
+class EventRule(DescribedSettings):
     """Which events of a stream, or which answers, are meant, and where in them something is."""
 
     event: str | None = Field(None, description="The name of a server-sent event.")
@@ -135,7 +142,7 @@ class ResponseFormat(StrEnum):
         return self in {ResponseFormat.SSE, ResponseFormat.NDJSON}
 
 
-class Events(Described):
+class Events(DescribedSettings):
     """What the events of a streamed answer say."""
 
     text: Rules = Field((), description="Which carry text, a piece each; else those with something at responsePath.")
@@ -144,7 +151,7 @@ class Events(Described):
     done: Rules = Field((), description="Which end the answer. One that ends without them broke off.")
 
 
-class Polling(Described):
+class Polling(DescribedSettings):
     """How the answer of an agent is had that answers later."""
 
     url: Text | None = Field(None, description="Where a job is asked about, with {{id}}; relative to the agent's URL.")
@@ -206,8 +213,9 @@ class HttpSettings(TargetSettings):
     message_template: JsonValue = Field(
         None, description="How {{conversation}} writes each message, with {{role}}, {{content}} and {{index}}."
     )
-    session: Session = Field(
-        Session.EXECUTION, description="Whether {{session}} is new for every execution of a case, or one for the case."
+    session: SessionScope = Field(
+        SessionScope.EXECUTION,
+        description="Whether {{session}} is new for every execution of a case, or one for the case.",
     )
     response_format: ResponseFormat = Field(
         ResponseFormat.JSON, description="json, text, sse (server-sent events) or ndjson (a JSON value a line)."

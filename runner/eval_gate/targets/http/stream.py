@@ -11,11 +11,11 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.limits import ANSWER_CALLS, ANSWER_EVENTS
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.calls import Said, ShapeError
-from eval_gate.targets.http.lines import Event, NdJson, Sse
+from eval_gate.targets.http.calls import CallFragment, ShapeError
+from eval_gate.targets.http.lines import NdJson, Sse, StreamEvent
 from eval_gate.targets.http.paths import MISSING, Missing, Path
-from eval_gate.targets.http.reading import Reader, malformed, said_by, usage_in
-from eval_gate.targets.http.rules import Rule, failure_in
+from eval_gate.targets.http.reading import AnswerReader, malformed, said_by, usage_in
+from eval_gate.targets.http.rules import EventMatch, failure_in
 from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
@@ -27,10 +27,10 @@ _HEAD: Final = 1_000
 """Bytes of the beginning that are kept for a message."""
 
 
-class Incoming:
+class IncomingEvent:
     """One event, of which the JSON is read only when somebody looks at it."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: StreamEvent) -> None:
         self.name = event.name
         self.data = event.data
         self._value: JsonValue | Missing = MISSING
@@ -48,7 +48,7 @@ class Incoming:
                     raise ShapeError(f"an event {error}") from None
         return self._value
 
-    def fits(self, rule: Rule) -> bool:
+    def fits(self, rule: EventMatch) -> bool:
         """Whether the rule means this event."""
         if rule.event is not None and rule.event != self.name:
             return False
@@ -61,23 +61,26 @@ class Incoming:
 class Collector:
     """Takes one streamed answer, piece by piece. `feed` says when it is over; `response` is what came of it."""
 
-    def __init__(self, settings: HttpSettings, reader: Reader, mask: Callable[[bytes], bytes]) -> None:
+    def __init__(self, settings: HttpSettings, reader: AnswerReader, mask: Callable[[bytes], bytes]) -> None:
         self._reader = reader
         self._mask = mask
         self._cutter = Sse() if settings.response_format is ResponseFormat.SSE else NdJson()
         events = settings.events
         paths = [Path.parse(path) for path in settings.response_path]
-        self._texts = [Rule.of(one) for one in events.text] or [*(Rule(path=path) for path in paths), Rule()]
-        calls = [Rule.of(one) for one in events.tool_call]
-        self._calls = calls or [Rule(path=reader.calls.path.gathering())]
-        self._whole = [Rule.of(one) for one in events.whole]
-        self._done = [Rule.of(one) for one in events.done]
+        self._texts = [EventMatch.of(one) for one in events.text] or [
+            *(EventMatch(path=path) for path in paths),
+            EventMatch(),
+        ]
+        calls = [EventMatch.of(one) for one in events.tool_call]
+        self._calls = calls or [EventMatch(path=reader.calls.path.gathering())]
+        self._whole = [EventMatch.of(one) for one in events.whole]
+        self._done = [EventMatch.of(one) for one in events.done]
         self._head = bytearray()
         self._events = 0
         self._over = False
         self._text: list[str] = []
         self._message: object = MISSING
-        self._called: dict[object, list[Said]] = {}
+        self._called: dict[object, list[CallFragment]] = {}
         self._calls_known = False
         self._usage: Usage | None = None
         self._model: str | None = None
@@ -119,7 +122,7 @@ class Collector:
     def _malformed(self, what: str) -> TargetError:
         return malformed(what, self._mask(bytes(self._head)), "events, responsePath, responseFormat or preset")
 
-    def _taken(self, event: Event) -> bool:
+    def _taken(self, event: StreamEvent) -> bool:
         """Whether this event, or one before it, ends the answer."""
         if self._over:
             return True
@@ -129,7 +132,7 @@ class Collector:
         if event.data.strip() == OVER:
             self._over = True
             return True
-        incoming = Incoming(Event(event.name, self._mask(event.data)))
+        incoming = IncomingEvent(StreamEvent(event.name, self._mask(event.data)))
         try:
             self._heard(incoming)
             self._over = any(incoming.fits(rule) for rule in self._done)
@@ -137,7 +140,7 @@ class Collector:
             raise self._malformed(str(error)) from None
         return self._over
 
-    def _heard(self, event: Incoming) -> None:
+    def _heard(self, event: IncomingEvent) -> None:
         failures = self._reader.failures
         if failures and not isinstance(event.value, Missing):
             failure = failure_in(event.value, failures, event.name)
@@ -153,7 +156,7 @@ class Collector:
         if b"usage" in event.data and not isinstance(event.value, Missing):
             self._usage = usage_in(event.value) or self._usage
 
-    def _hear_text(self, event: Incoming) -> None:
+    def _hear_text(self, event: IncomingEvent) -> None:
         for rule in self._texts:
             if not event.fits(rule):
                 continue
@@ -164,7 +167,7 @@ class Collector:
             if text is None:
                 continue
             if rule.id is not None and not isinstance(event.value, Missing):
-                message = rule.id.one(event.value)
+                message = rule.id.first_value(event.value)
                 if self._text and text and message != self._message:
                     self._text.append("\n\n")
                 self._message = message
@@ -174,7 +177,7 @@ class Collector:
                     self._first_ms = (time.perf_counter() - self._began) * 1000
             return
 
-    def _hear_calls(self, event: Incoming) -> None:
+    def _hear_calls(self, event: IncomingEvent) -> None:
         for rule in self._calls:
             if not event.fits(rule) or isinstance(event.value, Missing):
                 continue
@@ -184,7 +187,7 @@ class Collector:
                 found = rule.path.all(event.value)
                 entries, listed = found.values, found.listed
             else:
-                one = rule.path.one(event.value)
+                one = rule.path.first_value(event.value)
                 entries, listed = ([] if isinstance(one, Missing) or one is None else [one]), False
                 listed = bool(entries)
             self._calls_known = self._calls_known or listed
@@ -196,14 +199,14 @@ class Collector:
             self._calls_known = self._reader.says_none(event.value)
 
     def _hear_call(self, entry: JsonValue) -> None:
-        said = self._reader.calls.said(entry, _CALL)
+        said = self._reader.calls.fragment_of(entry, _CALL)
         key = said.id or len(self._called)
         if key not in self._called and len(self._called) >= ANSWER_CALLS:
             raise ShapeError(f"the stream tells of more than {ANSWER_CALLS:,} calls")
         self._called.setdefault(key, []).append(said)
 
 
-def _bare(event: Incoming) -> str | None:
+def _bare(event: IncomingEvent) -> str | None:
     """The text that the event is: bare, or as JSON."""
     value = event.value
     if isinstance(value, str):

@@ -12,7 +12,7 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.container import System, connection_hint, is_here, reachable_host
 from eval_gate.targets.http.address import Address, address_of, proxied
 from eval_gate.targets.http.connection import (
@@ -20,11 +20,11 @@ from eval_gate.targets.http.connection import (
     Bounds,
     Connection,
     LostError,
-    Sent,
+    SentRequest,
     head_of,
 )
-from eval_gate.targets.http.incoming import Head
-from eval_gate.targets.http.reading import Reader, other_format
+from eval_gate.targets.http.incoming import AnswerHead
+from eval_gate.targets.http.reading import AnswerReader, other_format
 from eval_gate.targets.http.requests import Asking
 from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.retry import retry_policy, with_retries
@@ -58,7 +58,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._retry = retry_policy(settings, max_retries)
         self._system = system or System()
         self._asking = Asking(settings, self._system)
-        self._reader = Reader(settings)
+        self._reader = AnswerReader(settings)
         self._url = self._asking.url
         self._wait_s = next((given for given in (wait_for, settings.wait_for) if given is not None), self._usual_wait_s)
         bounds = Bounds(settings.max_response_bytes, self._retry.retryable_status_codes)
@@ -119,7 +119,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         url = url.at(reachable_host(url.host, self._system))
         try:
             async with asyncio.timeout(check.timeout_seconds):
-                answer, body = await self._connection.exchange(Sent("GET", url, self._asking.headers))
+                answer, body = await self._connection.exchange(SentRequest("GET", url, self._asking.headers))
         except TimeoutError as error:
             what = f"the agent's health check did not answer within {check.timeout_seconds:g} s"
             raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
@@ -156,13 +156,13 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             error.hint = self._other_hint(answer) or error.hint
             raise
 
-    def _other_hint(self, answer: Head) -> str | None:
+    def _other_hint(self, answer: AnswerHead) -> str | None:
         """What to write where the answer itself says that it is of another kind than was described."""
         if answer.status == ACCEPTED and self._poller is None:
             return "HTTP 202 says that the answer comes later: describe where with `poll`"
         return other_format(answer.header("content-type"), ResponseFormat.JSON)
 
-    async def _streamed(self, request: Sent, started: float) -> Response:
+    async def _streamed(self, request: SentRequest, started: float) -> Response:
         """The answer that comes in events, read until it is over. Raises TargetError and LostError."""
         from eval_gate.targets.http.stream import Collector
 
@@ -195,18 +195,18 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     def _nobody_there(self, url: Address, what: str, said: str) -> TargetError:
         settings = self._settings
-        hint = connection_hint(public_url(settings.url), settings.written, self._system)
+        hint = connection_hint(public_url(settings.url), settings.place_written_at, self._system)
         message = f"{what} to {url.host}:{url.port}: {said}"
         return TargetError(message, fault=TargetFault.UNREACHABLE, retryable=True, hint=hint and self._redact(hint))
 
 
-def build(settings: HttpSettings, choice: TargetChoice, around: Surroundings) -> HttpTarget:
+def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -> HttpTarget:
     """The agent, not yet connected. Raises GateError for what is no address."""
     public_url(settings.url)
-    around.redact.learn([unquote(urlsplit(settings.url).password or "")])
+    context.redact.learn([unquote(urlsplit(settings.url).password or "")])
     return HttpTarget(
         settings,
-        redact=around.redact,
+        redact=context.redact,
         concurrency=choice.concurrency or settings.workers or 1,
         max_retries=choice.max_retries,
         wait_for=choice.wait_for,

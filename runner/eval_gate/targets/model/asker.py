@@ -9,7 +9,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.model.chat import Chat, Turn
+from eval_gate.targets.model.chat import Chat, ModelTurn
 from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.recording import Recording, key_of
 from eval_gate.targets.retry import RetryPolicy, retried
@@ -18,10 +18,10 @@ from eval_gate.text.redact import Redactor
 TOO_MANY = 429
 
 
-class Asked(FrozenStruct):
+class ModelAnswer(FrozenStruct):
     """One answer. `cost_usd` None is unknown; a replayed answer costs nothing."""
 
-    turn: Turn
+    turn: ModelTurn
     attempts: int
     cost_usd: float | None
     replayed: bool = False
@@ -50,7 +50,7 @@ class Asker:
         tools: Sequence[ToolSpec] = (),
         sample: int = 0,
         schema: Mapping[str, JsonValue] | None = None,
-    ) -> Asked:
+    ) -> ModelAnswer:
         """The answer, recorded or new. Raises TargetError.
 
         `schema` is no part of what an answer is recorded by: the messages ask for the same form, and whether the
@@ -59,7 +59,7 @@ class Asker:
         key = key_of(self.chat, messages, tools, sample)
         known = self._recording.find(key)
         if known is not None:
-            return Asked(self._redact.model(known), 0, 0.0, replayed=True)
+            return ModelAnswer(self._redact.model(known), 0, 0.0, replayed=True)
         if self._recording.mode is CacheMode.REPLAY:
             raise TargetError(
                 "there is no recorded answer to this question, and none may be asked for (cache: replay)",
@@ -68,7 +68,7 @@ class Asker:
             )
         turn, attempts = await retried(lambda: self._once(messages, tools, schema), self._policy)
         self._recording.add(key, turn)
-        return Asked(turn, attempts, self._price(turn))
+        return ModelAnswer(turn, attempts, self._price(turn))
 
     async def aclose(self) -> None:
         """Give connections back."""
@@ -76,7 +76,7 @@ class Asker:
 
     async def _once(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None
-    ) -> Turn:
+    ) -> ModelTurn:
         async with self._pace.turn():
             try:
                 turn = await self.chat.ask(messages, tools, schema)
@@ -85,10 +85,10 @@ class Asker:
                 if error.status == TOO_MANY:
                     self._pace.refused(error.retry_after_s)
                 raise
-        self._pace.answered()
+        self._pace.note_success()
         return self._redact.model(turn)
 
-    def _price(self, turn: Turn) -> float | None:
+    def _price(self, turn: ModelTurn) -> float | None:
         if turn.usage is None:
             return None
         from eval_gate.targets.model.prices import price

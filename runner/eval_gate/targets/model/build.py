@@ -12,7 +12,7 @@ from eval_gate.errors import GateError, needing
 from eval_gate.files.place import why_not_read
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.limits import PROMPT_BYTES
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.model.asker import Asker
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.file_agent import FileAgentTarget
@@ -23,22 +23,22 @@ from eval_gate.targets.retry import retry_policy
 from eval_gate.text.redact import Redactor
 
 
-def build(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> FileAgentTarget:
+def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> FileAgentTarget:
     """The model with its system prompt. Raises GateError for a prompt, a key or an address that is missing or wrong."""
     own = settings.system_prompt_path
-    if not choice.system_prompt and own and (why := why_not_read(own, root=around.root)):
+    if not choice.system_prompt and own and (why := why_not_read(own, root=context.root)):
         raise GateError("no-system-prompt", f'the system prompt "{own[:200]}" {why}', "name a file inside of it")
-    prompt = _system_prompt(choice.system_prompt or own, around.root)
-    return FileAgentTarget(settings, make_asker(settings, choice, around), prompt, around.tools, home=around.home)
+    prompt = _system_prompt(choice.system_prompt or own, context.root)
+    return FileAgentTarget(settings, make_asker(settings, choice, context), prompt, context.tools, home=context.home)
 
 
-def make_asker(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> Asker:
+def make_asker(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> Asker:
     """The model with its retries, its pace and the run's recording. Raises GateError as `build_chat`."""
-    if around.replays and settings.api_key is None:
+    if context.replays and settings.api_key is None:
         settings = settings.model_copy(update={"api_key": SecretStr("nobody-is-asked")})
     policy = retry_policy(settings, choice.max_retries)
-    chat = build_chat(settings, around.environment, timeout_s=around.timeout_s, redact=around.redact)
-    return Asker(chat, policy, Pace(choice.concurrency or settings.workers or 1), around.recording, around.redact)
+    chat = build_chat(settings, context.environment, timeout_s=context.timeout_s, redact=context.redact)
+    return Asker(chat, policy, Pace(choice.concurrency or settings.workers or 1), context.recording, context.redact)
 
 
 def build_chat(

@@ -16,7 +16,7 @@ more_headers: ContextVar[Mapping[str, str]] = ContextVar("more_headers", default
 """What every request of this task carries beside what its provider's library sends."""
 
 
-class Turn(Frozen):
+class ModelTurn(Frozen):
     """What a model gave back for one request. `text` is empty when it only called tools."""
 
     text: str
@@ -62,7 +62,7 @@ class Chat(Protocol):
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         schema: Mapping[str, JsonValue] | None = None,
-    ) -> Turn:
+    ) -> ModelTurn:
         """One request. Raises TargetError and nothing else; may be cancelled at any time.
 
         The text is to be JSON of this `schema`, where the provider can promise it: one that cannot is asked without.

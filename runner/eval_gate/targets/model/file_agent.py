@@ -19,10 +19,10 @@ from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.tools import run_tool, spec_of
 from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.deadline import measured, not_counted
+from eval_gate.targets.deadline import collect_waits, not_counted
 from eval_gate.targets.model.asker import Asker
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.model.target import ModelTarget, Talk
+from eval_gate.targets.model.target import ModelConversation, ModelTarget
 
 MAX_CALLS: Final = 64
 """Calls of one turn that are carried out; the others are answered with a refusal."""
@@ -73,7 +73,7 @@ class FileAgentTarget(ModelTarget):
             return await super().respond(request)
         started = time.perf_counter()
         try:
-            with measured() as waits:
+            with collect_waits() as waits:
                 async with self._folder(request, agent) as sandbox:
                     talk = await self._led(request, agent, sandbox)
                     files = sandbox.look(request.looked_at) if sandbox else ()
@@ -99,10 +99,10 @@ class FileAgentTarget(ModelTarget):
         finally:
             place.turn.release()
 
-    async def _led(self, request: Request, agent: SuiteAgent, sandbox: Sandbox | None) -> Talk:
+    async def _led(self, request: Request, agent: SuiteAgent, sandbox: Sandbox | None) -> ModelConversation:
         """The conversation, to the turn that calls nothing."""
         system = [Message(role="system", content=agent.instructions)] if agent.instructions.strip() else []
-        talk = Talk([*system, *request.messages])
+        talk = ModelConversation([*system, *request.messages])
         tools = [spec_of(name) for name in agent.tools]
         while talk.turns < agent.max_turns:
             asked = await self._asker.ask(talk.messages, tools, sample=request.trial)
@@ -143,7 +143,7 @@ def _refused(call: ToolCall) -> _Done:
     return _Done(call.model_copy(update={"success": False}), answer)
 
 
-def _tell(talk: Talk, done: Sequence[_Done]) -> None:
+def _tell(talk: ModelConversation, done: Sequence[_Done]) -> None:
     """Give the model its answers, and keep what became of the calls."""
     talk.calls[-len(done) :] = [one.call for one in done]
     talk.messages += [

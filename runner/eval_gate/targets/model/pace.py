@@ -49,7 +49,7 @@ class Pace:
             now = asyncio.get_running_loop().time()
             self._not_before = max(self._not_before, now + min(retry_after_s, _MAX_PAUSE_S))
 
-    def answered(self) -> None:
+    def note_success(self) -> None:
         """One more went well: about one more at once for every round of answers."""
         if self._limit < self._most:
             self._limit = min(self._limit + 1 / self._limit, self._most)

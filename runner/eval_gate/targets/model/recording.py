@@ -19,18 +19,18 @@ from eval_gate.files.writing import append, open_to_append
 from eval_gate.model import limits
 from eval_gate.model.base import Record
 from eval_gate.model.conversation import Message, ToolSpec
-from eval_gate.targets.model.chat import Chat, Turn
+from eval_gate.targets.model.chat import Chat, ModelTurn
 
 RECORDING_NAME: Final = "answers.jsonl"
 MAX_BYTES: Final = limits.RECORDING_BYTES
 MAX_LINE: Final = limits.RECORDING_LINE_BYTES
 
 
-class Entry(Record):
+class RecordedAnswer(Record):
     """One recorded answer."""
 
     key: str
-    turn: Turn
+    turn: ModelTurn
 
 
 def key_of(chat: Chat, messages: Sequence[Message], tools: Sequence[ToolSpec], sample: int) -> str:
@@ -60,7 +60,7 @@ class Recording:
     newly asked is also added to `shared`, from which later runs on the same machine begin.
     """
 
-    def __init__(self, mode: CacheMode, shared: Path | None = None, known: Iterable[Entry] = ()) -> None:
+    def __init__(self, mode: CacheMode, shared: Path | None = None, known: Iterable[RecordedAnswer] = ()) -> None:
         self.mode = mode
         self._shared = shared
         self._known = {entry.key: entry.turn for entry in known}
@@ -79,7 +79,7 @@ class Recording:
         """The folder of the run that begins."""
         self._own = folder / RECORDING_NAME
 
-    def find(self, key: str) -> Turn | None:
+    def find(self, key: str) -> ModelTurn | None:
         """The recorded answer, if recordings are to be used."""
         if self.mode not in {CacheMode.REPLAY, CacheMode.AUTO}:
             return None
@@ -89,14 +89,14 @@ class Recording:
             self._keep(key, turn, asked=False)
         return turn
 
-    def add(self, key: str, turn: Turn) -> None:
+    def add(self, key: str, turn: ModelTurn) -> None:
         """Keep an answer that was just given."""
         if self.mode is not CacheMode.OFF:
             self._known[key] = turn
             self._keep(key, turn, asked=True)
 
-    def _keep(self, key: str, turn: Turn, *, asked: bool) -> None:
-        line = Entry(key=key, turn=turn).model_dump_json(by_alias=True, exclude_defaults=True) + "\n"
+    def _keep(self, key: str, turn: ModelTurn, *, asked: bool) -> None:
+        line = RecordedAnswer(key=key, turn=turn).model_dump_json(by_alias=True, exclude_defaults=True) + "\n"
         if self._own is not None and key not in self._kept:
             self._kept.add(key)
             _append(self._own, line)
@@ -117,7 +117,7 @@ def _append(file: Path, line: str) -> None:
         raise
 
 
-def read_recording(file: Path) -> tuple[Entry, ...]:
+def read_recording(file: Path) -> tuple[RecordedAnswer, ...]:
     """The answers of a file; none when there is no such file. An unfinished last line is left out.
 
     Raises GateError `recording-corrupt`.
@@ -134,7 +134,7 @@ def read_recording(file: Path) -> tuple[Entry, ...]:
     entries = []
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            entries.append(Entry.model_validate_json(line))
+            entries.append(RecordedAnswer.model_validate_json(line))
         except ValidationError as error:
             raise _corrupt(file, f"line {number} is no recorded answer") from error
     return tuple(entries)

@@ -13,10 +13,10 @@ from eval_gate.targets.model.providers.table import (
     PROVIDER_NAMES,
     PROVIDERS,
     ModelProvider,
-    Provider,
+    ProviderRow,
     other_provider,
 )
-from eval_gate.targets.settings import TargetSettings, Text, spelled
+from eval_gate.targets.settings import TargetSettings, Text, normalize_names
 
 _HARMLESS: Final = frozenset(
     {
@@ -82,7 +82,7 @@ class ModelSettings(TargetSettings):
         return self.provider.value, self.model
 
     @property
-    def row(self) -> Provider:
+    def row(self) -> ProviderRow:
         """What is known of its provider."""
         return other_provider(self.route[0]) if self.provider is ModelProvider.MODEL else PROVIDERS[self.provider]
 
@@ -91,7 +91,7 @@ class ModelSettings(TargetSettings):
         """The provider's address, where it is another than the provider's own."""
         return self.base_url or self.endpoint
 
-    def given(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+    def passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """The vendor's own variable for a key, where the description names an address and no key."""
         if not self.place or self.api_key is not None:
             return ()
@@ -112,7 +112,7 @@ class ModelSettings(TargetSettings):
     @classmethod
     def deciding(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         """All but what says only what is asked and how often."""
-        found = spelled(entry, cls.other_names)
+        found = normalize_names(entry, cls.other_names)
         if found.twice:
             return entry
         values = cls.settled(found.values)

@@ -11,8 +11,8 @@ from eval_gate.model.result import TargetIdentity
 from eval_gate.model.usage import Usage, total
 from eval_gate.struct import Struct, field
 from eval_gate.targets.base import DescribedTarget, Request
-from eval_gate.targets.deadline import measured
-from eval_gate.targets.model.asker import Asked, Asker
+from eval_gate.targets.deadline import collect_waits
+from eval_gate.targets.model.asker import Asker, ModelAnswer
 from eval_gate.targets.model.chat import more_headers
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.javascript.strings import compact_json
@@ -53,17 +53,17 @@ class ModelTarget(DescribedTarget[ModelSettings]):
     async def respond(self, request: Request) -> Response:
         """One turn without stubs, else turns until one calls nothing or `max_turns` are used. Raises TargetError."""
         started = time.perf_counter()
-        talk = Talk([*self._system, *request.messages])
+        talk = ModelConversation([*self._system, *request.messages])
         token = more_headers.set(request.past_caches)
         try:
-            with measured() as waits:
+            with collect_waits() as waits:
                 await self._lead(talk, request)
         finally:
             more_headers.reset(token)
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
         return talk.response(duration_ms, stub_mode=request.stubs is not None)
 
-    async def _lead(self, talk: Talk, request: Request) -> None:
+    async def _lead(self, talk: ModelConversation, request: Request) -> None:
         """The conversation, to its end or to the last turn it may have."""
         stubs = request.stubs
         turns = 1 if stubs is None else request.max_turns
@@ -85,7 +85,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         return (*self._tools, *(ToolSpec(name=name, parameters=OPEN_OBJECT) for name in stubs if name not in known))
 
 
-class Talk(Struct):
+class ModelConversation(Struct):
     """A conversation as it grows."""
 
     messages: list[Message]
@@ -100,7 +100,7 @@ class Talk(Struct):
     """The model as its provider named it, of the last turn that said so."""
     open_calls: bool = False
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: ModelAnswer) -> None:
         """The model's next turn, asked for or recorded."""
         turn = asked.turn
         self.turns += 1

@@ -72,7 +72,7 @@ class Rate:
                 break
         return clock()
 
-    def answered(self) -> None:
+    def note_success(self) -> None:
         """One try went well: a step more for every second in which the limit held somebody back."""
         self._answered = now = asyncio.get_running_loop().time()
         self._count(now)[1] += 1

@@ -8,14 +8,14 @@ from typing import Protocol
 from eval_gate.struct import FrozenStruct
 
 
-class Prompt(FrozenStruct):
+class PromptFile(FrozenStruct):
     """One prompt document, and the absolute paths of the files that go with it."""
 
     document: str
     files: tuple[str, ...] = ()
 
 
-class Reply(FrozenStruct):
+class PromptReply(FrozenStruct):
     """The answer to one prompt, and how many seconds it took; None where there is none, and then why.
 
     `late`: there is none because the time was over.
@@ -23,7 +23,7 @@ class Reply(FrozenStruct):
 
     text: str | None
     seconds: float = 0.0
-    why: str = ""
+    reason: str = ""
     late: bool = False
 
 
@@ -38,6 +38,6 @@ class Dispatcher(Protocol):
         """Whether there is somebody to ask; nobody is."""
         ...
 
-    async def dispatch(self, prompts: Sequence[Prompt]) -> tuple[Reply, ...]:
+    async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
         """Replies to all of the prompts, in their order; several prompts are one exchange."""
         ...

@@ -13,13 +13,19 @@ from typing import Final
 from eval_gate.model import limits
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
-from eval_gate.process.run import Command, Finished, ProcessError, run
+from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.coding_agent.files import stamp
 from eval_gate.targets.coding_agent.program import find_program
-from eval_gate.targets.vscode.dispatch import Prompt, Reply
-from eval_gate.targets.vscode.subagent import Subagent, claimed, first_unlocked, provisioned, workspace_from
+from eval_gate.targets.vscode.dispatch import PromptFile, PromptReply
+from eval_gate.targets.vscode.subagent import (
+    Subagent,
+    claim_subagent,
+    first_unlocked,
+    provision_subagents,
+    workspace_from,
+)
 
 MAX_RESPONSE: Final = limits.VSCODE_BYTES
 MAX_BATCH: Final = 200
@@ -30,7 +36,7 @@ MODE: Final = "agent"
 _NO_EDITOR: Final = "it runs on machines with VS Code, which a CI runner seldom is; dry_run: true needs none"
 
 
-class Limits(FrozenStruct):
+class VscodeLimits(FrozenStruct):
     """Seconds: for one response, for the editor to show that it works, for one call of its program, between looks."""
 
     response_s: float
@@ -62,7 +68,7 @@ class Editor(FrozenStruct):
 class FileDispatcher:
     """Dispatches through the subagents below a folder."""
 
-    def __init__(self, editor: Editor, folder: Path, template: Path | None, limits: Limits) -> None:
+    def __init__(self, editor: Editor, folder: Path, template: Path | None, limits: VscodeLimits) -> None:
         self._editor = editor
         self._folder = folder
         self._template = template
@@ -72,21 +78,21 @@ class FileDispatcher:
         """Raise TargetError when there is no editor, no subagent at all, or a template that is none."""
         self._editor.find()
         workspace_from(self._template)
-        if not provisioned(self._folder):
+        if not provision_subagents(self._folder):
             first_unlocked(self._folder)
 
     async def rehearse(self) -> None:
         """Raise TargetError when there is no subagent that could be asked."""
         first_unlocked(self._folder)
 
-    async def dispatch(self, prompts: Sequence[Prompt]) -> tuple[Reply, ...]:
+    async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
         """Ask one subagent: a single prompt as it is, several through an orchestrator in one chat."""
         if len(prompts) > MAX_BATCH:
             what = f"one chat takes at most {MAX_BATCH} cases, not {len(prompts):,}"
             raise TargetError(what, fault=TargetFault.REFUSED)
         program, workspace = self._editor.find(), workspace_from(self._template)
         try:
-            with claimed(self._folder) as subagent:
+            with claim_subagent(self._folder) as subagent:
                 subagent.prepare(workspace)
                 return await _Chat(program, self._editor, subagent, self._limits).ask(prompts)
         except OSError as error:
@@ -97,7 +103,7 @@ class FileDispatcher:
 class _Chat:
     """One exchange with one subagent."""
 
-    def __init__(self, program: str, editor: Editor, subagent: Subagent, limits: Limits) -> None:
+    def __init__(self, program: str, editor: Editor, subagent: Subagent, limits: VscodeLimits) -> None:
         self._program = program
         self._environment = editor.environment
         self._mask = editor.mask
@@ -106,7 +112,7 @@ class _Chat:
         self._limits = limits
         self._stamp = f"{stamp()}-{secrets.token_hex(2)}"
 
-    async def ask(self, prompts: Sequence[Prompt]) -> tuple[Reply, ...]:
+    async def ask(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
         await self._wake()
         if len(prompts) == 1:
             names = [self._stamp]
@@ -120,12 +126,12 @@ class _Chat:
         await self._code("-r", "chat", "-m", MODE, *attached, f"Follow instructions in {first.name}")
         return await self._replies(names, started)
 
-    def _write_request(self, name: str, prompt: Prompt) -> Path:
+    def _write_request(self, name: str, prompt: PromptFile) -> Path:
         messages = self._subagent.messages
         text = _request_text(prompt.document, messages / f"{name}_res.tmp.md", messages / f"{name}_res.md")
         return self._subagent.write_message(f"{name}_req.md", text)
 
-    def _write_batch(self, names: Sequence[str], prompts: Sequence[Prompt]) -> Path:
+    def _write_batch(self, names: Sequence[str], prompts: Sequence[PromptFile]) -> Path:
         requests = [self._write_request(name, prompt) for name, prompt in zip(names, prompts, strict=True)]
         responses = [self._subagent.messages / f"{name}_res.md" for name in names]
         return self._subagent.write_message(f"{self._stamp}_orchestrator.md", _orchestrator_text(requests, responses))
@@ -169,17 +175,17 @@ class _Chat:
             what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {missing}' if missing else ''}"
             raise TargetError(what, fault=TargetFault.UNREACHABLE)
 
-    async def _run(self, arguments: tuple[str, ...], limit_s: float) -> Finished:
+    async def _run(self, arguments: tuple[str, ...], limit_s: float) -> FinishedProgram:
         line = (self._program, *arguments)
         command = Command(
             line, self._subagent.path, self._environment, timeout_s=limit_s, max_output=1_000_000, mask=self._mask
         )
         return await run(command)
 
-    async def _replies(self, names: Sequence[str], started: float) -> tuple[Reply, ...]:
+    async def _replies(self, names: Sequence[str], started: float) -> tuple[PromptReply, ...]:
         """Wait until every response is there, or the time for all of them is over."""
         limit_s = self._limits.response_s * len(names)
-        replies: dict[str, Reply] = {}
+        replies: dict[str, PromptReply] = {}
         while True:
             seconds = time.perf_counter() - started
             there = [name for name in names if name not in replies and self._subagent.has_message(f"{name}_res.md")]
@@ -189,21 +195,22 @@ class _Chat:
             await asyncio.sleep(self._limits.poll_s)
         late = f"no response within {limit_s:g} s: there is no"
         return tuple(
-            replies.get(name) or Reply(None, why=f"{late} {self._subagent.messages / f'{name}_res.md'}", late=True)
+            replies.get(name)
+            or PromptReply(None, reason=f"{late} {self._subagent.messages / f'{name}_res.md'}", late=True)
             for name in names
         )
 
-    def _reply(self, name: str, seconds: float) -> Reply:
+    def _reply(self, name: str, seconds: float) -> PromptReply:
         """One response file, as far as it is one."""
         try:
             found = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
-            return Reply(None, seconds, f"the response is no answer: {error.message}")
+            return PromptReply(None, seconds, f"the response is no answer: {error.message}")
         if found is None:
-            return Reply(None, seconds, f"the response {name} vanished before it was read")
+            return PromptReply(None, seconds, f"the response {name} vanished before it was read")
         if found.cut:
-            return Reply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
-        return Reply(found.data.decode("utf-8-sig", "replace"), seconds)
+            return PromptReply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
+        return PromptReply(found.data.decode("utf-8-sig", "replace"), seconds)
 
 
 def _request_text(document: str, unfinished: Path, response: Path) -> str:

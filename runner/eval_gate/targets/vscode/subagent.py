@@ -79,7 +79,7 @@ class Subagent:
             return folder.write(name, text.encode("utf-8", "replace"))
 
 
-def provisioned(root: Path) -> list[Path]:
+def provision_subagents(root: Path) -> list[Path]:
     """The folders of all subagents, by number."""
     try:
         with os.scandir(root) as entries:
@@ -95,21 +95,21 @@ def provisioned(root: Path) -> list[Path]:
 
 def first_unlocked(root: Path) -> Path:
     """The first subagent that nobody holds. Raises TargetError (unreachable) when there is none."""
-    for path in provisioned(root):
+    for path in provision_subagents(root):
         if not os.path.lexists(path / LOCK):
             return path
     raise _nobody(root)
 
 
 @contextmanager
-def claimed(root: Path) -> Iterator[Subagent]:
+def claim_subagent(root: Path) -> Iterator[Subagent]:
     """The first subagent that nobody holds, ours until the end. Raises TargetError (unreachable), OSError.
 
     The lock is removed in every case, unless it is no longer ours: the agent may have removed it, and another program
     may have taken it since.
     """
     token = f"eval-gate {secrets.token_hex(8)}\n".encode()
-    for path in provisioned(root):
+    for path in provision_subagents(root):
         try:
             with _opened(path, ()) as (folder, _):
                 folder.write(LOCK, token)
@@ -179,7 +179,7 @@ def _unlock(path: Path, token: bytes) -> None:
 
 
 def _nobody(root: Path) -> TargetError:
-    count = len(provisioned(root))
+    count = len(provision_subagents(root))
     what = f"all {count} subagents in {root} are locked" if count else f"there is no subagent in {root}"
     free = f"remove {LOCK} in a folder that nobody uses"
     hint = free if count else f"make the folder {root / 'subagent-1'}; it needs nothing in it"

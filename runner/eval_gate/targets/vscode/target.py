@@ -13,12 +13,12 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import Surroundings
+from eval_gate.targets.build import BuildContext
 from eval_gate.targets.coding_agent.files import new_file, shown_path
 from eval_gate.targets.coding_agent.prompt import ATTACHMENT_FILES, linked_files, prompt_document, refuse_missing_file
 from eval_gate.targets.deadline import not_counted
-from eval_gate.targets.vscode.dispatch import Dispatcher, Prompt, Reply
-from eval_gate.targets.vscode.files import Editor, FileDispatcher, Limits
+from eval_gate.targets.vscode.dispatch import Dispatcher, PromptFile, PromptReply
+from eval_gate.targets.vscode.files import Editor, FileDispatcher, VscodeLimits
 from eval_gate.targets.vscode.settings import VscodeSettings
 from eval_gate.text.redact import Redactor
 
@@ -109,8 +109,10 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
             raise broken[0]
         return answers
 
-    async def _dispatch(self, requests: Sequence[Request]) -> tuple[Reply, ...]:
-        prompts = [Prompt(prompt_document(request, ATTACHMENT_FILES), linked_files(request)) for request in requests]
+    async def _dispatch(self, requests: Sequence[Request]) -> tuple[PromptReply, ...]:
+        prompts = [
+            PromptFile(prompt_document(request, ATTACHMENT_FILES), linked_files(request)) for request in requests
+        ]
         with not_counted():
             await self._turn.acquire()
         try:
@@ -118,10 +120,10 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         finally:
             self._turn.release()
 
-    def _response(self, request: Request, reply: Reply) -> Response:
+    def _response(self, request: Request, reply: PromptReply) -> Response:
         if reply.text is None:
             fault = TargetFault.LATE if reply.late else TargetFault.REFUSED
-            raise TargetError(reply.why, fault=fault)
+            raise TargetError(reply.reason, fault=fault)
         refuse_missing_file(request, reply.text)
         return Response(text=reply.text, duration_ms=reply.seconds * 1000, calls_known=False)
 
@@ -146,9 +148,9 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         return shown_path(path, self._root)
 
 
-def build(settings: VscodeSettings, choice: TargetChoice, around: Surroundings) -> VscodeTarget:
+def build(settings: VscodeSettings, choice: TargetChoice, context: BuildContext) -> VscodeTarget:
     """The agent, not yet asked; the editor is neither looked for nor opened."""
-    return VscodeTarget(settings, root=around.root, environment=around.environment, redact=around.redact)
+    return VscodeTarget(settings, root=context.root, environment=context.environment, redact=context.redact)
 
 
 def _file_dispatcher(
@@ -159,7 +161,9 @@ def _file_dispatcher(
     editor = Editor(settings.command, root, given, redact.data, Withheld.of(environment, given))
     home = Path(environment.get("HOME") or "/")
     template = _place(settings.workspace_template, root, home) if settings.workspace_template else None
-    return FileDispatcher(editor, _place(settings.subagents, root, home), template, Limits(settings.timeout_seconds))
+    return FileDispatcher(
+        editor, _place(settings.subagents, root, home), template, VscodeLimits(settings.timeout_seconds)
+    )
 
 
 def _place(path: str, root: Path, home: Path) -> Path:

@@ -42,7 +42,7 @@ _HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION"
 """Their values are ours, and hold nothing that means something to a shell."""
 
 
-class Template(FrozenStruct):
+class CommandTemplate(FrozenStruct):
     """A template, taken apart: texts that stay as they are, and between each two of them a placeholder's name."""
 
     texts: tuple[str, ...]
@@ -82,7 +82,7 @@ class Template(FrozenStruct):
         return "".join(parts)
 
 
-def quoted(value: str) -> str:
+def shell_quoted(value: str) -> str:
     """The value as one word of a POSIX shell."""
     # one that needs no quotes may be an assignment, `PATH=x`, where a template begins with it
     return f"'{value}'" if "=" in value and shlex.quote(value) == value else shlex.quote(value)

@@ -24,7 +24,7 @@ class UnreadableAnswerError(ValueError):
         self.begins = begins
 
 
-async def bounded(response: httpx2.Response) -> None:
+async def read_bounded(response: httpx2.Response) -> None:
     """For a client's `response` hook: the answer read whole and put back in its place. A stream of events stays one.
 
     Raises UnreadableAnswerError for an answer that is too large, holds too many values, or is packed oddly; where it is

@@ -15,7 +15,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.shell import hidden
+from eval_gate.text.shell import is_hidden
 
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
 _NO_TEXT: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
@@ -28,7 +28,7 @@ def scalar(text: str) -> str:
     if _DAY.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in _NO_TEXT):
         return text
     quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(f"\\U{ord(char):08x}" if hidden(char) else char for char in quoted)
+    return "".join(f"\\U{ord(char):08x}" if is_hidden(char) else char for char in quoted)
 
 
 def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.engine.preparing.shards import cut_of, part
+from eval_gate.engine.preparing.shards import cut_of, shard_part
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.result import RunResult, Shard
 from tests.support.cases import make_case, make_suite
@@ -26,7 +26,7 @@ def took(*durations_ms: float, **fields) -> RunResult:
 
 
 def parts(suites, count: int, before: RunResult | None = None) -> list[list[str]]:
-    cut = [part(suites, Shard(index=index, count=count), before) for index in range(1, count + 1)]
+    cut = [shard_part(suites, Shard(index=index, count=count), before) for index in range(1, count + 1)]
     return [[case.id for suite in suites for case in suite.cases] for suites in cut]
 
 

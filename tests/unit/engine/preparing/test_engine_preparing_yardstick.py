@@ -8,7 +8,7 @@ import pytest
 
 from eval_gate.config.load import load_config
 from eval_gate.engine.judging import Judges
-from eval_gate.engine.preparing.yardstick import MAX_SCRIPT_BYTES, Scripts, measuring, yardsticks
+from eval_gate.engine.preparing.yardstick import MAX_SCRIPT_BYTES, NamedScripts, measuring, yardsticks
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
@@ -31,7 +31,7 @@ from tests.support.results import make_run, make_suite_result
 def stick(root: Path, *specs: EvaluatorSpec, tokens: TokenData | None = None) -> Yardstick:
     case = EvalCase(id="a", messages=(), evaluators=specs, location=Location(file="e", line=1), fingerprint="f")
     suite = EvalSuite(file="e", format="agentv", tool_name="t", tier=None, file_hash="h", cases=(case,))
-    return yardsticks([suite], Judges(), tokens or TokenData(), Scripts(root))[CaseKey("e", "a")]
+    return yardsticks([suite], Judges(), tokens or TokenData(), NamedScripts(root))[CaseKey("e", "a")]
 
 
 def graded_by(root: Path, command: str | tuple[str, ...], cwd: Path | None = None) -> str | None:
@@ -123,7 +123,7 @@ def test_values__tokens_of_a_case__count_by_what_they_stand_for() -> None:
 
 
 def measured(root: Path, **settings: object) -> Measuring:
-    return measuring(load_config(settings, {}, None), Scripts(root))
+    return measuring(load_config(settings, {}, None), NamedScripts(root))
 
 
 def test_measuring__snapshot__is_named_without_what_is_secret(tmp_path) -> None:

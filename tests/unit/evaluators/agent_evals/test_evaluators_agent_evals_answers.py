@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
-from eval_gate.evaluators.equality import same
+from eval_gate.evaluators.equality import deep_equal
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.specs.agent_evals import (
@@ -215,14 +215,14 @@ def test_equals__answer_in_a_fence__is_unwrapped_when_it_is_all_there_is(answer,
 
 
 @given(value=VALUES)
-def test_same__a_value_written_and_read_again__is_the_same(value) -> None:
-    assert same(as_json(json.dumps(value)), value)
-    assert not same([value], value)
+def test_deep_equal__a_value_written_and_read_again__is_the_same(value) -> None:
+    assert deep_equal(as_json(json.dumps(value)), value)
+    assert not deep_equal([value], value)
 
 
 @given(one=VALUES, other=VALUES)
-def test_same__either_way_round__says_the_same(one, other) -> None:
-    assert same(one, other) == same(other, one)
+def test_deep_equal__either_way_round__says_the_same(one, other) -> None:
+    assert deep_equal(one, other) == deep_equal(other, one)
 
 
 def test_as_json__many_blanks__takes_no_time() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.judge.reply import MAX_ITEM, MAX_REASONING, MAX_REPLY, Verdict, read_verdict
+from eval_gate.evaluators.judge.reply import MAX_ITEM, MAX_REASONING, MAX_REPLY, JudgeVerdict, read_verdict
 
 OWN = '{"score": 0.5}'
 
@@ -65,7 +65,7 @@ def test_read_verdict__score_that_is_no_finite_number__is_passed_over(text) -> N
     reply = f'{{"score": {text}}}'
     assert read_verdict(reply) is None
     if len(text) < 10_000:
-        assert read_verdict(f"{reply} {OWN}") == Verdict(0.5)
+        assert read_verdict(f"{reply} {OWN}") == JudgeVerdict(0.5)
 
 
 @pytest.mark.contract("judge.reply.score")
@@ -97,7 +97,7 @@ def test_read_verdict__score__is_clamped(text, score) -> None:
 )
 def test_read_verdict__items__are_few_trimmed_texts(given_items, kept) -> None:
     verdict = read_verdict(json.dumps({"score": 1, "hits": given_items, "misses": given_items}))
-    assert verdict == Verdict(1.0, kept, kept)
+    assert verdict == JudgeVerdict(1.0, kept, kept)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_read_verdict__items__are_few_trimmed_texts(given_items, kept) -> None:
     ids=lambda value: repr(value)[:20],
 )
 def test_read_verdict__reasoning__is_an_optional_bounded_text(reasoning, kept) -> None:
-    assert read_verdict(json.dumps({"score": 1, "reasoning": reasoning})) == Verdict(1.0, reasoning=kept)
+    assert read_verdict(json.dumps({"score": 1, "reasoning": reasoning})) == JudgeVerdict(1.0, reasoning=kept)
 
 
 @pytest.mark.contract("judge.reply.none")

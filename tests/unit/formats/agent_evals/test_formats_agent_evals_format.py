@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from eval_gate.formats.agent_evals import format as agent_evals
-from eval_gate.formats.base import EvalFileError, Reading, Source
+from eval_gate.formats.base import EvalFileError, ReadOptions, Source
 from eval_gate.formats.tool_forge import format as tool_forge
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import Aggregation, EvalSuite
@@ -80,7 +80,7 @@ def load(document, *, strict: bool = False, **options) -> EvalSuite:
     parsed, positions = parse_json(data, FILE)
     assert agent_evals.recognises(parsed)
     source = Source(FILE, data, Path(FILE), Path())
-    return agent_evals.load(parsed, positions, source, Reading(strict=strict, **options))
+    return agent_evals.load(parsed, positions, source, ReadOptions(strict=strict, **options))
 
 
 def refused(document, **options) -> list[str]:
@@ -110,9 +110,9 @@ def test_load__reading_suites__costs_nothing_where_there_are_none(tmp_path) -> N
     case = '{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": true}}'
     (tmp_path / "a.golden.json").write_text(f"[{case}]")
     code = (
-        "import sys; from pathlib import Path; from eval_gate.formats.base import Reading; "
+        "import sys; from pathlib import Path; from eval_gate.formats.base import ReadOptions; "
         "from eval_gate.formats.discovery import discover, load_suites; "
-        "root = Path(sys.argv[1]); load_suites(discover(['.'], root), root, Reading()); "
+        "root = Path(sys.argv[1]); load_suites(discover(['.'], root), root, ReadOptions()); "
         "sys.exit(any('agent_evals_' in name or 'sandbox' in name for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 0
@@ -459,7 +459,7 @@ def test_load__whatever_is_written__is_a_suite_or_problems_with_lines(case_, age
     data = json.dumps(document).encode()
     parsed, positions = parse_json(data, FILE)
     try:
-        agent_evals.load(parsed, positions, Source(FILE, data, Path(FILE), Path()), Reading(answers_instead="m"))
+        agent_evals.load(parsed, positions, Source(FILE, data, Path(FILE), Path()), ReadOptions(answers_instead="m"))
     except EvalFileError as error:
         assert error.problems
         assert all(problem.line for problem in error.problems)

@@ -10,7 +10,7 @@ from eval_gate.errors import GateError
 from eval_gate.formats.agentv import format as agentv
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.recognising import NAMES
-from eval_gate.formats.base import Reading, Source
+from eval_gate.formats.base import ReadOptions, Source
 from eval_gate.text.sources.json import parse_json
 from tests.support.agentv import Repository
 from tests.support.sizes import size
@@ -68,7 +68,7 @@ def test_load__anything_in_the_place_of_cases__is_a_suite_or_problems_with_lines
     assert agentv.recognises(document)
     try:
         suite = agentv.load(
-            document, positions, Source("suite.json", data, path, repository.root), Reading(strict=strict)
+            document, positions, Source("suite.json", data, path, repository.root), ReadOptions(strict=strict)
         )
     except GateError as error:
         assert error.problems

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import discover, load_suites
 from tests.support.agentv import Repository
 
@@ -21,7 +21,7 @@ def line(case_id: str, **fields) -> str:
 
 def walk(repository: Repository, *patterns: str):
     files = discover(patterns, repository.root)
-    return load_suites(files, repository.root, Reading())
+    return load_suites(files, repository.root, ReadOptions())
 
 
 @pytest.mark.contract("agentv.files.lines")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
-from eval_gate.formats.base import EvalFileError, Reading, Source
+from eval_gate.formats.base import EvalFileError, ReadOptions, Source
 from eval_gate.formats.tool_forge import format as tool_forge
 from eval_gate.model.case import EvalSuite, Tier
 from eval_gate.model.specs.evaluator import Rubric
@@ -46,7 +46,7 @@ def expecting(**expect) -> list:
 def load(document, file: str = "evals/weather.golden.json", *, strict: bool = False, tool_names=()) -> EvalSuite:
     data = json.dumps(document, indent=1).encode()
     parsed, positions = parse_json(data, file)
-    return tool_forge.load(parsed, positions, Source(file, data, Path(file), Path()), Reading(strict, tool_names))
+    return tool_forge.load(parsed, positions, Source(file, data, Path(file), Path()), ReadOptions(strict, tool_names))
 
 
 def refused(document, **options) -> list[str]:

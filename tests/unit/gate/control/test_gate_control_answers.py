@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.control.answers import NO_ANSWERS, Answers, Standing, answers_of, standing_of, with_answers
+from eval_gate.gate.control.answers import NO_ANSWERS, Answers, ControlStanding, answers_of, standing_of, with_answers
 from eval_gate.gate.evidence.prior import UNKNOWN, Prior
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts, Settled, settle
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.grounds import CaseRecord, Counts, Why
+from eval_gate.model.grounds import CaseRecord, Counts, GroundKind
 from eval_gate.model.result import Control
 from tests.support.results import FILE, make_result, make_run, make_suite_result
 
@@ -29,13 +29,13 @@ def of(passes: int, failures: int) -> Counts:
 @pytest.mark.parametrize(
     ("answers", "found"),
     [
-        (of(0, 0), Standing.OPEN),
-        (of(0, 1), Standing.OPEN),
-        (of(1, 1), Standing.OPEN),
-        (of(0, 2), Standing.CLEARED),
-        (of(1, 2), Standing.CLEARED),
-        (of(2, 0), Standing.RED),
-        (of(2, 1), Standing.RED),
+        (of(0, 0), ControlStanding.OPEN),
+        (of(0, 1), ControlStanding.OPEN),
+        (of(1, 1), ControlStanding.OPEN),
+        (of(0, 2), ControlStanding.CLEARED),
+        (of(1, 2), ControlStanding.CLEARED),
+        (of(2, 0), ControlStanding.RED),
+        (of(2, 1), ControlStanding.RED),
     ],
 )
 def test_standing_of__steady_case__is_red_by_two_passes_and_cleared_by_two_failures(answers, found) -> None:
@@ -45,10 +45,10 @@ def test_standing_of__steady_case__is_red_by_two_passes_and_cleared_by_two_failu
 @pytest.mark.parametrize(
     ("record", "answers", "found"),
     [
-        (of(8, 2), of(0, 2), Standing.OPEN),
-        (of(8, 2), of(1, 2), Standing.RED),
-        (of(8, 2), of(0, 3), Standing.CLEARED),
-        (of(12, 8), of(0, 3), Standing.RED),
+        (of(8, 2), of(0, 2), ControlStanding.OPEN),
+        (of(8, 2), of(1, 2), ControlStanding.RED),
+        (of(8, 2), of(0, 3), ControlStanding.CLEARED),
+        (of(12, 8), of(0, 3), ControlStanding.RED),
     ],
 )
 def test_standing_of__case_that_flakes__the_record_keeps_its_word(record, answers, found) -> None:
@@ -56,15 +56,15 @@ def test_standing_of__case_that_flakes__the_record_keeps_its_word(record, answer
     assert standing_of(answers, record, Prior.of(9.5, 0.5)) is found
 
 
-@pytest.mark.parametrize(("answers", "found"), [(of(0, 2), Standing.OPEN), (of(0, 3), Standing.CLEARED)])
+@pytest.mark.parametrize(("answers", "found"), [(of(0, 2), ControlStanding.OPEN), (of(0, 3), ControlStanding.CLEARED)])
 def test_standing_of__one_earlier_run__takes_a_third_failure(answers, found) -> None:
     assert standing_of(answers, of(1, 0), UNKNOWN) is found
 
 
 @given(counts, records)
 def test_standing_of__one_more_pass_there__never_clears(answers, record) -> None:
-    if standing_of(answers, record, UNKNOWN) is not Standing.CLEARED:
-        assert standing_of(answers.plus(of(1, 0)), record, UNKNOWN) is not Standing.CLEARED
+    if standing_of(answers, record, UNKNOWN) is not ControlStanding.CLEARED:
+        assert standing_of(answers.plus(of(1, 0)), record, UNKNOWN) is not ControlStanding.CLEARED
 
 
 def trial(letter: str) -> Trial:
@@ -132,7 +132,7 @@ CASES = [facts("dead", of(0, 7)), facts("fine", of(1, 0))]
 @pytest.mark.parametrize(("there", "change"), [(of(0, 2), CaseClass.STILL_FAILING), (of(1, 2), CaseClass.UNSETTLED)])
 def test_with_answers__dead_in_both__is_failing_there_or_in_doubt(there, change) -> None:
     (dead, _) = settled(CASES, both(there)).cases
-    assert (dead.change, dead.grounds.why, dead.grounds.control) == (change, Why.CONTROL, there)
+    assert (dead.change, dead.grounds.why, dead.grounds.control) == (change, GroundKind.CONTROL, there)
 
 
 @pytest.mark.parametrize("answers", [both(of(0, 3), works=False), both(of(2, 1)), both(of(0, 1)), NO_ANSWERS])

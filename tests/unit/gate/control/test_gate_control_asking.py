@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.control.asking import NOTHING_PASSES, Wanted, left_to_control, wanted_of_control
-from eval_gate.gate.judge import Question
+from eval_gate.gate.control.asking import NOTHING_PASSES, ControlQuestions, left_to_control, wanted_of_control
+from eval_gate.gate.judge import GateQuestion
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import Control, RunResult
@@ -37,17 +37,17 @@ def run_of(control: dict[str, str] | None = None, /, causes: int = 1, **cases: s
     return run.model_copy(update={"confirm": 6, "control": Control(target=run.target)})
 
 
-def question(run: RunResult, policy: Policy = POLICY) -> Question:
+def question(run: RunResult, policy: Policy = POLICY) -> GateQuestion:
     baseline = make_baseline_run({case.id: "passed" for _, case in run.cases()})
-    return Question(Baseline(baseline, "b"), policy)
+    return GateQuestion(Baseline(baseline, "b"), policy)
 
 
-def asked(run: RunResult, policy: Policy = POLICY, without: tuple[str, ...] = ()) -> Wanted:
+def asked(run: RunResult, policy: Policy = POLICY, without: tuple[str, ...] = ()) -> ControlQuestions:
     keys = frozenset(key for key, _ in run.cases() if key.case_id not in without)
     return wanted_of_control(run, question(run, policy), keys)
 
 
-def names(wanted: Wanted) -> list[str]:
+def names(wanted: ControlQuestions) -> list[str]:
     return [key.case_id for key in wanted.keys]
 
 
@@ -61,8 +61,8 @@ def test_asked__one_died__is_it_and_three_that_pass() -> None:
 def test_asked__it_works__is_only_what_is_open() -> None:
     works = {"a": "P", "b": "P", "c": "P"}
     assert names(asked(run_of(works | {"dead": "F"}, **DEAD))) == ["dead"]
-    assert asked(run_of(works | {"dead": "PP"}, **DEAD)) == Wanted()
-    assert asked(run_of(works | {"dead": "FF"}, **DEAD)) == Wanted()
+    assert asked(run_of(works | {"dead": "PP"}, **DEAD)) == ControlQuestions()
+    assert asked(run_of(works | {"dead": "FF"}, **DEAD)) == ControlQuestions()
 
 
 def test_asked__it_fails_what_passes__is_nothing_more() -> None:
@@ -79,23 +79,23 @@ def test_asked__nothing_passes_here__is_nothing() -> None:
 
 def test_asked__green_or_never_failing_or_uncompared__is_nothing() -> None:
     run = run_of(**DEAD)
-    assert asked(run_of(a="P", b="P")) == Wanted()
-    assert asked(run, replace(POLICY, fail_on=frozenset({FailOn.NEVER}))) == Wanted()
-    assert wanted_of_control(run, replace(question(run), baseline=NOT_ASKED_FOR), frozenset(DEAD)) == Wanted()
+    assert asked(run_of(a="P", b="P")) == ControlQuestions()
+    assert asked(run, replace(POLICY, fail_on=frozenset({FailOn.NEVER}))) == ControlQuestions()
+    assert wanted_of_control(run, replace(question(run), baseline=NOT_ASKED_FOR), frozenset(DEAD)) == ControlQuestions()
 
 
 def test_asked__another_rule_fails_it_too__is_nothing() -> None:
-    assert asked(run_of(**DEAD), replace(POLICY, min_pass_rate=1.0)) == Wanted()
-    assert asked(run_of(**DEAD), replace(POLICY, must_pass=("dead",))) == Wanted()
+    assert asked(run_of(**DEAD), replace(POLICY, min_pass_rate=1.0)) == ControlQuestions()
+    assert asked(run_of(**DEAD), replace(POLICY, must_pass=("dead",))) == ControlQuestions()
 
 
 def test_asked__case_that_it_cannot_be_asked__is_nothing() -> None:
-    assert asked(run_of(**DEAD), without=("dead",)) == Wanted()
+    assert asked(run_of(**DEAD), without=("dead",)) == ControlQuestions()
 
 
 def test_asked__one_of_two_stays_red__the_other_is_asked_no_more() -> None:
     works = {"a": "P", "b": "P", "c": "P", "dead": "PP", "other": "F"}
-    assert asked(run_of(works, other="FFFFFFF", **DEAD)) == Wanted()
+    assert asked(run_of(works, other="FFFFFFF", **DEAD)) == ControlQuestions()
 
 
 def test_asked__many_of_one_cause__ten_first_and_the_others_when_these_are_cleared() -> None:

@@ -22,7 +22,7 @@ from eval_gate.model.result import (
 )
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import Ledger, ledger_bytes, read_ledger
-from eval_gate.results.levels import MAX_LEVELS, Measured
+from eval_gate.results.levels import MAX_LEVELS, LevelKind
 from eval_gate.struct import replace
 
 
@@ -71,18 +71,18 @@ def test_levels__cases_come_and_go__only_those_in_both_runs_move_them() -> None:
     branch = Branch()
     branch.run([case("a"), case("b")])
     ledger = branch.run([case("a"), case("b"), case("new", passed=False)])
-    assert ledger.levels[0].levels[Measured.FAILING] == 0
+    assert ledger.levels[0].levels[LevelKind.FAILING] == 0
     ledger = branch.run([case("a"), case("b", passed=False), case("new", passed=False)])
-    assert ledger.levels[0].levels[Measured.FAILING] == pytest.approx(1 / 3)
+    assert ledger.levels[0].levels[LevelKind.FAILING] == pytest.approx(1 / 3)
     ledger = branch.run([case("a"), case("b", passed=False)])
-    assert ledger.levels[0].levels[Measured.FAILING] == pytest.approx(1 / 3)
+    assert ledger.levels[0].levels[LevelKind.FAILING] == pytest.approx(1 / 3)
 
 
 def test_levels__all_cases_are_others__begin_anew() -> None:
     branch = Branch()
     branch.run([case("a"), case("b")])
     ledger = branch.run([case("c", passed=False), case("d")])
-    assert Measured.FAILING in ledger.levels[0].anew
+    assert LevelKind.FAILING in ledger.levels[0].anew
 
 
 def test_levels__another_agent__is_not_compared_with() -> None:
@@ -90,7 +90,7 @@ def test_levels__another_agent__is_not_compared_with() -> None:
     branch.run([case("a")])
     branch.target = "another"
     ledger = branch.run([case("a", passed=False)])
-    assert Measured.FAILING in ledger.levels[0].anew
+    assert LevelKind.FAILING in ledger.levels[0].anew
     assert drift_of(ledger).runs == 1
 
 
@@ -113,11 +113,11 @@ def test_ledger__levels_that_are_none__begin_anew_and_the_rest_is_as_before(wron
     assert read.suites == ledger.suites
 
 
-def worse_of(ledger: Ledger) -> dict[Measured, float]:
+def worse_of(ledger: Ledger) -> dict[LevelKind, float]:
     return {one.measured: one.now - one.then for one in drift_of(ledger).worse}
 
 
-@pytest.mark.parametrize("changed", [Measured.TIME, Measured.COST])
+@pytest.mark.parametrize("changed", [LevelKind.TIME, LevelKind.COST])
 def test_drift__half_as_slow_or_dear_again__is_found_with_the_commit(changed) -> None:
     random, branch = Random(3), Branch()
     for number in range(22):
@@ -126,8 +126,8 @@ def test_drift__half_as_slow_or_dear_again__is_found_with_the_commit(changed) ->
             [
                 case(
                     f"c{at}",
-                    took=100 * math.exp(random.gauss(0, 0.3)) * (factor if changed is Measured.TIME else 1),
-                    cost=0.01 * math.exp(random.gauss(0, 0.1)) * (factor if changed is Measured.COST else 1),
+                    took=100 * math.exp(random.gauss(0, 0.3)) * (factor if changed is LevelKind.TIME else 1),
+                    cost=0.01 * math.exp(random.gauss(0, 0.1)) * (factor if changed is LevelKind.COST else 1),
                 )
                 for at in range(20)
             ]
@@ -145,7 +145,7 @@ def test_drift__a_little_slower_for_certain__is_nothing_to_be_told_about() -> No
     branch = Branch()
     for number in range(24):
         branch.run([case("a", took=100 + number * 0.1 + (5 if number > 12 else 0))])
-    assert not drift_of(branch.baseline.ledger).found
+    assert not drift_of(branch.baseline.ledger).anything_worse
 
 
 def test_drift__same_commit_run_every_night__says_that_nothing_in_the_repository_changed() -> None:
@@ -154,7 +154,7 @@ def test_drift__same_commit_run_every_night__says_that_nothing_in_the_repository
         rate = 0.4 if number >= 16 else 0.05
         branch.run([case(f"c{at}", passed=random.random() >= rate) for at in range(40)], sha="a" * 40)
     found = drift_of(branch.baseline.ledger)
-    assert {one.measured for one in found.worse} >= {Measured.FIRST}
+    assert {one.measured for one in found.worse} >= {LevelKind.FIRST}
     assert all(one.same_commit for one in found.worse)
 
 
@@ -163,7 +163,7 @@ def test_drift__judge_gives_less_for_the_same_answers__is_the_judge() -> None:
     for number in range(22):
         less = 0.1 if number >= 14 else 0.0
         branch.run([graded(f"g{at}", 0.8 - less + random.gauss(0, 0.01), "same") for at in range(10)])
-    assert Measured.GRADING in worse_of(branch.baseline.ledger)
+    assert LevelKind.GRADING in worse_of(branch.baseline.ledger)
 
 
 def test_drift__answers_are_others_each_time__says_nothing_about_the_judge() -> None:
@@ -172,8 +172,8 @@ def test_drift__answers_are_others_each_time__says_nothing_about_the_judge() -> 
         less = 0.1 if number >= 14 else 0.0
         branch.run([graded(f"g{at}", 0.8 - less + random.gauss(0, 0.01), f"{number}") for at in range(10)])
     found = drift_of(branch.baseline.ledger)
-    assert Measured.SCORE in worse_of(branch.baseline.ledger)
-    assert Measured.GRADING not in found.looked_at
+    assert LevelKind.SCORE in worse_of(branch.baseline.ledger)
+    assert LevelKind.GRADING not in found.looked_at
 
 
 def test_drift__a_case_dies__is_named_with_its_runs_and_then_mended() -> None:
@@ -197,7 +197,7 @@ def test_drift__mended__is_over_and_what_was_bad_is_no_part_of_the_record() -> N
     for rate, times in ((0.05, 16), (0.4, 8)):
         for _ in range(times):
             run(rate)
-    assert Measured.FIRST in worse_of(branch.baseline.ledger)
+    assert LevelKind.FIRST in worse_of(branch.baseline.ledger)
     for _ in range(3):
         run(0.05)
     assert not worse_of(branch.baseline.ledger)
@@ -208,7 +208,7 @@ def test_drift__few_runs__are_not_known_and_not_well() -> None:
     for _ in range(5):
         ledger = branch.run([case("a")])
     found = drift_of(ledger)
-    assert (found.known, found.found) == (False, False)
+    assert (found.could_find, found.anything_worse) == (False, False)
 
 
 @pytest.mark.slow
@@ -219,7 +219,7 @@ def test_drift__nothing_changes__thirty_branches_of_fifty_runs__raise_no_alarm()
         random, branch = Random(seed), Branch()
         for _ in range(50):
             branch.run([case(f"c{at}", passed=random.random() >= 0.1) for at in range(20)])
-        alarms += drift_of(branch.baseline.ledger).found
+        alarms += drift_of(branch.baseline.ledger).anything_worse
     assert alarms <= 3
     assert LIMIT >= 200
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.all_cases import Pair, whole_finding
+from eval_gate.gate.evidence.all_cases import CaseRates, whole_finding
 from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.suite.failures import Stratum, suite_finding
 from eval_gate.model.grounds import Counts, RunDay
@@ -20,10 +20,10 @@ CALM = learned_days(tuple(RunDay(failures=one, expected=2, variance=2) for one i
 RESTLESS = learned_days(tuple(RunDay(failures=one, expected=4, variance=4) for one in (2, 9, 1, 2, 11, 4, 2, 0, 7, 2)))
 
 
-def pair(record: str, here: str, newest: str = "P") -> Pair:
+def pair(record: str, here: str, newest: str = "P") -> CaseRates:
     sides = (Counts(passes=side.count("P"), failures=side.count("F")) for side in (record, here, newest))
     before, now, last = sides
-    return Pair(Stratum.of(before, now), Stratum.of(last, now))
+    return CaseRates(Stratum.of(before, now), Stratum.of(last, now))
 
 
 def ways(one: Stratum) -> list[int]:
@@ -93,7 +93,7 @@ def test_whole_finding__a_longer_record_without_a_mishap__makes_it_less_likely()
     assert chances[0] > 0.02 > chances[-1]
 
 
-def flaking(failing: int) -> list[Pair]:
+def flaking(failing: int) -> list[CaseRates]:
     """A hundred cases of which about two usually fail, and so many here."""
     usual = [pair("P" * 9, "F")] * failing + [pair("P" * 8 + "F", "P")] * 18
     return usual + [pair("P" * 9, "P")] * (82 - failing)

@@ -10,7 +10,7 @@ from eval_gate.gate.evidence.bars import Executions, bars_of
 from eval_gate.gate.evidence.current_day import day_of, on_this_day
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days, learned_days
 from eval_gate.gate.evidence.prior import RATES, learned_from
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, e_value
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, e_value
 from eval_gate.gate.evidence.settle import CaseFacts, next_step
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
@@ -64,9 +64,9 @@ def test_on_this_day__bad_day__asks_more_of_what_comes_and_goes_and_not_of_what_
     bad = on_this_day(CONFIRMATION, cases(16), DIFFER)
     assert sum(factor * share for factor, share in bad.day) > 2
     dead, flaky = (replace(cases(16)[0], again=again) for again in (Counts(failures=8), Counts(passes=1, failures=4)))
-    assert next_step(flaky, CONFIRMATION) is Step.CONFIRMED
-    assert next_step(flaky, bad) is not Step.CONFIRMED
-    assert next_step(dead, bad) is Step.CONFIRMED
+    assert next_step(flaky, CONFIRMATION) is RerunStep.CONFIRMED
+    assert next_step(flaky, bad) is not RerunStep.CONFIRMED
+    assert next_step(dead, bad) is RerunStep.CONFIRMED
 
 
 @given(st.integers(0, 40), st.integers(0, 8), st.integers(1, 8))

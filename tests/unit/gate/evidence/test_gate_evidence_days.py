@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, days_of, learned_days
 from eval_gate.gate.evidence.days import _at_least as at_least
-from eval_gate.gate.evidence.flakiness import Seen
+from eval_gate.gate.evidence.flakiness import CaseSeen
 from eval_gate.model.grounds import Counts, RunDay
 
 CALM = (2, 2, 1, 3, 2, 2, 4, 0, 2, 2)
@@ -94,14 +94,14 @@ def test_lost__newest_run_far_worse__is_the_branchs_own_loss_unless_it_has_such_
     assert not learned_days(days(2, 14, *older)).lost
 
 
-def seen(*results: str) -> list[tuple[int, Seen]]:
+def seen(*results: str) -> list[tuple[int, CaseSeen]]:
     """A case in runs, newest first: the first execution, and behind a bar its re-runs."""
 
     def counts(letters: str) -> Counts:
         return Counts(passes=letters.count("P"), failures=len(letters) - letters.count("P"), crashes=letters.count("C"))
 
     sides = [one.partition("|") for one in results]
-    return [(at, Seen(f"r{at}", counts(first), counts(again))) for at, (first, _, again) in enumerate(sides)]
+    return [(at, CaseSeen(f"r{at}", counts(first), counts(again))) for at, (first, _, again) in enumerate(sides)]
 
 
 def test_days_of__cases_that_flake__are_counted_beside_what_their_records_let_expect() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.flakiness import Seen, record_of
+from eval_gate.gate.evidence.flakiness import CaseSeen, record_of
 from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
@@ -15,12 +15,12 @@ def counts(letters: str) -> Counts:
     return Counts(passes=letters.count("P"), failures=letters.count("F"))
 
 
-def history(words: str) -> list[Seen]:
+def history(words: str) -> list[CaseSeen]:
     """Newest first, a word for each run: `P`, `FFP` with trials, `F+FF` with re-runs, `-` not judged."""
     runs = []
     for number, word in enumerate(words.split()):
         first, _, again = word.partition("+")
-        runs.append(Seen(f"r{number}", counts(first), counts(again)))
+        runs.append(CaseSeen(f"r{number}", counts(first), counts(again)))
     return runs
 
 

@@ -117,7 +117,7 @@ def test_past__case_with_fewer_words_than_there_are_runs__was_in_none_of_the_oth
     now = make_run({"a": "failed", "b": "passed", "c": "passed"})
     assert counted(known, now) == {"a": (1, 2), "b": (1, 1)}
     assert Past(known, 1.0).level == 2
-    assert Past(known, 1.0).of(now)[CaseKey(FILE, "c")].then is None
+    assert Past(known, 1.0).of(now)[CaseKey(FILE, "c")].newest is None
 
 
 def test_past__scores_before_the_branch_changed__say_nothing_about_how_scores_vary() -> None:
@@ -151,7 +151,7 @@ def test_ledger_after__run_without_a_baseline__begins_a_ledger() -> None:
 def test_past__case_that_was_graded_and_is_not_any_more__is_compared_by_passes() -> None:
     baseline = branch(earlier(0, [make_graded("g", 0.8, location=None)]))
     graded, plain = (
-        Past(baseline, 1.0).of(make_run(make_suite_result([now])))[CaseKey(FILE, "g")].then
+        Past(baseline, 1.0).of(make_run(make_suite_result([now])))[CaseKey(FILE, "g")].newest
         for now in (make_graded("g", 0.7, location=None), make_result("g"))
     )
     assert graded is not None

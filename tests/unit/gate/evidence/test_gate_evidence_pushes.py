@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.pushes import STARTS, earlier_of, evidence, needed, next_step
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, e_value
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, e_value
 from eval_gate.gate.evidence.settle import CaseFacts, settle
 from eval_gate.gate.evidence.settle import next_step as step_of
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import CaseRecord, Counts, Why
+from eval_gate.model.grounds import CaseRecord, Counts, GroundKind
 from eval_gate.model.limits import PUSHES
 from eval_gate.model.result import RerunEnd, TargetIdentity
 from eval_gate.results.ledger import EMPTY, Ledger
@@ -41,7 +41,7 @@ def facts(first: str, again: str = "", *earlier: str, record: Counts = TEN, **fi
     return CaseFacts(KEY, plain, known, counts(first), counts(again), earlier=tuple(map(counts, earlier)), **fields)
 
 
-def settled(case: CaseFacts, confirmation: Confirmation = CONFIRMATION) -> tuple[CaseClass, Why | None]:
+def settled(case: CaseFacts, confirmation: Confirmation = CONFIRMATION) -> tuple[CaseClass, GroundKind | None]:
     found = settle([case], confirmation).cases[0]
     return found.change, found.grounds.why if found.grounds else None
 
@@ -139,9 +139,9 @@ def test_settle__earlier_pushes__never_make_a_verdict_milder(earlier, again, rec
 def test_next_step__case_confirmed_by_this_run_alone__stays_so(earlier, here, confirm) -> None:
     confirmation = replace(CONFIRMATION, confirm=confirm)
     before, seen = tuple(map(counts, earlier)), counts(here)
-    for alone in Step:
+    for alone in RerunStep:
         step = next_step(confirmation, TEN, before, seen, 0, alone)
-        assert step is alone or (alone is not Step.CONFIRMED and step is Step.CONFIRMED)
+        assert step is alone or (alone is not RerunStep.CONFIRMED and step is RerunStep.CONFIRMED)
 
 
 # --- what it finds
@@ -150,35 +150,35 @@ def test_next_step__case_confirmed_by_this_run_alone__stays_so(earlier, here, co
 def test_settle__half_broken_in_three_pushes__is_found_by_them_together() -> None:
     pushes = ("FFPFPPP", "FPFPFFP")
     alone = facts("F", "FPF")
-    assert settled(replace(alone, end=RerunEnd.DECIDED))[1] is not Why.PUSHES
+    assert settled(replace(alone, end=RerunEnd.DECIDED))[1] is not GroundKind.PUSHES
     case = facts("F", "FPF", *pushes)
     change = settle([case], CONFIRMATION).cases[0]
-    assert (change.change, change.grounds.why) == (CaseClass.REGRESSION, Why.PUSHES)
+    assert (change.change, change.grounds.why) == (CaseClass.REGRESSION, GroundKind.PUSHES)
     assert (change.grounds.pushes, change.grounds.earlier) == (2, Counts(passes=7, failures=7))
     assert change.grounds.here == counts("FFPF")
     assert change.grounds.chance < settle([alone], CONFIRMATION).cases[0].grounds.chance
 
 
 def test_next_step__passes_at_first_after_a_doubtful_push__is_looked_at_until_it_is_known() -> None:
-    def step(again: str) -> Step | None:
+    def step(again: str) -> RerunStep | None:
         return step_of(facts("P", again, "FFPFPFP"), CONFIRMATION)
 
-    assert step("") is Step.AGAIN
-    assert step("F") is Step.AGAIN
-    assert step("FF") is Step.AGAIN
-    assert step("FFF") is Step.CONFIRMED
-    assert settled(facts("P", "FFF", "FFPFPFP")) == (CaseClass.REGRESSION, Why.PUSHES)
+    assert step("") is RerunStep.AGAIN
+    assert step("F") is RerunStep.AGAIN
+    assert step("FF") is RerunStep.AGAIN
+    assert step("FFF") is RerunStep.CONFIRMED
+    assert settled(facts("P", "FFF", "FFPFPFP")) == (CaseClass.REGRESSION, GroundKind.PUSHES)
     assert step_of(facts("P", ""), CONFIRMATION) is None
 
 
 def test_next_step__flaked_once_in_an_earlier_push__is_not_looked_at_again() -> None:
-    assert step_of(facts("P", "", "FPP"), replace(CONFIRMATION, prior=Prior.of(9.0, 1.0))) is Step.UNSETTLED
+    assert step_of(facts("P", "", "FPP"), replace(CONFIRMATION, prior=Prior.of(9.0, 1.0))) is RerunStep.UNSETTLED
 
 
 def test_next_step__mended__is_let_go_after_a_few_passes_and_passes() -> None:
     dead = "FFF"
     passes = next(
-        number for number in range(8) if step_of(facts("P", "P" * number, dead), CONFIRMATION) is not Step.AGAIN
+        number for number in range(8) if step_of(facts("P", "P" * number, dead), CONFIRMATION) is not RerunStep.AGAIN
     )
     assert passes <= 6
     assert settled(facts("P", "P" * passes, dead)) == (CaseClass.STILL_PASSING, None)
@@ -186,13 +186,13 @@ def test_next_step__mended__is_let_go_after_a_few_passes_and_passes() -> None:
 
 def test_next_step__mended_and_flakes_once_pushes_later__is_not_held_against_it() -> None:
     confirmation = replace(CONFIRMATION, prior=Prior.of(9.0, 1.0))
-    assert settled(facts("F", "PP", "FFF", "PPPP", "P"), confirmation) == (CaseClass.UNSETTLED, Why.RECOVERED)
+    assert settled(facts("F", "PP", "FFF", "PPPP", "P"), confirmation) == (CaseClass.UNSETTLED, GroundKind.RECOVERED)
 
 
 @pytest.mark.parametrize("end", [RerunEnd.BROKEN, RerunEnd.STOPPED, RerunEnd.SPENT, None])
 def test_settle__reruns_that_only_earlier_pushes_asked_for_are_missing__is_what_this_run_says(end) -> None:
     assert settled(facts("P", "", "FFPFPFP", end=end)) == (CaseClass.STILL_PASSING, None)
-    assert settled(facts("P", "F", "FFPFPFP", end=end)) == (CaseClass.UNSETTLED, Why.RECOVERED)
+    assert settled(facts("P", "F", "FFPFPFP", end=end)) == (CaseClass.UNSETTLED, GroundKind.RECOVERED)
 
 
 @pytest.mark.parametrize("record", [CaseRecord(counts=Counts(failures=3)), CaseRecord(counts=TEN, newest_failed=True)])
@@ -203,9 +203,9 @@ def test_doubt__passes_here_and_the_branch_fails_it__asks_nothing(record) -> Non
 
 def test_next_step__dead_before_and_passes_more_often_than_it_fails_here__is_no_regression() -> None:
     dead = ("FFFFFFF", "FFFFFFF")
-    assert step_of(facts("F", "FPP", *dead), CONFIRMATION) is Step.CONFIRMED
-    assert step_of(facts("F", "FPPP", *dead), CONFIRMATION) is not Step.CONFIRMED
-    assert settled(facts("F", "FPPPPP", *dead)) == (CaseClass.UNSETTLED, Why.RECOVERED)
+    assert step_of(facts("F", "FPP", *dead), CONFIRMATION) is RerunStep.CONFIRMED
+    assert step_of(facts("F", "FPPP", *dead), CONFIRMATION) is not RerunStep.CONFIRMED
+    assert settled(facts("F", "FPPPPP", *dead)) == (CaseClass.UNSETTLED, GroundKind.RECOVERED)
     assert settled(facts("P", "FPPPP", *dead))[0] is CaseClass.FLAKY
 
 

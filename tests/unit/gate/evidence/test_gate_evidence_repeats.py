@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.repeats import FASTER, LEAST_MS, repeats_of
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import CaseResult, RerunEnd
 from tests.support.sizes import size
 from tests.support.verdicts import make_executed, make_judged
@@ -35,14 +35,14 @@ def test_judged__answers_differ__the_evidence_is_that_of_all_executions() -> Non
     change = judged(monotonous(same=False))
     assert (change.change, change.grounds.why, change.grounds.repeats) == (
         CaseClass.REGRESSION,
-        Why.EVIDENCE,
+        GroundKind.EVIDENCE,
         None,
     )
 
 
 def test_judged__answers_are_the_same__counts_because_it_failed_every_time_and_the_chance_is_of_one_failure() -> None:
     change, varied = judged(monotonous()), judged(monotonous(same=False))
-    assert (change.change, change.grounds.why) == (CaseClass.REGRESSION, Why.EVERY_RUN)
+    assert (change.change, change.grounds.why) == (CaseClass.REGRESSION, GroundKind.EVERY_RUN)
     assert (change.grounds.here.failures, change.grounds.reruns) == (5, 4)
     assert change.grounds.chance > 10 * varied.grounds.chance
     assert (change.grounds.repeats.reruns, change.grounds.repeats.cached) == (4, False)

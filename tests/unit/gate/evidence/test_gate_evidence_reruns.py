@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.bars import Executions, bars_of
 from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, STEADY_RATE, UNKNOWN, Prior, learned, learned_from
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt, e_value, known_to_fail, unsteady
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, doubt, e_value, known_to_fail, unsteady
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 from eval_gate.struct import replace
 
@@ -36,7 +36,7 @@ def steps(confirmation: Confirmation, letters: str, record: Counts = CLEAN, kind
     """The results that are asked for out of these, and the last step."""
     for length in range(1, len(letters) + 1):
         step = confirmation.next_step(kind, record, seen(letters[:length]), confirmation.confirm + 1 - length)
-        if step is not Step.AGAIN:
+        if step is not RerunStep.AGAIN:
             return f"{letters[:length]} {step.value}"
     return f"{letters} again"
 
@@ -66,8 +66,8 @@ def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms
         step = None
         if here.runs:
             step = confirmation.next_step(Doubt.REGRESSION, record, here, 7 - here.runs)
-        if here.runs and step is not Step.AGAIN:
-            sure = step is Step.CONFIRMED and confirmation.suffices(Doubt.REGRESSION, record, here)
+        if here.runs and step is not RerunStep.AGAIN:
+            sure = step is RerunStep.CONFIRMED and confirmation.suffices(Doubt.REGRESSION, record, here)
             return e_value(prior, record, here), float(sure)
         after = prior.after(record).after(here)
         failing, passing = walk(failures + 1, passes), walk(failures, passes + 1)
@@ -165,7 +165,7 @@ def test_next_step__results__ends_as_soon_as_it_is_decided(letters, record, case
 @pytest.mark.contract("verdict.plain")
 @given(PASSING, st.integers(1, 1000))
 def test_next_step__no_reruns__is_the_plain_rule(record, cases) -> None:
-    assert Confirmation(cases, confirm=0).next_step(Doubt.REGRESSION, record, seen("F"), 0) is Step.CONFIRMED
+    assert Confirmation(cases, confirm=0).next_step(Doubt.REGRESSION, record, seen("F"), 0) is RerunStep.CONFIRMED
 
 
 @pytest.mark.slow
@@ -251,7 +251,7 @@ def test_next_step__a_pass_more_or_a_failure_instead__is_never_milder(confirmati
 def test_next_step__anything__is_defined_and_ends(confirmation, record, failures, passes, remaining) -> None:
     here = Counts(passes=passes, failures=failures)
     step = confirmation.next_step(Doubt.REGRESSION, record, here, remaining)
-    assert remaining or step is not Step.AGAIN
+    assert remaining or step is not RerunStep.AGAIN
     assert 0 <= confirmation.chance(Doubt.REGRESSION, record, here) <= 1
 
 
@@ -333,7 +333,7 @@ def test_e_value__nothing_has_changed_and_cases_are_steadier_than_believed__has_
     @cache
     def walk(failures: int, passes: int) -> float:
         here = Counts(passes=passes, failures=failures)
-        if here.runs and confirmation.next_step(Doubt.REGRESSION, record, here, 7 - here.runs) is not Step.AGAIN:
+        if here.runs and confirmation.next_step(Doubt.REGRESSION, record, here, 7 - here.runs) is not RerunStep.AGAIN:
             return e_value(prior, record, here)
         # a case that was steady until now fails as seldom as before
         known = prior.after(record).after(here)

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.flakiness import Seen, record_of
+from eval_gate.gate.evidence.flakiness import CaseSeen, record_of
 from eval_gate.gate.evidence.prior import learned
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.gate.evidence.settle import CaseFacts, Settlement, next_step, settle
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.grounds import NO_RECORD, Counts, Grounds, Why
+from eval_gate.model.grounds import NO_RECORD, Counts, GroundKind, Grounds
 from eval_gate.model.result import RerunEnd
 from eval_gate.struct import replace
 
@@ -38,7 +38,7 @@ def facts(record: str, first: str, again: str = "", **fields) -> CaseFacts:
         plain = CaseClass.STILL_PASSING if passed_then else CaseClass.NEW_PASS
     else:
         plain = CaseClass.REGRESSION if passed_then else CaseClass.STILL_FAILING
-    seen = [Seen(f"r{number}", counts(letter)) for number, letter in enumerate(record)]
+    seen = [CaseSeen(f"r{number}", counts(letter)) for number, letter in enumerate(record)]
     values = {"key": CaseKey("a.json", "c"), "plain": plain, "record": record_of(seen)}
     return CaseFacts(**(values | fields), first=counts(first), again=counts(again))
 
@@ -147,7 +147,7 @@ def test_settle__regression__can_be_put_in_words() -> None:
     grounds = settle([facts("P" * 12, "F", "FFF")], CONFIRMATION).cases[0].grounds
     assert grounds is not None
     assert (grounds.why, grounds.here, grounds.record, grounds.reruns) == (
-        Why.EVIDENCE,
+        GroundKind.EVIDENCE,
         Counts(failures=4),
         Counts(passes=12),
         3,
@@ -171,7 +171,7 @@ def test_settle__regression__can_be_put_in_words() -> None:
     ],
 )
 def test_one_in__chance__is_rounded_to_what_one_can_believe(chance, odds) -> None:
-    assert Grounds(why=Why.SUITE, here=Counts(), record=Counts(), chance=chance).one_in == odds
+    assert Grounds(why=GroundKind.SUITE, here=Counts(), record=Counts(), chance=chance).one_in == odds
 
 
 def suite(failing: int, **fields) -> list[CaseFacts]:
@@ -185,7 +185,7 @@ def test_settle__more_failures_than_the_records_explain__makes_regressions_of_th
     many, few = settle(suite(9), CONFIRMATION), settle(suite(5), CONFIRMATION)
     assert many.suite.dropped
     assert [one.change.value for one in many.cases[:10]] == ["regression"] * 9 + ["still_passing"]
-    assert {one.grounds.why for one in many.cases if one.grounds} == {Why.SUITE}
+    assert {one.grounds.why for one in many.cases if one.grounds} == {GroundKind.SUITE}
     assert not few.suite.dropped
     assert few.suite.failures > 9 * few.suite.expected
     assert {one.change.value for one in few.cases} == {"unsettled", "still_passing"}
@@ -209,14 +209,14 @@ def test_settle__drop_of_the_suite__needs_no_missing_reruns() -> None:
 @pytest.mark.parametrize(
     ("case", "step"),
     [
-        (facts(CLEAN, "F"), Step.AGAIN),
-        (facts(CLEAN, "F", "FFF"), Step.CONFIRMED),
-        (facts(CLEAN, "F", "FPPPPP"), Step.UNSETTLED),
+        (facts(CLEAN, "F"), RerunStep.AGAIN),
+        (facts(CLEAN, "F", "FFF"), RerunStep.CONFIRMED),
+        (facts(CLEAN, "F", "FPPPPP"), RerunStep.UNSETTLED),
         (facts(CLEAN, "P"), None),
         (facts("F", "F"), None),
-        (facts("FPFFFFFFPF", "P"), Step.AGAIN),
+        (facts("FPFFFFFFPF", "P"), RerunStep.AGAIN),
         (facts(CLEAN, "F", plain=CaseClass.INCOMPARABLE), None),
-        (facts("", "F", plain=CaseClass.ADDED, must_pass=True), Step.AGAIN),
+        (facts("", "F", plain=CaseClass.ADDED, must_pass=True), RerunStep.AGAIN),
     ],
     ids=str,
 )
@@ -234,7 +234,7 @@ def run_through(tapes: list[tuple[str, str]], trials: int, confirm: int, allowed
     confirmation = Confirmation(len(cases), prior, confirm=confirm)
     for at, (_, tape) in enumerate(tapes):
         left = tape[trials:]
-        while next_step(cases[at], confirmation) is Step.AGAIN:
+        while next_step(cases[at], confirmation) is RerunStep.AGAIN:
             cases[at] = replace(cases[at], again=cases[at].again.plus(counts(left[0])))
             left = left[1:]
     return settle(cases, confirmation, allowed=allowed)
@@ -284,7 +284,7 @@ def crashed(record: str, first: str, again: str = "", **fields) -> CaseFacts:
         return Counts(passes=letters.count("P"), failures=letters.count("F") + crashes, crashes=crashes)
 
     made = facts(record.replace("C", "F"), first.replace("C", "F"), again.replace("C", "F"), **fields)
-    known = record_of([Seen(f"r{number}", seen(letter)) for number, letter in enumerate(record)])
+    known = record_of([CaseSeen(f"r{number}", seen(letter)) for number, letter in enumerate(record)])
     return replace(made, record=known, first=seen(first), again=seen(again))
 
 
@@ -362,8 +362,8 @@ def test_settle__drop_of_the_suite__makes_no_regression_of_a_case_without_a_reco
     assert settlement.suite.dropped
     found = settlement.cases[-1]
     assert found.grounds is not None
-    assert (settlement.cases[0].change, settlement.cases[0].grounds.why) == (CaseClass.REGRESSION, Why.SUITE)
-    assert (found.change, found.grounds.why) == (CaseClass.ERRORED, Why.NOT_RERUN)
+    assert (settlement.cases[0].change, settlement.cases[0].grounds.why) == (CaseClass.REGRESSION, GroundKind.SUITE)
+    assert (found.change, found.grounds.why) == (CaseClass.ERRORED, GroundKind.NOT_RERUN)
 
 
 @pytest.mark.slow

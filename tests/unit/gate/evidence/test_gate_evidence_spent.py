@@ -8,7 +8,7 @@ import pytest
 
 from eval_gate.gate.evidence.bars import Executions, bars, of_size
 from eval_gate.gate.evidence.prior import learned_from
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.model.grounds import Counts
 
 RUNS, CONFIRM, ALPHA = 10, 6, 0.05
@@ -34,8 +34,8 @@ def red(confirmation: Confirmation, record: Counts, rate: float) -> float:
     def after(passes: int, failures: int) -> float:
         here = Counts(passes=passes, failures=failures)
         step = confirmation.next_step(Doubt.REGRESSION, record, here, CONFIRM + 1 - here.runs)
-        if step is not Step.AGAIN:
-            return float(step is Step.CONFIRMED)
+        if step is not RerunStep.AGAIN:
+            return float(step is RerunStep.CONFIRMED)
         return rate * after(passes, failures + 1) + (1 - rate) * after(passes + 1, failures)
 
     return rate * after(0, 1)

@@ -14,8 +14,8 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.evidence.bars import SHARE, Executions, bars_of
 from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.evidence.reruns import Confirmation, e_value
-from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.power.cases import Cases, Kind
+from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.gate.power.cases import CaseGroup, CaseGroups
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.grounds import CaseRecord, Counts
@@ -74,10 +74,11 @@ def found(rates: list[float], trials: int, worse: float | None = None) -> float:
     )
     trees = {}
     for passes, failures in records:
-        kind = Kind(CaseRecord(counts=Counts(passes=passes, failures=failures)), 1)
-        trees[failures] = Tree(kind, Cases((kind,), confirmation, 10, trials=trials))
+        kind = CaseGroup(CaseRecord(counts=Counts(passes=passes, failures=failures)), 1)
+        trees[failures] = Tree(kind, CaseGroups((kind,), confirmation, 10, trials=trials))
     chances = [
-        trees[failures].found(rate if worse is None else worse) for failures, rate in zip(failed, rates, strict=True)
+        trees[failures].chance_of_regression(rate if worse is None else worse)
+        for failures, rate in zip(failed, rates, strict=True)
     ]
     return math.fsum(chances) / (1 if worse is None else len(chances))
 
@@ -123,7 +124,7 @@ def verdicts(branches: list[Branch], dead: int | None = None) -> list[tuple[bool
     found = []
     for at, branch in enumerate(branches):
         for seed in range(4):
-            question = Question(branch.baseline, RULES)
+            question = GateQuestion(branch.baseline, RULES)
             engine = Engine(tapes(60, 3, 0.05, 9_000 + 10 * at + seed, dead), trials=3)
             run = judge(engine.run(question), question)
             found.append((run.verdict.outcome is Outcome.FAIL, run.comparison))

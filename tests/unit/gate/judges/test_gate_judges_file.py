@@ -6,12 +6,12 @@ import pytest
 
 from eval_gate.errors import GateError
 from eval_gate.gate.judges.file import MAX_JUDGES, parse_comparisons, with_comparisons
-from eval_gate.model.calibration import Compared
+from eval_gate.model.calibration import JudgeComparison
 
 
-def compared(judge: str = "j", **facts) -> Compared:
+def compared(judge: str = "j", **facts) -> JudgeComparison:
     said = {"on": date(2026, 11, 2), "answers": 5, "agreed": 4, "failed_by_people": 2, "false_passes": 1}
-    return Compared(judge=judge, **(said | facts))
+    return JudgeComparison(judge=judge, **(said | facts))
 
 
 def test_written__read_again__is_the_same() -> None:

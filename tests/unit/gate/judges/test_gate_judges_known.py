@@ -5,16 +5,16 @@ from datetime import date
 import pytest
 
 from eval_gate.gate.judges.known import Comparisons, with_judges
-from eval_gate.model.calibration import Compared, Knowing
+from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge
 from eval_gate.model.result import Shard, Yardstick
 from tests.support.graded import make_graded, make_graded_run
 
 PROMPT, OTHER = "a" * 16, "b" * 16
 
 
-def compared(judge: str = "j", **facts) -> Compared:
+def compared(judge: str = "j", **facts) -> JudgeComparison:
     said = {"on": date(2026, 11, 2), "answers": 5, "agreed": 4, "failed_by_people": 2, "false_passes": 1}
-    return Compared(judge=judge, **(said | facts))
+    return JudgeComparison(judge=judge, **(said | facts))
 
 
 def run(*yardsticks: Yardstick, **fields):
@@ -39,12 +39,12 @@ def test_judges__nobody_graded__nobody_is_asked_and_an_older_word_is_gone() -> N
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        (compared(), Knowing.OTHER_PROMPT),
-        (compared(prompts=(PROMPT,)), Knowing.COMPARED),
-        (compared(prompts=(OTHER,)), Knowing.OTHER_PROMPT),
-        (compared(prompts=(PROMPT,), rubrics=(OTHER,)), Knowing.OTHER_PROMPT),
-        (compared(prompts=(PROMPT,), rubrics=(OTHER, PROMPT)), Knowing.COMPARED),
-        (compared("k", prompts=(PROMPT,)), Knowing.OTHER_JUDGE),
+        (compared(), JudgeKnowledge.OTHER_PROMPT),
+        (compared(prompts=(PROMPT,)), JudgeKnowledge.COMPARED),
+        (compared(prompts=(OTHER,)), JudgeKnowledge.OTHER_PROMPT),
+        (compared(prompts=(PROMPT,), rubrics=(OTHER,)), JudgeKnowledge.OTHER_PROMPT),
+        (compared(prompts=(PROMPT,), rubrics=(OTHER, PROMPT)), JudgeKnowledge.COMPARED),
+        (compared("k", prompts=(PROMPT,)), JudgeKnowledge.OTHER_JUDGE),
     ],
 )
 def test_judge__graded_by_a_prompt_and_rubric__is_known_where_these_were_compared(entry, expected) -> None:
@@ -54,14 +54,14 @@ def test_judge__graded_by_a_prompt_and_rubric__is_known_where_these_were_compare
 
 def test_judge__by_the_built_in_prompt__is_known_where_that_was_compared() -> None:
     made = run(Yardstick(judge="j"))
-    assert knowing(made, compared()).knowing is Knowing.COMPARED
-    assert knowing(made, compared(prompts=(PROMPT,))).knowing is Knowing.OTHER_PROMPT
-    assert knowing(made).knowing is Knowing.NEVER
+    assert knowing(made, compared()).knowing is JudgeKnowledge.COMPARED
+    assert knowing(made, compared(prompts=(PROMPT,))).knowing is JudgeKnowledge.OTHER_PROMPT
+    assert knowing(made).knowing is JudgeKnowledge.NEVER
 
 
 def test_judge__in_a_shard__need_not_have_the_cases_that_were_labelled() -> None:
     made = run(Yardstick(judge="j", expectation=OTHER), shard=Shard(index=1, count=2))
-    assert knowing(made, compared(rubrics=(PROMPT,))).knowing is Knowing.COMPARED
+    assert knowing(made, compared(rubrics=(PROMPT,))).knowing is JudgeKnowledge.COMPARED
 
 
 def test_judge__compared_more_than_once__the_weakest_word_is_repeated() -> None:
@@ -71,7 +71,7 @@ def test_judge__compared_more_than_once__the_weakest_word_is_repeated() -> None:
 
 def test_judge__only_the_change_has_compared_it__is_proposed_and_not_known() -> None:
     found = knowing(run(Yardstick(judge="j")), proposed=[compared()])
-    assert (found.knowing, found.proposed, found.compared) == (Knowing.NEVER, True, None)
+    assert (found.knowing, found.proposed, found.compared) == (JudgeKnowledge.NEVER, True, None)
 
 
 def test_judges__several__those_first_who_graded_most() -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from eval_gate.gate.power.cases import Cases, cases_before
+from eval_gate.gate.power.cases import CaseGroups, cases_before
 from eval_gate.gate.power.loss import Losses
 from eval_gate.gate.power.tree import Tree
 from eval_gate.struct import replace
@@ -33,7 +33,7 @@ def rules(monkeypatch) -> ModuleType:
     return importlib.import_module("rules")
 
 
-def simulated(rules: ModuleType, name: str) -> Iterator[tuple[Cases, bool, bool]]:
+def simulated(rules: ModuleType, name: str) -> Iterator[tuple[CaseGroups, bool, bool]]:
     """Of every pull request: the cases as known before it, whether it is red, and whether it names the case."""
     worlds = sys.modules["worlds"]
     world = next(one for one in worlds.worlds(100) if one.name == name)
@@ -59,7 +59,7 @@ def test_figures__a_case_that_is_half_broken__is_found_as_often_as_in_the_simula
     predicted, happened = [], []
     for known, _red, found in simulated(rules, "one case fails every other time (2%)"):
         tree = next(Tree(kind, known) for kind in known.kinds if any(key.case_id == "case-0" for key in kind.keys))
-        predicted.append(tree.found(0.5))
+        predicted.append(tree.chance_of_regression(0.5))
         happened.append(found)
     assert apart(predicted, happened) <= ERRORS
 
@@ -68,7 +68,7 @@ def test_figures__a_loss_of_ten_points__is_found_as_often_as_in_the_simulation(r
     predicted, happened, before = [], [], None
     for known, red, _found in simulated(rules, "every case lost 10 points (5%)"):
         if known is not before:
-            chance = Losses(known, [Tree(kind, known) for kind in known.kinds]).found(10)
+            chance = Losses(known, [Tree(kind, known) for kind in known.kinds]).chance_of_red(10)
         before = known
         predicted.append(chance)
         happened.append(red)

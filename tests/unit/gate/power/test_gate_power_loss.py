@@ -6,7 +6,7 @@ import pytest
 
 from eval_gate.gate.evidence.prior import learned
 from eval_gate.gate.evidence.reruns import Confirmation
-from eval_gate.gate.power.cases import Cases, Kind
+from eval_gate.gate.power.cases import CaseGroup, CaseGroups
 from eval_gate.gate.power.loss import Losses
 from eval_gate.gate.power.sight import sight_of
 from eval_gate.gate.power.tree import Tree
@@ -14,16 +14,16 @@ from eval_gate.model.grounds import CaseRecord, Counts
 from tests.support.bounds import within_cpu
 
 
-def steady(number: int, *, flaky: int = 0, trials: int = 1) -> Cases:
+def steady(number: int, *, flaky: int = 0, trials: int = 1) -> CaseGroups:
     """So many cases after ten runs, and so many that failed in one to nine of them."""
     flakes = [Counts(passes=9 - at % 9, failures=at % 9 + 1) for at in range(flaky)]
     counts = [(Counts(passes=10), number), *Counter(flakes).items()]
-    kinds = tuple(Kind(CaseRecord(counts=one, newest=Counts(passes=1)), many) for one, many in counts)
+    kinds = tuple(CaseGroup(CaseRecord(counts=one, newest=Counts(passes=1)), many) for one, many in counts)
     prior = learned(kind.record.counts for kind in kinds for _ in range(min(kind.number, 1_000)))
-    return Cases(kinds, Confirmation(number + flaky, prior), 10, trials)
+    return CaseGroups(kinds, Confirmation(number + flaky, prior), 10, trials)
 
 
-def losses(cases: Cases) -> Losses:
+def losses(cases: CaseGroups) -> Losses:
     return Losses(cases, [Tree(kind, cases) for kind in cases.kinds])
 
 
@@ -31,7 +31,7 @@ def losses(cases: Cases) -> Losses:
 @pytest.mark.parametrize("trials", [1, 3])
 def test_found__a_larger_loss__is_found_more_often(trials) -> None:
     known = losses(steady(60, flaky=5, trials=trials))
-    found = [known.found(points) for points in (0, 4, 8, 16, 32)]
+    found = [known.chance_of_red(points) for points in (0, 4, 8, 16, 32)]
     assert found == sorted(found)
     # no case is believed to fail less than one time in fifty, and these never did: to expect that is a small loss
     assert found[0] < (0.06 if trials == 1 else 0.12)
@@ -43,7 +43,7 @@ def test_smallest__one_point_less__is_not_found_often_enough() -> None:
     known = losses(steady(60, flaky=5))
     smallest = known.smallest()
     assert smallest is not None
-    assert known.found(smallest) >= 0.9 > known.found(smallest - 1)
+    assert known.chance_of_red(smallest) >= 0.9 > known.chance_of_red(smallest - 1)
 
 
 def test_smallest__more_cases_or_trials__is_smaller() -> None:

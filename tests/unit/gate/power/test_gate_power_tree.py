@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.evidence.prior import UNKNOWN, learned
 from eval_gate.gate.evidence.reruns import Confirmation
-from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.power.cases import Cases, Kind, cases_before, cases_of, with_confirm, with_history, with_number
-from eval_gate.gate.power.sight import Blind, sight_of
+from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.gate.power.cases import (
+    CaseGroup,
+    CaseGroups,
+    cases_before,
+    cases_of,
+    with_confirm,
+    with_history,
+    with_number,
+)
+from eval_gate.gate.power.sight import UngatedReason, sight_of
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
@@ -37,11 +45,11 @@ def branch(record: str, **options) -> Branch:
     return made
 
 
-def cases(*records: Counts, confirm: int = 6, number: int = 1, runs: int = 10) -> Cases:
+def cases(*records: Counts, confirm: int = 6, number: int = 1, runs: int = 10) -> CaseGroups:
     """So many cases of each of these records; the newest run of all of them passed."""
-    kinds = tuple(Kind(CaseRecord(counts=one, newest=PASSED_THEN), number) for one in records)
+    kinds = tuple(CaseGroup(CaseRecord(counts=one, newest=PASSED_THEN), number) for one in records)
     prior = learned(one for one in records for _ in range(number))
-    return Cases(kinds, Confirmation(len(records) * number, prior, confirm=confirm), runs)
+    return CaseGroups(kinds, Confirmation(len(records) * number, prior, confirm=confirm), runs)
 
 
 @pytest.mark.slow
@@ -55,17 +63,17 @@ def test_tree__every_tape_through_the_judge__has_exactly_this_chance(record, tri
     for rate in (1.0, 0.5, 0.2):
         found = 0.0
         for tape in map("".join, product("PF", repeat=trials + CONFIRM)):
-            question = Question(main.baseline, RULES)
+            question = GateQuestion(main.baseline, RULES)
             judged = judge(Engine(suite(tape), confirm=CONFIRM, trials=trials).run(question), question)
             called = [one.case_id for one in judged.comparison.of(CaseClass.REGRESSION)]
             failures = tape.count("F")
             found += ("it" in called) * rate**failures * (1 - rate) ** (len(tape) - failures)
-        assert tree.found(rate) == pytest.approx(found)
+        assert tree.chance_of_regression(rate) == pytest.approx(found)
 
 
 def test_cases__of_a_judged_run__are_those_that_were_known_before_it() -> None:
     main = branch("PFPPPP")
-    question = Question(main.baseline, RULES)
+    question = GateQuestion(main.baseline, RULES)
     judged = judge(Engine(suite("P"), confirm=CONFIRM).run(question), question)
     before, after = cases_before(main.baseline, RULES), cases_of(judged)
     assert after is not None
@@ -73,14 +81,14 @@ def test_cases__of_a_judged_run__are_those_that_were_known_before_it() -> None:
 
 
 def test_cases__nothing_to_compare_with__are_none() -> None:
-    question = Question(Branch().baseline, RULES)
+    question = GateQuestion(Branch().baseline, RULES)
     assert cases_of(judge(Engine(suite("P"), confirm=CONFIRM).run(question), question)) is None
 
 
 def test_found__no_reruns__is_as_often_as_it_fails() -> None:
-    kind = Kind(CaseRecord(counts=Counts(passes=10), newest=PASSED_THEN), 1)
-    tree = Tree(kind, Cases((kind,), Confirmation(1, UNKNOWN, confirm=0), 10))
-    assert [tree.found(rate) for rate in (0.0, 0.2, 1.0)] == pytest.approx([0.0, 0.2, 1.0])
+    kind = CaseGroup(CaseRecord(counts=Counts(passes=10), newest=PASSED_THEN), 1)
+    tree = Tree(kind, CaseGroups((kind,), Confirmation(1, UNKNOWN, confirm=0), 10))
+    assert [tree.chance_of_regression(rate) for rate in (0.0, 0.2, 1.0)] == pytest.approx([0.0, 0.2, 1.0])
 
 
 def test_with_number__as_many_as_there_are__changes_nothing() -> None:
@@ -108,7 +116,9 @@ def test_more_history__of_a_case_as_flaky_as_before__never_hides_its_death(recor
     assume(record.failures * 5 <= record.runs)
     known = cases(record, *[Counts(passes=record.runs)] * steady, number=size, runs=record.runs)
     longer = replace(with_history(known, record.runs * factor), confirmation=known.confirmation)
-    assert Tree(longer.kinds[0], longer).found(1.0) >= Tree(known.kinds[0], known).found(1.0)
+    assert Tree(longer.kinds[0], longer).chance_of_regression(1.0) >= Tree(known.kinds[0], known).chance_of_regression(
+        1.0
+    )
 
 
 @given(RECORDS, st.integers(0, 40), st.integers(2, 4), st.integers(1, 500))
@@ -116,28 +126,30 @@ def test_more_history__of_a_case_that_never_failed__finds_its_death_every_time(r
     record = Counts(passes=record.runs)
     known = cases(record, *[Counts(passes=record.runs)] * steady, number=size, runs=record.runs)
     for one in (known, with_history(known, record.runs * factor)):
-        assert Tree(one.kinds[0], one).found(1.0) == pytest.approx(1.0)
+        assert Tree(one.kinds[0], one).chance_of_regression(1.0) == pytest.approx(1.0)
 
 
 @given(RECORDS, st.integers(0, 40), st.integers(1, 12), st.integers(1, 12), st.integers(1, 500))
 def test_more_reruns__never_hide_a_death(record, steady, some, more, size) -> None:
     known = with_confirm(cases(record, *[Counts(passes=record.runs)] * steady, number=size), some)
     further = with_confirm(known, some + more)
-    assert Tree(further.kinds[0], further).found(1.0) >= Tree(known.kinds[0], known).found(1.0)
+    assert Tree(further.kinds[0], further).chance_of_regression(1.0) >= Tree(
+        known.kinds[0], known
+    ).chance_of_regression(1.0)
 
 
 def test_more_reruns__a_half_broken_case_where_failing_every_time_decided__is_found_less_often() -> None:
     """Why the other property is of death only: with one re-run two failures do, and with more the evidence must."""
     few, many = (cases(Counts(passes=9, failures=1), number=100, confirm=confirm) for confirm in (1, 6))
-    assert Tree(few.kinds[0], few).found(0.5) == pytest.approx(0.25)
-    assert Tree(many.kinds[0], many).found(0.5) < 0.25
+    assert Tree(few.kinds[0], few).chance_of_regression(0.5) == pytest.approx(0.25)
+    assert Tree(many.kinds[0], many).chance_of_regression(0.5) < 0.25
 
 
 def test_ungated__nine_of_twenty_fail__says_how_many_failures_would_be_proof() -> None:
-    flaky = Kind(CaseRecord(counts=Counts(passes=11, failures=9), newest=PASSED_THEN), 1, (CaseKey("a", "it"),))
-    steady = Kind(CaseRecord(counts=Counts(passes=20), newest=PASSED_THEN), 19)
-    known = Cases((steady, flaky), Confirmation(20, learned([Counts(passes=20)] * 19), confirm=6), 20)
+    flaky = CaseGroup(CaseRecord(counts=Counts(passes=11, failures=9), newest=PASSED_THEN), 1, (CaseKey("a", "it"),))
+    steady = CaseGroup(CaseRecord(counts=Counts(passes=20), newest=PASSED_THEN), 19)
+    known = CaseGroups((steady, flaky), Confirmation(20, learned([Counts(passes=20)] * 19), confirm=6), 20)
     (one,) = sight_of(known).ungated
-    assert (one.key.case_id, one.why, one.executions) == ("it", Blind.FLAKY, 7)
+    assert (one.key.case_id, one.reason, one.executions) == ("it", UngatedReason.FLAKY, 7)
     assert one.needed is not None
     assert sight_of(with_confirm(known, one.needed - 1)).ungated == ()

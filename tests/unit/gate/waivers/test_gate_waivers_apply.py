@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.waivers.apply import standings, waive
-from eval_gate.gate.waivers.names import MAX_FOLDED, Names, control_in, name_problem
+from eval_gate.gate.waivers.names import MAX_FOLDED, CaseNames, control_in, name_problem
 from eval_gate.gate.waivers.words import notices, warnings
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
 from eval_gate.model.waiver import (
     CaseStanding,
     CommentOrigin,
     FileOrigin,
-    Kind,
-    Refusal,
-    Standing,
-    State,
+    RefusedCommand,
     Waiver,
+    WaiverKind,
+    WaiverStanding,
+    WaiverState,
     Waiving,
 )
 from tests.support.results import FILE, make_result, make_run, make_suite_result
@@ -33,7 +33,7 @@ BY_COMMENT = "somebody who may write to the repository can accept it by a commen
 
 
 def case(case_id: str, standing: str = "regressed", suite: str = FILE) -> CaseStanding:
-    return CaseStanding(suite=suite, case_id=case_id, standing=Standing(standing))
+    return CaseStanding(suite=suite, case_id=case_id, standing=WaiverStanding(standing))
 
 
 def waiver(name: str, kind: str = "accepted", *, days: int = 7, **fields) -> Waiver:
@@ -45,10 +45,10 @@ def waiver(name: str, kind: str = "accepted", *, days: int = 7, **fields) -> Wai
         else FileOrigin(file=PATH, line=line, new=new)
     )
     values = {"reason": "known, #481", "until": TODAY + timedelta(days=days), "origin": origin}
-    return Waiver(kind=Kind(kind), case=name, **(values | fields))
+    return Waiver(kind=WaiverKind(kind), case=name, **(values | fields))
 
 
-def state_of(one: Waiver, *cases: CaseStanding, **options) -> State:
+def state_of(one: Waiver, *cases: CaseStanding, **options) -> WaiverState:
     (entry,) = waive([one], cases, TODAY, **options).entries
     return entry.state
 
@@ -109,22 +109,22 @@ def test_waive__last_day__still_counts_and_the_next_does_not(days, counts) -> No
     found = waive([waiver("a", days=days)], [case("a")], TODAY)
     assert ids(found) == (["a"] if counts else [])
     (entry,) = found.entries
-    assert (entry.days_left, entry.state) == (days, State.IN_USE if counts else State.EXPIRED)
+    assert (entry.days_left, entry.state) == (days, WaiverState.IN_USE if counts else WaiverState.EXPIRED)
     assert [name.case_id for name in entry.failing] == ["a"]
 
 
 @pytest.mark.parametrize(
     ("cases", "options", "state"),
     [
-        ([case("a")], {}, State.IN_USE),
-        ([case("a", "passes")], {}, State.SUPERFLUOUS),
-        ([case("a", "unjudged")], {}, State.IDLE),
-        ([case("b")], {}, State.UNMATCHED),
-        ([], {}, State.UNMATCHED),
-        ([case("b")], {"everything": False}, State.IDLE),
-        ([case("a")], {"trusted": False}, State.PROPOSED),
-        ([case("a", "passes"), case("a", "unjudged", OTHER)], {}, State.IDLE),
-        ([case("a", "passes"), case("a", "fails", OTHER)], {}, State.IN_USE),
+        ([case("a")], {}, WaiverState.IN_USE),
+        ([case("a", "passes")], {}, WaiverState.SUPERFLUOUS),
+        ([case("a", "unjudged")], {}, WaiverState.IDLE),
+        ([case("b")], {}, WaiverState.UNMATCHED),
+        ([], {}, WaiverState.UNMATCHED),
+        ([case("b")], {"everything": False}, WaiverState.IDLE),
+        ([case("a")], {"trusted": False}, WaiverState.PROPOSED),
+        ([case("a", "passes"), case("a", "unjudged", OTHER)], {}, WaiverState.IDLE),
+        ([case("a", "passes"), case("a", "fails", OTHER)], {}, WaiverState.IN_USE),
     ],
 )
 def test_waive__state__says_what_the_waiver_did(cases, options, state) -> None:
@@ -135,16 +135,16 @@ def test_waive__state__says_what_the_waiver_did(cases, options, state) -> None:
 @pytest.mark.parametrize(
     ("new", "url", "state"),
     [
-        (True, None, State.PROPOSED),
-        (None, None, State.PROPOSED),
-        (False, None, State.IN_USE),
-        (None, "https://github.com/acme/bot/pull/7#issuecomment-1", State.IN_USE),
+        (True, None, WaiverState.PROPOSED),
+        (None, None, WaiverState.PROPOSED),
+        (False, None, WaiverState.IN_USE),
+        (None, "https://github.com/acme/bot/pull/7#issuecomment-1", WaiverState.IN_USE),
     ],
 )
 def test_waive__pull_request_from_a_fork__only_what_the_base_has_or_somebody_with_rights_said(new, url, state) -> None:
     one = waiver("a", new=new, url=url)
     assert state_of(one, case("a"), trusted=False) is state
-    assert state_of(one, case("a"), trusted=True) is State.IN_USE
+    assert state_of(one, case("a"), trusted=True) is WaiverState.IN_USE
 
 
 def test_waive__several_for_one_case__the_quarantine_decides_then_the_longest() -> None:
@@ -153,7 +153,7 @@ def test_waive__several_for_one_case__the_quarantine_decides_then_the_longest() 
     assert found.decisive(found.waived[0]).waiver == long
     found = waive([short, long, aside], [case("a")], TODAY)
     assert found.decisive(found.waived[0]).waiver == aside
-    assert {entry.state for entry in found.entries} == {State.IN_USE}
+    assert {entry.state for entry in found.entries} == {WaiverState.IN_USE}
 
 
 def test_waiving__quarantined__are_those_of_quarantines_that_hold_whatever_their_result() -> None:
@@ -165,7 +165,10 @@ def test_waiving__quarantined__are_those_of_quarantines_that_hold_whatever_their
 def test_waiving__counts__are_by_standing() -> None:
     cases = [case("a"), case("b", "fails"), case("c", "wavers"), case("d")]
     found = waive([waiver(name) for name in "abc"], cases, TODAY)
-    assert (found.count(Standing.REGRESSED), found.count(Standing.REGRESSED, Standing.FAILS)) == (1, 2)
+    assert (found.count(WaiverStanding.REGRESSED), found.count(WaiverStanding.REGRESSED, WaiverStanding.FAILS)) == (
+        1,
+        2,
+    )
 
 
 def test_waiving__written_and_read_back__is_the_same() -> None:
@@ -194,7 +197,7 @@ WAIVERS = st.builds(
     url=st.sampled_from([None, None, "https://github.com/acme/bot/pull/7#issuecomment-1"]),
 )
 CASES = st.lists(
-    st.builds(case, st.sampled_from(["a", "b", "c", "aaa1", "aaa2"]), st.sampled_from(list(Standing))),
+    st.builds(case, st.sampled_from(["a", "b", "c", "aaa1", "aaa2"]), st.sampled_from(list(WaiverStanding))),
     max_size=5,
     unique_by=lambda one: one.case_id,
 )
@@ -214,7 +217,7 @@ def test_waive__any_order_and_repetition__gives_the_same(made, cases, trusted, s
 @given(st.lists(WAIVERS, max_size=6), CASES, st.booleans())
 def test_waive__without_those_that_do_not_count__waives_the_same(made, cases, trusted) -> None:
     found = waive(made, cases, TODAY, trusted=trusted)
-    used = [entry.waiver for entry in found.of(State.IN_USE)]
+    used = [entry.waiver for entry in found.of(WaiverState.IN_USE)]
     assert waive(used, cases, TODAY, trusted=trusted).keys == found.keys
     assert all(waive([one], cases, TODAY, trusted=trusted).keys == frozenset() for one in made if one not in used)
 
@@ -228,7 +231,7 @@ def test_waive__any__only_failing_cases_each_once_in_order_and_named_by_what_dec
     assert ids(found) == sorted(set(ids(found)), key=order.index)
     for one in found.waived:
         entry = found.decisive(one)
-        assert entry.state is State.IN_USE
+        assert entry.state is WaiverState.IN_USE
         assert one.case_id in [name.case_id for name in entry.failing]
         assert entry.waiver.until >= TODAY
 
@@ -247,7 +250,7 @@ def test_waive__not_trusted__never_waives_more(made, cases) -> None:
 @given(st.lists(WAIVERS, max_size=6), CASES)
 def test_words__any__one_notice_for_each_that_counts(made, cases) -> None:
     found = waive(made, cases, TODAY)
-    assert len(notices(found)) == len(found.of(State.IN_USE))
+    assert len(notices(found)) == len(found.of(WaiverState.IN_USE))
     assert all(warnings(found))
 
 
@@ -412,7 +415,10 @@ def test_warnings__many_cases__five_are_named_and_the_rest_counted() -> None:
 
 
 def test_warnings__refused_commands_and_troubles__come_first() -> None:
-    refusals = (Refusal(author="eve", url="u", sentence="no"), Refusal(author="", url="v", sentence="gone"))
+    refusals = (
+        RefusedCommand(author="eve", url="u", sentence="no"),
+        RefusedCommand(author="", url="v", sentence="gone"),
+    )
     found = waive([waiver("b")], [case("a")], TODAY).model_copy(update={"refusals": refusals, "troubles": ("t",)})
     assert warnings(found)[:3] == ("t", "@eve: no (u)", "a deleted account: gone (v)")
 
@@ -421,7 +427,7 @@ def test_warnings__refused_commands_and_troubles__come_first() -> None:
 def test_find__id_longer_than_any_name__is_taken_as_it_is_spelled(length, found) -> None:
     """Marks on one letter are sorted in quadratic time: no id of a hostile file may be that long."""
     apart, together = ("x" * (length - 2) + letter for letter in ("e\u0301", "\u00e9"))
-    assert len(Names([case(apart)]).find(together, None)) == found
+    assert len(CaseNames([case(apart)]).find(together, None)) == found
 
 
 @pytest.mark.parametrize("sign", "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\x00\x1b\n")

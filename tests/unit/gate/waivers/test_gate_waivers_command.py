@@ -8,39 +8,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.waivers.command import MAX_CASES, Command, Malformed, command_line, commands_in
+from eval_gate.gate.waivers.command import MAX_CASES, AcceptCommand, MalformedCommand, command_line, commands_in
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 TOP = "a command has to be at the very top of its comment and begin with `/eval-gate accept`"
 LINE = "/eval-gate accept refund/partial -- known"
-ONE = Command(("refund/partial",), "known")
+ONE = AcceptCommand(("refund/partial",), "known")
 
 
 def sentences(body: str) -> list[str]:
-    return [one.sentence for one in commands_in(body) if isinstance(one, Malformed)]
+    return [one.sentence for one in commands_in(body) if isinstance(one, MalformedCommand)]
 
 
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("accept a -- known", Command(("a",), "known")),
-        ("accept a b/c 'd' -- known", Command(("a", "b/c", "'d'"), "known")),
-        ("accept a a -- known", Command(("a",), "known")),
-        ("accept refund/* -- known", Command(("refund/*",), "known")),
-        ("accept a -- known -- really", Command(("a",), "known -- really")),
-        ("accept a --   known  ", Command(("a",), "known")),
-        ("\t accept\ta\t--\tknown", Command(("a",), "known")),
-        ("accept a until 2026-12-05 -- known", Command(("a",), "known", date(2026, 12, 5))),
-        (f"accept a at {SHA.upper()} -- known", Command(("a",), "known", None, SHA)),
-        (f"accept a at {SHA} until 2026-12-05 -- x1", Command(("a",), "x1", date(2026, 12, 5), SHA)),
-        (f"accept a until 2026-12-05 at {SHA} -- x1", Command(("a",), "x1", date(2026, 12, 5), SHA)),
-        (f"accept a at {SHA}{SHA[:24]} -- x1", Command(("a",), "x1", None, SHA + SHA[:24])),
-        ('accept "a b" `c "d"` -- known', Command(("a b", 'c "d"'), "known")),
-        ('accept "at" "until" "--" -- known', Command(("at", "until", "--"), "known")),
-        ("accept --a -- known", Command(("--a",), "known")),
-        ('accept a"b -- known', Command(('a"b',), "known")),
-        ("accept 日本語/質問 -- 理由", Command(("日本語/質問",), "理由")),
-        ('accept "a\u00a0b" -- known', Command(("a\u00a0b",), "known")),
+        ("accept a -- known", AcceptCommand(("a",), "known")),
+        ("accept a b/c 'd' -- known", AcceptCommand(("a", "b/c", "'d'"), "known")),
+        ("accept a a -- known", AcceptCommand(("a",), "known")),
+        ("accept refund/* -- known", AcceptCommand(("refund/*",), "known")),
+        ("accept a -- known -- really", AcceptCommand(("a",), "known -- really")),
+        ("accept a --   known  ", AcceptCommand(("a",), "known")),
+        ("\t accept\ta\t--\tknown", AcceptCommand(("a",), "known")),
+        ("accept a until 2026-12-05 -- known", AcceptCommand(("a",), "known", date(2026, 12, 5))),
+        (f"accept a at {SHA.upper()} -- known", AcceptCommand(("a",), "known", None, SHA)),
+        (f"accept a at {SHA} until 2026-12-05 -- x1", AcceptCommand(("a",), "x1", date(2026, 12, 5), SHA)),
+        (f"accept a until 2026-12-05 at {SHA} -- x1", AcceptCommand(("a",), "x1", date(2026, 12, 5), SHA)),
+        (f"accept a at {SHA}{SHA[:24]} -- x1", AcceptCommand(("a",), "x1", None, SHA + SHA[:24])),
+        ('accept "a b" `c "d"` -- known', AcceptCommand(("a b", 'c "d"'), "known")),
+        ('accept "at" "until" "--" -- known', AcceptCommand(("at", "until", "--"), "known")),
+        ("accept --a -- known", AcceptCommand(("--a",), "known")),
+        ('accept a"b -- known', AcceptCommand(('a"b',), "known")),
+        ("accept 日本語/質問 -- 理由", AcceptCommand(("日本語/質問",), "理由")),
+        ('accept "a\u00a0b" -- known', AcceptCommand(("a\u00a0b",), "known")),
     ],
 )
 def test_commands__well_formed__say_what_they_accept(line, command) -> None:
@@ -97,18 +97,18 @@ def test_commands__malformed__get_one_sentence(line, said) -> None:
 def test_commands__as_many_cases_as_there_may_be__are_taken(count, taken) -> None:
     names = " ".join(f"case-{number}" for number in range(count))
     found = commands_in(f"/eval-gate accept {names} -- known")
-    assert sum(isinstance(one, Command) for one in found) == taken
+    assert sum(isinstance(one, AcceptCommand) for one in found) == taken
 
 
 def test_commands__several_lines_at_the_top__are_several_commands_and_talk_may_follow() -> None:
     body = f"\n  \n{LINE}\r\n\r\n/eval-gate accept b -- also\nThanks!\n"
-    assert commands_in(body) == (ONE, Command(("b",), "also"))
+    assert commands_in(body) == (ONE, AcceptCommand(("b",), "also"))
 
 
 def test_commands__one_good_and_one_malformed__are_both_there() -> None:
     found = commands_in(f"{LINE}\n/eval-gate accept *")
     assert found[0] == ONE
-    assert isinstance(found[1], Malformed)
+    assert isinstance(found[1], MalformedCommand)
 
 
 def test_commands__too_many__the_first_are_read_and_the_rest_is_said() -> None:
@@ -175,13 +175,13 @@ def test_commands__quoted_or_talked_about__is_none(body) -> None:
     ],
 )
 def test_commands__meant_as_one_but_not_at_the_top__is_none_and_gets_a_sentence(body) -> None:
-    assert commands_in(body) == (Malformed(TOP),)
+    assert commands_in(body) == (MalformedCommand(TOP),)
 
 
 @pytest.mark.parametrize(("before", "found"), [(189, 1), (190, 1), (191, 0)])
 def test_commands__meant_as_one_after_many_hidden_signs__is_noticed_among_the_first_200(before, found) -> None:
     body = "Hi!\n" + "\u200b" * before + "/eval-gate"
-    assert commands_in(body) == (Malformed(TOP),) * found
+    assert commands_in(body) == (MalformedCommand(TOP),) * found
 
 
 @pytest.mark.parametrize(
@@ -227,10 +227,10 @@ WORDS = st.sampled_from(PIECES)
 @given(st.lists(WORDS | st.text(max_size=5), max_size=20).map(" ".join))
 def test_commands__any_text__only_what_begins_at_the_top_accepts_anything(body) -> None:
     found = commands_in(body)
-    if any(isinstance(one, Command) for one in found):
+    if any(isinstance(one, AcceptCommand) for one in found):
         assert body.replace("\r", "\n").lstrip(" \t\n").startswith("/eval-gate")
     for one in found:
-        if isinstance(one, Command):
+        if isinstance(one, AcceptCommand):
             assert one.cases
             assert "*" not in one.cases
             assert one.reason
@@ -241,7 +241,7 @@ def test_commands__any_text__only_what_begins_at_the_top_accepts_anything(body) 
 @given(st.lists(WORDS | st.text(max_size=5), max_size=20).map(" ".join), st.sampled_from(["> ", "    ", "`", "x"]))
 def test_commands__any_text_quoted__accepts_nothing(body, mark) -> None:
     quoted = "".join(mark + line for line in body.splitlines(keepends=True))
-    assert not any(isinstance(one, Command) for one in commands_in(quoted.replace("\r", "")))
+    assert not any(isinstance(one, AcceptCommand) for one in commands_in(quoted.replace("\r", "")))
 
 
 # --- offered for copying ----------------------------------------------------------------------------------------------
@@ -260,12 +260,12 @@ def test_command_line__any_cases__reads_as_what_it_says_or_cannot_be_written(cas
         line = command_line(cases, reason, commit=commit, until=until)
     except ValueError:
         return
-    assert commands_in(line) == (Command(tuple(cases), reason, until, commit),)
+    assert commands_in(line) == (AcceptCommand(tuple(cases), reason, until, commit),)
 
 
 @pytest.mark.parametrize("case", ["refund/partial", "a b", "at", "until", "--", 'say "hi"', "what`s up", "日本語"])
 def test_command_line__case_of_this_name__can_be_written(case) -> None:
-    assert commands_in(command_line([case], "known")) == (Command((case,), "known"),)
+    assert commands_in(command_line([case], "known")) == (AcceptCommand((case,), "known"),)
 
 
 @pytest.mark.parametrize(("case", "reason"), [("a", ""), ("*", "known"), ("a", "two\nlines"), ('"`', "x1"), ("", "x1")])

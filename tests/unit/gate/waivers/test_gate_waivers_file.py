@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.gate.waivers.file import MAX_FILE_BYTES, marked_new, parse_waivers, read_waivers
-from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 
 TODAY = date(2026, 11, 21)
 PATH = ".eval-gate/accepted.yaml"
@@ -54,14 +54,14 @@ def entry(**fields: str) -> str:
 def test_parse__both_lists__give_waivers_with_their_lines() -> None:
     accepted, aside = parse(GOOD)
     assert accepted == Waiver(
-        kind=Kind.ACCEPTED,
+        kind=WaiverKind.ACCEPTED,
         case="refund/partial-order",
         reason="the new tool answers later, #481",
         until=date(2026, 12, 5),
         origin=FileOrigin(file=PATH, line=2),
     )
     assert (aside.kind, aside.suite, aside.by, aside.until) == (
-        Kind.QUARANTINE,
+        WaiverKind.QUARANTINE,
         "evals/faq*.yaml",
         "Kim",
         date(2026, 12, 1),

@@ -17,11 +17,11 @@ def test_known_waivers__file_that_nobody_named__is_read_where_it_is_and_not_miss
     assert known_waivers(config, tmp_path, TODAY) == KnownWaivers(TODAY)
     (tmp_path / ".eval-gate").mkdir()
     (tmp_path / ".eval-gate/accepted.yaml").write_text(ENTRY)
-    assert [one.case for one in known_waivers(config, tmp_path, TODAY).given] == ["a"]
+    assert [one.case for one in known_waivers(config, tmp_path, TODAY).waivers] == ["a"]
 
 
 def test_known_waivers__file_that_is_named__is_read_there(tmp_path) -> None:
     config = load_config({"acceptedPath": "ours.yaml"}, {}, None)
     assert known_waivers(config, tmp_path, TODAY) == KnownWaivers(TODAY)
     Path(tmp_path, "ours.yaml").write_text(ENTRY)
-    assert [one.case for one in known_waivers(config, tmp_path, TODAY).given] == ["a"]
+    assert [one.case for one in known_waivers(config, tmp_path, TODAY).waivers] == ["a"]

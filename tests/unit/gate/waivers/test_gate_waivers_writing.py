@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.gate.waivers.file import MAX_ENTRIES, parse_waivers
-from eval_gate.gate.waivers.writing import Wish, Written, read_until, with_entries
-from eval_gate.model.waiver import FileOrigin, Kind, Waiver
+from eval_gate.gate.waivers.writing import WaiverWish, WrittenWaivers, read_until, with_entries
+from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 
 TODAY = date(2026, 11, 21)
 PATH = ".eval-gate/accepted.yaml"
@@ -32,9 +32,9 @@ quarantine: []
 """
 
 
-def written(text: str, *cases: str, **wish) -> Written:
-    given = {"reason": "known, #7", "until": "14d", "kind": Kind.ACCEPTED} | wish
-    return with_entries(text.encode(), Wish(cases=cases, **given), TODAY, shown_as=PATH)
+def written(text: str, *cases: str, **wish) -> WrittenWaivers:
+    given = {"reason": "known, #7", "until": "14d", "kind": WaiverKind.ACCEPTED} | wish
+    return with_entries(text.encode(), WaiverWish(cases=cases, **given), TODAY, shown_as=PATH)
 
 
 def refused(text: str, *cases: str, **wish) -> list[str]:
@@ -64,7 +64,7 @@ def test_with_entries__several__come_last_in_their_list_and_nothing_else_changes
 
 
 def test_with_entries__quarantine__goes_into_the_other_list() -> None:
-    found = written(OLD, "a", kind=Kind.QUARANTINE)
+    found = written(OLD, "a", kind=WaiverKind.QUARANTINE)
     assert found.text == OLD.replace(" []\n", '\n  - case: a\n    reason: "known, #7"\n    until: 2026-12-05\n')
 
 
@@ -84,7 +84,7 @@ def test_with_entries__one_that_still_holds__is_refused_with_its_line() -> None:
     ]
     # other eval files, or the other list, are another promise
     assert written(OLD, "refund/partial", suite="evals/b*").entries
-    assert written(OLD, "refund/partial", kind=Kind.QUARANTINE).entries
+    assert written(OLD, "refund/partial", kind=WaiverKind.QUARANTINE).entries
 
 
 def test_with_entries__one_that_ends_today__still_holds() -> None:
@@ -173,13 +173,13 @@ def said(waivers) -> list[str]:
     st.sampled_from([2, 4, 8]),
     NAMES,
     REASONS,
-    st.sampled_from(list(Kind)),
+    st.sampled_from(list(WaiverKind)),
 )
 @pytest.mark.contract("accepting.command-line")
 def test_with_entries__any_file__is_read_as_before_with_the_entry(lists, flow, indent, case, reason, kind) -> None:
     text = yaml.dump(lists, default_flow_style=flow, indent=indent, allow_unicode=True) if lists else ""
     before = parse_waivers(text.encode(), TODAY, shown_as=PATH)
-    wish = Wish(kind, (case,), reason, "5d")
+    wish = WaiverWish(kind, (case,), reason, "5d")
     try:
         found = with_entries(text.encode(), wish, TODAY, shown_as=PATH)
     except GateError as error:

@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.github.artifacts.baseline import MAX_TRIED, ArtifactStore, Beside, Found
-from eval_gate.github.artifacts.listed import MAX_LISTED, Wanted, is_workflow
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.artifacts.baseline import MAX_TRIED, ArtifactStore, Companion, FoundBaseline
+from eval_gate.github.artifacts.listed import MAX_LISTED, BaselineSearch, is_workflow
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, Shard
 from eval_gate.results import archive
@@ -47,7 +47,7 @@ def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields
 
 LEDGER = Ledger(runs=(LedgerRun(run_id="before", timestamp="2026-11-20T10:00:00Z"),))
 SENSELESS = LEDGER.model_copy(update={"suites": {"a": {"b": LedgerCase(yardsticks=("x",), runs="0Q*3")}}})
-WANTED = Wanted(names=("eval-gate-results",), branch="main", workflows=(GATE,), near=None, own_run_id=OWN_RUN)
+WANTED = BaselineSearch(names=("eval-gate-results",), branch="main", workflows=(GATE,), near=None, own_run_id=OWN_RUN)
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def store(client, tmp_path):
     return store
 
 
-def taken(found: Found | NoBaseline) -> str:
-    assert isinstance(found, Found), found
+def taken(found: FoundBaseline | NoBaseline) -> str:
+    assert isinstance(found, FoundBaseline), found
     return found.baseline.result.run_id
 
 
@@ -144,7 +144,7 @@ def test_nearest__where_it_comes_from__is_github_s_word_and_not_the_artifact_s(s
     claimed = GitFacts(sha=sha("c4"), ref="refs/heads/evil", repository="mallory/bot")
     keep("c4", {"run.json": record("x", git=claimed)})
     found = store().nearest(NOW)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundBaseline)
     git = found.baseline.result.git
     assert git is not None
     assert (git.sha, git.ref, git.repository) == (sha("c4"), "refs/heads/main", "acme/bot")
@@ -307,7 +307,7 @@ def test_nearest__several_for_several_reasons__are_counted(store, keep, reject) 
         reject(REJECTED[how][0])
     keep("c1")
     found = store(near=sha("c5")).nearest(NOW)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundBaseline)
     assert found.trail.startswith("seen 5: ")
     assert all(part in found.trail for part in ("2 expired", "1 corrupt", "1 from a run of pull_request"))
 
@@ -419,7 +419,7 @@ def test_nearest__github_does_not_answer__is_no_absence(github, store, keep) -> 
     github.faults.add("GET", ZIP, *[Fault.status(502)] * 5)
     with pytest.raises(GitHubError) as caught:
         store().nearest(NOW)
-    assert caught.value.kind is Kind.SERVER
+    assert caught.value.kind is FailureKind.SERVER
 
 
 @pytest.mark.parametrize("route", [LIST, RUN, ZIP])
@@ -444,7 +444,7 @@ def test_nearest__what_is_refused__leaves_none_of_its_answers_behind(client, kee
     files = facts.get("data") or {"run.json": record()}
     reject(facts | {"data": {**files, "answers.jsonl": b'{"forged": true}'}})
     kept = tmp_path / "results" / "answers.jsonl"
-    beside = Beside("answers.jsonl", kept, 1_000)
+    beside = Companion("answers.jsonl", kept, 1_000)
     found = ArtifactStore(client, replace(WANTED, near=sha("c5")), beside=beside).nearest(NOW)
     assert taken(found) == "of-c3"
     assert not kept.exists()
@@ -454,7 +454,7 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
     keep("c5", {"run.json": record("x"), "answers.jsonl": b"12345"})
     for limit, there in ((4, False), (5, True)):
         kept = tmp_path / f"{limit}.jsonl"
-        store = ArtifactStore(client, WANTED, beside=Beside("answers.jsonl", kept, limit))
+        store = ArtifactStore(client, WANTED, beside=Companion("answers.jsonl", kept, limit))
         assert taken(store.nearest(NOW)) == "x"
         assert kept.exists() is there
 
@@ -471,7 +471,7 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
 def test_nearest__its_ledger__comes_with_it_or_is_said_to_be_lost(client, keep, beside, runs, lost) -> None:
     keep("c5", {"run.json": record("x"), **beside})
     found = ArtifactStore(client, WANTED).nearest(NOW)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundBaseline)
     assert len(found.baseline.ledger.runs) == runs
     assert found.lost[: len("the ledger of artifact")] == lost
 
@@ -486,7 +486,7 @@ def test_nearest__fewer_than_half_of_the_cases_were_judged__is_the_run_before_an
     keep("c5", {"run.json": record("outage", OUTAGE)})
     found = store(near=sha("c5")).nearest(NOW)
     assert taken(found) == "of-c3"
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundBaseline)
     assert found.baseline.unmeasured == (Unmeasured(run_id="outage", sha=sha("c5"), judged=1, cases=3),)
     assert found.trail == "seen 2: 1 that could not be measured"
 
@@ -539,7 +539,7 @@ def test_found__age_and_distance__are_github_s(store, keep, state) -> None:
     artifact = keep("c3")
     artifact.created_at = iso(NOW - timedelta(days=2, hours=12))
     found = store(near=sha("c3")).nearest(NOW)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundBaseline)
     assert (found.baseline.age_days, found.baseline.commits_behind) == (2.5, 2)
     assert found.baseline.source == f"artifact {artifact.id} of run {artifact.run_id}"
 
@@ -547,14 +547,14 @@ def test_found__age_and_distance__are_github_s(store, keep, state) -> None:
 def test_found__clock_of_this_job_is_late__is_not_younger_than_new(store, keep) -> None:
     keep("c5").created_at = iso(NOW + timedelta(hours=1))
     found = store().nearest(NOW)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundBaseline)
     assert found.baseline.age_days == 0
 
 
 def test_found__commit_is_gone_from_history__how_far_behind_is_unknown(github, store, keep) -> None:
     keep("gone after a force push")
     found = store().nearest(NOW)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundBaseline)
     assert found.baseline.commits_behind is None
 
 
@@ -563,7 +563,7 @@ def test_found__distance_cannot_be_asked__is_noted_and_the_baseline_is_there(git
     github.faults.add("GET", "/compare/", Fault.permission())
     one = store()
     found = one.nearest(NOW)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundBaseline)
     assert found.baseline.commits_behind is None
     assert ["how far the baseline is behind is not known" in note for note in one.notes] == [True]
 
@@ -584,7 +584,7 @@ def test_nearest__to_where_a_change_left_the_branch__is_said_where_github_does_n
         keep(commit)
     one = store(branch=branch, fork_point_of=sha(change))
     found = one.nearest(NOW)
-    assert (taken(found) if isinstance(found, Found) else None) == nearest
+    assert (taken(found) if isinstance(found, FoundBaseline) else None) == nearest
     assert ["GitHub knows no commit" in note for note in one.notes] == ([] if known else [True])
 
 

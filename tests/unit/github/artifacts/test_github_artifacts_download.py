@@ -10,7 +10,7 @@ import pytest
 from eval_gate.github.artifacts import download
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.client import ATTEMPTS
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import FailureKind, GitHubError
 from tests.support.github import Fault, zipped
 
 ZIP, BLOB = r"/artifacts/\d+/zip$", r"^/artifacts/\d+\?"
@@ -69,13 +69,15 @@ def test_fetch__address_expires_before_it_is_used__asks_for_new_ones_and_gives_u
     github.storage.lifetime = -1
     with pytest.raises(GitHubError, match="the blob store answers 403") as caught:
         fetch()
-    assert caught.value.kind is Kind.SERVER
+    assert caught.value.kind is FailureKind.SERVER
     assert len(github.requests("GET", ZIP)) == ATTEMPTS
     assert len(waits) == ATTEMPTS - 1
     assert "sig=" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("status", "kind"), [(410, Kind.GONE), (404, Kind.NOT_FOUND), (403, Kind.FORBIDDEN)])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(410, FailureKind.GONE), (404, FailureKind.NOT_FOUND), (403, FailureKind.FORBIDDEN)]
+)
 def test_fetch__no_address_to_be_had__says_why_and_asks_no_blob_host(github, fetch, status, kind) -> None:
     github.faults.add("GET", ZIP, Fault.status(status, message="because"))
     with pytest.raises(GitHubError, match="because") as caught:
@@ -93,7 +95,7 @@ def test_fetch__answer_without_an_address__is_an_error_of_the_server(says, store
         client = Client(says(answer).base, "t0ken", "acme/bot", sleep=waits.append)
         with pytest.raises(GitHubError) as caught:
             fetch_artifact(client, 1, None, tmp_path / "x.zip")
-        assert caught.value.kind is Kind.SERVER
+        assert caught.value.kind is FailureKind.SERVER
 
 
 def test_fetch__larger_than_is_good__is_given_up_at_once_and_not_tried_again(

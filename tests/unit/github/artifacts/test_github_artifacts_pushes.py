@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.github.artifacts.pushes import MAX_SOUGHT, Change, remembered
+from eval_gate.github.artifacts.pushes import MAX_SOUGHT, WatchedChange, remembered
 from eval_gate.github.failure import GitHubError
 from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
 from tests.support.github import GATE, Fault, zipped
 from tests.support.results import make_run
 
 KEY, NAME, BRANCH = "gate.yml.gate", "eval-gate-results", "feature"
-CHANGE = Change(7, BRANCH, "pull_request", GATE, (NAME, f"{NAME}.{KEY}"), KEY, 9001)
+CHANGE = WatchedChange(7, BRANCH, "pull_request", GATE, (NAME, f"{NAME}.{KEY}"), KEY, 9001)
 
 
 def pushes_of(run_id: str, pull: int = 7, gate: str = KEY) -> bytes:

@@ -14,7 +14,7 @@ from eval_gate.github.waivers import discussion
 from eval_gate.github.waivers import rights as waivers_rights
 from eval_gate.github.waivers.base import compare_with_base, read_base
 from eval_gate.github.waivers.discussion import Discussion, read_comment_waivers
-from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 
@@ -51,7 +51,7 @@ def ask(client, pull, **changes) -> KnownWaivers:
 
 
 def refused(found: KnownWaivers) -> list[str]:
-    assert found.given == ()
+    assert found.waivers == ()
     return [one.sentence for one in found.refusals]
 
 
@@ -63,7 +63,7 @@ def test_accept__comment_by_somebody_who_may_write__is_a_waiver_with_all_about_i
     url = f"{github.base}/acme/bot/pull/7#issuecomment-{comment.id}"
     origin = CommentOrigin(author="ada", url=url, written=NOW)
     first = Waiver(
-        kind=Kind.ACCEPTED,
+        kind=WaiverKind.ACCEPTED,
         case="refund/partial",
         reason="known, #481",
         until=date(2026, 12, 4),
@@ -71,12 +71,12 @@ def test_accept__comment_by_somebody_who_may_write__is_a_waiver_with_all_about_i
         origin=origin,
     )
     found = ask(client, pull)
-    assert found.given[0] == first
-    assert [(one.case, one.reason, one.until) for one in found.given[1:]] == [
+    assert found.waivers[0] == first
+    assert [(one.case, one.reason, one.until) for one in found.waivers[1:]] == [
         ("faq/*", "also", date(2026, 11, 30)),
         ("b", "also", date(2026, 11, 30)),
     ]
-    assert found.given[1].origin == origin.model_copy(update={"commit": pull.head_sha})
+    assert found.waivers[1].origin == origin.model_copy(update={"commit": pull.head_sha})
     assert (found.refusals, found.troubles) == ((), ())
 
 
@@ -97,7 +97,7 @@ def test_accept__author_with_this_role__counts_only_with_write_access(github, cl
     github.state.strangers.add("nobody")
     say(github, author=author)
     found = ask(client, pull)
-    assert len(found.given) == (role is None)
+    assert len(found.waivers) == (role is None)
     said = [f"accepting takes write access to the repository, and {author} has `{role}`"] if role else []
     assert [one.sentence for one in found.refusals] == said
 
@@ -112,7 +112,7 @@ def test_accept__association_without_write_access__is_no_proof(github, client, p
 def test_accept__role_of_an_organization__counts_as_what_github_maps_it_to(github, client, pull, says) -> None:
     oracle = says(*answers(LINE, permission={"permission": "write", "role_name": "eval-owner", "user": ADA}))
     odd = Client(oracle.base, "t", "acme/bot")
-    assert len(ask(odd, pull).given) == 1
+    assert len(ask(odd, pull).waivers) == 1
     odd.close()
 
 
@@ -134,7 +134,7 @@ def test_accept__our_own_comment_that_shows_the_command__is_none_whoever_the_tok
 ) -> None:
     say(github, f"<!-- eval-gate:v1 key=k -->\nAccept them:\n{LINE}")
     say(github, f"<!-- eval-gate:v1 key=k -->\nAccept them:\n{LINE}", author="github-actions[bot]")
-    assert (ask(client, pull).given, ask(client, pull).refusals) == ((), ())
+    assert (ask(client, pull).waivers, ask(client, pull).refusals) == ((), ())
 
 
 @pytest.mark.contract("accepting.comment-author")
@@ -155,7 +155,7 @@ def test_accept__edited_comment__counts_only_as_its_authors_own_words(github, cl
     comment = say(github, "Looks good.")
     github.state.edit_comment(comment, LINE, editor)
     found = ask(client, pull)
-    assert (len(found.given), len(found.refusals)) == ((1, 0) if counts else (0, 1))
+    assert (len(found.waivers), len(found.refusals)) == ((1, 0) if counts else (0, 1))
 
 
 def test_accept__edited_by_a_bot_of_the_same_name__counts_for_nothing(github, client, pull) -> None:
@@ -166,7 +166,7 @@ def test_accept__edited_by_a_bot_of_the_same_name__counts_for_nothing(github, cl
 def test_accept__edited_later__still_ends_by_the_day_it_was_written(github, client, pull) -> None:
     comment = say(github, created_at="2026-11-01T00:00:00Z")
     github.state.edit_comment(comment, LINE, "ada")
-    (one,) = ask(client, pull).given
+    (one,) = ask(client, pull).waivers
     assert one.until == date(2026, 11, 15)
 
 
@@ -184,7 +184,7 @@ def test_accept__comment_gone_between_two_questions__counts_for_nothing(github, 
 def test_accept__comment_on_another_pull_request__is_not_seen(github, client, pull) -> None:
     github.state.add_pull(8, head_sha="eight", head_ref="eight")
     github.state.add_comment(8, LINE, mine=False, author="ada", created_at=NOW)
-    assert ask(client, pull).given == ()
+    assert ask(client, pull).waivers == ()
 
 
 @pytest.mark.contract("accepting.comment-form")
@@ -192,7 +192,7 @@ def test_accept__comment_on_another_pull_request__is_not_seen(github, client, pu
 def test_accept__command_that_is_quoted__is_none(github, client, pull, body) -> None:
     say(github, body)
     found = ask(client, pull)
-    assert (found.given, found.refusals) == ((), ())
+    assert (found.waivers, found.refusals) == ((), ())
     assert github.requests("GET", "/collaborators/") == []
 
 
@@ -230,7 +230,7 @@ def test_accept__command_that_cannot_be_followed__gets_a_sentence_and_no_questio
 )
 def test_accept__until__is_what_it_says_or_14_days_from_the_comment(github, client, pull, until, expected) -> None:
     say(github, f"/eval-gate accept a {f'until {until} ' if until else ''}-- x1")
-    (one,) = ask(client, pull).given
+    (one,) = ask(client, pull).waivers
     assert one.until == expected
 
 
@@ -239,9 +239,9 @@ def test_accept__comment_from_long_ago__is_not_even_looked_for(github, client, p
     for number in range(250):
         say(github, f"talk {number}")
     found = ask(client, pull)
-    assert (found.given, found.refusals) == ((), ())
+    assert (found.waivers, found.refusals) == ((), ())
     say(github, created_at="2026-08-23T00:00:00Z")
-    (one,) = ask(client, pull).given
+    (one,) = ask(client, pull).waivers
     assert one.until == date(2026, 9, 6)  # expired, which is for the matching to say
 
 
@@ -271,7 +271,7 @@ def test_label__missing_and_nobody_waits__is_one_request_and_no_word(github, cli
 def test_label__without_a_comment__does_nothing_and_is_told(github, client, pull) -> None:
     say(github, "talk")
     found = ask(client, pull)
-    assert (found.given, found.refusals) == ((), ())
+    assert (found.waivers, found.refusals) == ((), ())
     assert found.troubles[0].startswith(
         f"the label `{LABEL}` is set, and no comment accepts anything: write `/eval-gate"
     )
@@ -280,10 +280,10 @@ def test_label__without_a_comment__does_nothing_and_is_told(github, client, pull
 def test_label__in_other_letters_or_of_another_name__is_the_one_that_was_asked_for(github, client, pull) -> None:
     say(github)
     pull.labels = ["Eval-Gate:Accept"]
-    assert len(ask(client, pull).given) == 1
-    assert ask(client, pull, label="other").given == ()
+    assert len(ask(client, pull).waivers) == 1
+    assert ask(client, pull, label="other").waivers == ()
     pull.labels = ["bug", "other"]
-    assert len(ask(client, pull, label="other").given) == 1
+    assert len(ask(client, pull, label="other").waivers) == 1
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_fork__command_without_a_commit__is_told_what_to_add(github, client, for
 @pytest.mark.contract("accepting.fork-commit")
 def test_fork__command_for_this_commit__counts_until_the_next_push(github, client, fork) -> None:
     say(github, f"/eval-gate accept a at {fork.head_sha} -- x1")
-    (one,) = ask(client, fork).given
+    (one,) = ask(client, fork).waivers
     assert isinstance(one.origin, CommentOrigin)
     assert one.origin.commit == fork.head_sha
     (sentence,) = refused(ask(client, fork, commit="f" * 40))
@@ -321,7 +321,7 @@ def test_fork__deleted__is_still_one(github, client, fork) -> None:
 
 def test_own_branch__after_a_push__what_was_accepted_still_counts(github, client, pull) -> None:
     say(github)
-    assert len(ask(client, pull, commit="f" * 40).given) == 1
+    assert len(ask(client, pull, commit="f" * 40).waivers) == 1
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def test_bounds__ten_thousand_comments__the_newest_are_looked_at_and_that_is_sai
     for number in range(10_000):
         say(github, f"talk {number}", author="eve")
     found = ask(client, pull)
-    assert found.given == ()
+    assert found.waivers == ()
     assert len(github.requests("POST", "/graphql")) == waivers_comments.MAX_PAGES
     assert found.troubles[0] == "only the newest 2,000 comments were looked at"
 
@@ -342,7 +342,7 @@ def test_bounds__many_comments_after_a_good_one__it_is_found_within_the_pages(gi
     say(github)
     for number in range(450):
         say(github, f"talk {number}", author="eve")
-    assert len(ask(client, pull).given) == 1
+    assert len(ask(client, pull).waivers) == 1
     assert len(github.requests("POST", "/graphql")) == 5
 
 
@@ -351,7 +351,7 @@ def test_bounds__commands_by_a_crowd__cannot_keep_a_member_from_being_asked_abou
     for number in range(300):
         say(github, author=f"sock{number}")
     found = ask(client, pull)
-    assert [one.by for one in found.given] == ["ada"]
+    assert [one.by for one in found.waivers] == ["ada"]
     assert len(github.requests("GET", "/collaborators/")) == waivers_rights.MAX_PEOPLE
     assert len(found.refusals) == discussion.MAX_REFUSALS
     assert found.troubles == (
@@ -364,14 +364,14 @@ def test_bounds__many_comments_by_one_person__are_one_question_about_them(github
     for author in ("ada", "Ada", "eve", "eve"):
         say(github, author=author)
     github.state.roles["Ada"] = "write"
-    assert [one.by for one in ask(client, pull).given] == ["Ada", "ada"]
+    assert [one.by for one in ask(client, pull).waivers] == ["Ada", "ada"]
     assert len(github.requests("GET", "/collaborators/")) == 2
 
 
 def test_bounds__login_that_would_be_another_address__is_asked_about_as_one_name(github, client, pull, says) -> None:
     oracle = says(*answers(LINE, login="../../ada"))
     odd = Client(oracle.base, "t", "acme/bot")
-    assert ask(odd, pull).given == ()
+    assert ask(odd, pull).waivers == ()
     assert oracle.requests[1].path == "/repos/acme/bot/collaborators/..%2F..%2Fada/permission"
     odd.close()
 
@@ -389,7 +389,7 @@ def test_failure__comments_cannot_be_read__nothing_is_accepted_and_that_is_said(
     say(github)
     github.faults.add("POST", "/graphql", *faults)
     found = ask(client, pull)
-    assert (found.given, found.refusals) == ((), ())
+    assert (found.waivers, found.refusals) == ((), ())
     assert found.troubles[0].startswith("nothing is accepted by comment, because comments could not be read: ")
 
 
@@ -398,7 +398,7 @@ def test_failure__on_a_later_page__nothing_is_accepted(github, client, pull) -> 
     for _ in range(150):
         say(github)
     github.faults.add("POST", "/graphql", Fault.pass_(), Fault.permission())
-    assert ask(client, pull).given == ()
+    assert ask(client, pull).waivers == ()
 
 
 @pytest.mark.contract("accepting.failure")
@@ -411,7 +411,7 @@ def test_failure__of_what_is_asked_about_somebody__counts_for_nothing_and_no_mor
     say(github).association = "MEMBER"
     github.faults.add("GET", path, Fault.pass_(), *[Fault.status(500)] * 5)
     found = ask(client, pull)
-    assert [one.by for one in found.given] == ["ada"]
+    assert [one.by for one in found.waivers] == ["ada"]
     assert found.troubles[0].startswith("2 comments with commands count for nothing: ")
     assert len(github.requests("GET", path)) == 6
 
@@ -420,7 +420,7 @@ def test_failure__that_passes__is_no_failure(github, client, pull) -> None:
     say(github)
     github.faults.add("POST", "/graphql", Fault.status(502))
     github.faults.add("GET", "/collaborators/", Fault.status(429, retry_after=1))
-    assert len(ask(client, pull).given) == 1
+    assert len(ask(client, pull).waivers) == 1
 
 
 def test_failure__no_such_pull_request__is_said(github, client, pull) -> None:
@@ -480,7 +480,7 @@ def test_failure__answer_of_another_shape__accepts_nothing(pull, says, data, wai
     oracle = says(Answer(200, data))
     client = Client(oracle.base, "t", "acme/bot", sleep=waits.append)
     found = ask(client, pull)
-    assert (found.given, len(found.troubles)) == ((), 1)
+    assert (found.waivers, len(found.troubles)) == ((), 1)
     client.close()
 
 
@@ -491,7 +491,7 @@ HERE = parse_waivers(f"{ENTRY}- {{case: b, reason: new, until: 2026-12-05}}\n".e
 
 
 def news(found) -> dict[str, bool | None]:
-    return {one.case: one.origin.new for one in found.given if isinstance(one.origin, FileOrigin)}
+    return {one.case: one.origin.new for one in found.waivers if isinstance(one.origin, FileOrigin)}
 
 
 @pytest.mark.contract("accepting.fork-file")
@@ -536,7 +536,7 @@ def test_base__too_large_for_the_answer__nothing_is_known(github, client, pull) 
 
 
 def test_base__nothing_to_compare__asks_nobody(github, client, pull) -> None:
-    assert compare_with_base(client, KnownWaivers(TODAY), PATH, pull.base_ref).given == ()
+    assert compare_with_base(client, KnownWaivers(TODAY), PATH, pull.base_ref).waivers == ()
     assert github.log == []
 
 
@@ -548,7 +548,7 @@ def test_base__path_and_branch_with_odd_characters__are_asked_for_as_they_are(gi
 
 
 def test_read_base__file_there__is_all_that_counts(github, client, pull) -> None:
-    assert read_base(client, PATH, pull.base_ref, TODAY).given == ()
+    assert read_base(client, PATH, pull.base_ref, TODAY).waivers == ()
     github.state.files[pull.base_sha, PATH] = ENTRY.encode()
     found = read_base(client, PATH, pull.base_ref, TODAY)
     assert (news(found), found.troubles) == ({"a": False}, ())
@@ -559,7 +559,7 @@ def test_read_base__not_to_be_had_or_not_valid__nothing_counts_and_that_is_said(
     github.state.files[pull.base_sha, PATH] = b"accepted: 7"
     for _ in range(2):
         found = read_base(client, PATH, pull.base_ref, TODAY)
-        assert found.given == ()
+        assert found.waivers == ()
         assert found.troubles[0].startswith(f"nothing in {PATH} counts: ")
         github.faults.plans.clear()
         github.faults.add("GET", "/contents/", Fault.permission())
@@ -568,6 +568,6 @@ def test_read_base__not_to_be_had_or_not_valid__nothing_counts_and_that_is_said(
 
 def test_accept__a_later_day__the_same_comment_gives_the_same_waiver(github, client, pull) -> None:
     say(github)
-    found = ask(client, pull).given
+    found = ask(client, pull).waivers
     assert len(found) == 1
-    assert ask(client, pull, today=TODAY + timedelta(days=60)).given == found
+    assert ask(client, pull, today=TODAY + timedelta(days=60)).waivers == found

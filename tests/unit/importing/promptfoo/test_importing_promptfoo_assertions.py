@@ -6,14 +6,14 @@ import pytest
 
 from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo.assertion import comma_separated
-from eval_gate.importing.promptfoo.assertions import BASE_TYPES, Checks, checks_of
+from eval_gate.importing.promptfoo.assertions import BASE_TYPES, CaseChecks, checks_of
 
 
 def unread(name: str) -> str:
     raise CannotCarryError(f"read {name}")
 
 
-def checks(*assertions, threshold=None, **variables) -> Checks:
+def checks(*assertions, threshold=None, **variables) -> CaseChecks:
     return checks_of([*assertions], threshold, variables, unread)
 
 

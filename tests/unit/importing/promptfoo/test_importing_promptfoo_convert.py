@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import EvalFile, load_suites
 from eval_gate.importing.imported import Imported
 from eval_gate.importing.promptfoo.convert import import_promptfoo
@@ -82,7 +82,7 @@ def test_default_test__holds_for_every_test_unless_it_says_otherwise(tmp_path) -
 
 def test_default_test__cannot_be_carried_over__neither_can_any_test(tmp_path) -> None:
     made = brought(tmp_path, tests=[{"vars": {"q": "a"}, "assert": OK}], defaultTest={"provider": "openai:x"})
-    assert (made.carried, [one.reason for one in made.left]) == (
+    assert (made.carried, [one.reason for one in made.left_out]) == (
         0,
         ["`defaultTest`: it names a provider of its own"],
     )
@@ -107,14 +107,14 @@ def test_default_test__cannot_be_carried_over__neither_can_any_test(tmp_path) ->
 )
 def test_test__with_something_that_changes_its_verdict__is_left_out_as_a_whole(tmp_path, test, why) -> None:
     made = brought(tmp_path, tests=[{"description": "d", "vars": {"q": "a"}, "assert": OK, **test}])
-    (left,) = made.left
+    (left,) = made.left_out
     assert (made.carried, left.name, left.place.line) == (0, "d", 4)
     assert why in left.reason
 
 
 def test_extensions__leave_every_test_out(tmp_path) -> None:
     made = brought(tmp_path, tests=[{"vars": {"q": "a"}, "assert": OK}], extensions=["file://x.js:hook"])
-    assert (made.carried, len(made.left)) == (0, 1)
+    assert (made.carried, len(made.left_out)) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_prompt__asks__what_promptfoo_asks(tmp_path, prompt, message) -> None:
 def test_prompt__that_is_more_than_a_text__leaves_its_cases_out(tmp_path, prompt, why) -> None:
     made = brought(tmp_path, prompts=[prompt], tests=[{"vars": {"q": "why"}, "assert": OK}])
     assert made.carried == 0
-    assert why in made.left[0].reason
+    assert why in made.left_out[0].reason
 
 
 def test_system_messages__of_two_kinds_in_one_prompt__carry_the_first_over(tmp_path) -> None:
@@ -156,7 +156,7 @@ def test_system_messages__of_two_kinds_in_one_prompt__carry_the_first_over(tmp_p
     tests = [{"vars": {"q": "a", "how": how}, "assert": OK} for how in ("brief", "kind", "brief")]
     made = brought(tmp_path, prompts=[chat], tests=tests)
     assert made.files["promptfoo.system.md"] == "Be brief."
-    assert (made.carried, len(made.left)) == (2, 1)
+    assert (made.carried, len(made.left_out)) == (2, 1)
     assert "--system-prompt" in made.remarks[0]
 
 
@@ -167,13 +167,13 @@ def test_scenarios__each_data_with_each_test__are_cases(tmp_path) -> None:
     }
     made = brought(tmp_path, scenarios=[scenario])
     assert made.carried == 5
-    assert [(one.name, one.reason) for one in made.left] == [("two a", "it asserts nothing that counts")]
+    assert [(one.name, one.reason) for one in made.left_out] == [("two a", "it asserts nothing that counts")]
 
 
 def test_configuration__makes_too_many_cases__is_refused(tmp_path) -> None:
     many = {"vars": {"q": [str(number) for number in range(400)], "r": [str(number) for number in range(400)]}}
     made = brought(tmp_path, tests=[{**many, "assert": OK}])
-    assert made.left[0].reason == "its variables have more than 100,000 combinations"
+    assert made.left_out[0].reason == "its variables have more than 100,000 combinations"
     with pytest.raises(GateError, match="more than 100,000 cases"):
         brought(
             tmp_path,
@@ -252,16 +252,16 @@ def test_any_configuration__ends_in_a_sentence_or_in_files_that_load_without_a_w
             return
         for file, text in made.files.items():
             (folder / file).write_text(text)
-        files = [EvalFile(folder / file, named=True) for file in made.cases]
-        suites = load_suites(files, folder, Reading(strict=True)) if files else ()
+        files = [EvalFile(folder / file, explicit=True) for file in made.cases]
+        suites = load_suites(files, folder, ReadOptions(strict=True)) if files else ()
         assert [len(suite.cases) for suite in suites] == list(made.cases.values())
         assert [warning for suite in suites for warning in suite.warnings] == []
         assert all(case.evaluators for suite in suites for case in suite.cases)
-        assert all(one.reason and one.place.line >= 1 for one in (*made.left, *made.aside))
+        assert all(one.reason and one.place.line >= 1 for one in (*made.left_out, *made.aside))
 
 
 def test_pattern__that_is_none__leaves_its_case_out_and_no_other(tmp_path) -> None:
     tests = [{"vars": {"q": value}, "assert": [{"type": "regex", "value": value}]} for value in ("(", "a)|(?:b", "o.k")]
     made = brought(tmp_path, tests=tests)
     assert ids(made) == ["o.k"]
-    assert {one.reason for one in made.left} == {"its regex is no pattern of JavaScript's"}
+    assert {one.reason for one in made.left_out} == {"its regex is no pattern of JavaScript's"}

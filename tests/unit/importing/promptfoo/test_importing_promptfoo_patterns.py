@@ -24,7 +24,7 @@ def test_literal__any_text__finds_what_holds_it(value, answer) -> None:
     assert finds(patterns.literal(value), answer) == (value in answer)
     assert finds(patterns.without(patterns.literal(value)), answer) == (value not in answer)
     assert finds(patterns.begins(patterns.literal(value)), answer) == answer.startswith(value)
-    assert finds(patterns.whole(patterns.literal(value)), answer) == (value == answer)
+    assert finds(patterns.whole_answer(patterns.literal(value)), answer) == (value == answer)
 
 
 @given(some, texts)

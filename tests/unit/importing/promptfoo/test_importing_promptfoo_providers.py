@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from eval_gate.importing.promptfoo.providers import providers_of
-from eval_gate.importing.promptfoo.sources import Document, read_document
+from eval_gate.importing.promptfoo.sources import SourceFile, read_document
 from eval_gate.targets.listing import read_targets
 
 
-def document(tmp_path, *providers) -> Document:
+def document(tmp_path, *providers) -> SourceFile:
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({"providers": [*providers]}))
     return read_document(tmp_path / "c.yaml", "c.yaml")
 

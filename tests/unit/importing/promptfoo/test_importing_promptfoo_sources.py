@@ -6,7 +6,7 @@ import pytest
 
 from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo.csv_rows import assertion_of, rows_of_table
-from eval_gate.importing.promptfoo.sources import Folder, read_document
+from eval_gate.importing.promptfoo.sources import SourceFolder, read_document
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_folder__names__lead_to_files_in_it_and_nowhere_else(tmp_path) -> None:
     for name in ("in/a.txt", "in/sub/b.txt", "out.txt"):
         (tmp_path / name).write_text(name)
     (inside / "link.txt").symlink_to(tmp_path / "out.txt")
-    folder = Folder(inside, inside.relative_to(tmp_path))
+    folder = SourceFolder(inside, inside.relative_to(tmp_path))
     assert folder.text("a.txt") == "in/a.txt"
     assert [shown for _, shown in folder.files("**/[ab].txt")] == ["in/a.txt", "in/sub/b.txt"]
     for name in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.importing.imported import CannotCarryError
-from eval_gate.importing.promptfoo.templates import alone, rendered, rendered_within
+from eval_gate.importing.promptfoo.templates import alone, render_template, rendered_within
 
 VARIABLES = {
     "name": "Ada",
@@ -30,7 +30,7 @@ VARIABLES = {
     ],
 )
 def test_rendered__names_alone__are_their_values(text, expected) -> None:
-    assert rendered(text, VARIABLES) == expected
+    assert render_template(text, VARIABLES) == expected
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_rendered__names_alone__are_their_values(text, expected) -> None:
 )
 def test_rendered__everything_else__is_refused_with_the_reason(text, why) -> None:
     with pytest.raises(CannotCarryError) as refused:
-        rendered(text, VARIABLES)
+        render_template(text, VARIABLES)
     assert why in str(refused.value)
 
 
 def test_rendered__a_value_many_times__ends_before_it_fills_the_memory() -> None:
     with pytest.raises(CannotCarryError, match="becomes longer than"):
-        rendered("{{a}}" * 100_000, {"a": "x" * 100_000})
+        render_template("{{a}}" * 100_000, {"a": "x" * 100_000})
 
 
 def test_rendered_within__a_value__renders_its_texts_and_no_keys() -> None:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.registry.typescript.literal import Unknown, literal, object_literal
-from eval_gate.registry.typescript.module import Value, parse_module
+from eval_gate.registry.typescript.literal import UnknownValue, literal, object_literal
+from eval_gate.registry.typescript.module import ExportedValue, parse_module
 
 
 def read(expression: str):
     """The value of the expression, read as the default export of a module."""
     export = parse_module(f"export default {{ value: {expression} }};".encode(), ".ts").exports["default"]
-    assert isinstance(export, Value)
+    assert isinstance(export, ExportedValue)
     members = object_literal(export.node)
     return literal(members.members["value"])
 
@@ -87,7 +87,7 @@ def test_literal__text__is_the_value_javascript_gives(expression, expected) -> N
     ],
 )
 def test_literal__what_only_running_would_tell__is_unknown(expression) -> None:
-    assert read(expression) is Unknown.VALUE
+    assert read(expression) is UnknownValue.VALUE
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_literal__any_json__comes_back(value) -> None:
     ("source", "key", "expected"),
     [
         ("{ ...base, a: 1 }", "a", 1),
-        ("{ a: 1, ...base }", "a", Unknown.VALUE),
-        ("{ a: 1, [key]: 2 }", "a", Unknown.VALUE),
-        ("{ ...base }", "b", Unknown.VALUE),
+        ("{ a: 1, ...base }", "a", UnknownValue.VALUE),
+        ("{ a: 1, [key]: 2 }", "a", UnknownValue.VALUE),
+        ("{ ...base }", "b", UnknownValue.VALUE),
         ("{ a: 1 }", "b", None),
-        ("{ get a() { return 1 } }", "a", Unknown.VALUE),
-        ("{ a }", "a", Unknown.VALUE),
+        ("{ get a() { return 1 } }", "a", UnknownValue.VALUE),
+        ("{ a }", "a", UnknownValue.VALUE),
     ],
 )
 def test_object_literal__spread_and_computed_keys__may_override_what_stands_before(source, key, expected) -> None:

@@ -17,14 +17,14 @@ from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.specs.agent_evals import FileExists, FileJsonPath, OutputContains, OutputEquals, SuiteAssertion
-from eval_gate.reports.agent_evals.report import Moments, as_json, as_markdown, failures, report, write
+from eval_gate.reports.agent_evals.report import ReportTimes, as_json, as_markdown, failures, report, write
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case, make_suite
 from tests.support.results import make_result, make_run, make_suite_result
 
 BEGAN = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
-MOMENTS = Moments(
+MOMENTS = ReportTimes(
     BEGAN + timedelta(seconds=9.5),
     {
         "suites/notes.json": (BEGAN, BEGAN + timedelta(seconds=6.25)),
@@ -114,7 +114,7 @@ def test_report__counts__are_of_all_cases_and_only_of_this_formats_suites() -> N
         "passRate": 2 / 7,
     }
     assert [suite["suiteVersion"] for suite in found["suites"]] == ["2.1.0", "1.0.0"]
-    assert report(make_run(), [], Moments(BEGAN))["summary"]["passRate"] == 0.0
+    assert report(make_run(), [], ReportTimes(BEGAN))["summary"]["passRate"] == 0.0
 
 
 @pytest.mark.contract("agent_evals.report.json")
@@ -127,7 +127,7 @@ def test_report__case_without_an_answer__is_an_error_with_no_output_and_no_asser
 
 
 def test_report__suite_without_moments__took_at_most_as_long_as_the_run() -> None:
-    suite = report(a_run(), [], Moments(BEGAN + timedelta(seconds=2)))["suites"][0]
+    suite = report(a_run(), [], ReportTimes(BEGAN + timedelta(seconds=2)))["suites"][0]
     assert (suite["startedAt"], suite["completedAt"]) == ("2026-11-21T10:00:00.000Z", "2026-11-21T10:00:02.000Z")
     assert suite["durationMs"] == 2000
 

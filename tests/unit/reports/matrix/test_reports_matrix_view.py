@@ -100,7 +100,7 @@ def test_matrix__few__looks_like_this(golden, report_format, ending) -> None:
 def test_matrix__target_without_a_run__is_shown_and_nothing_is_called_the_same(golden) -> None:
     golden("matrix/partly.md", render_matrix("md", partly()))
     golden("matrix/partly.txt", render_matrix("console", partly()))
-    assert partly().same == ()
+    assert partly().same_everywhere == ()
 
 
 def test_matrix__json__is_all_of_it(golden) -> None:

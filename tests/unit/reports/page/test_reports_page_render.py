@@ -16,7 +16,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.cuts import LADDER, MANY_CASES, MOST_BYTES, fitted
-from eval_gate.reports.page.foreign_text import island, shown
+from eval_gate.reports.page.foreign_text import island, visible_text
 from eval_gate.reports.page.render import asset
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import NOT_ASKED_FOR
@@ -86,12 +86,12 @@ def test_island__any_text__is_what_it_was_and_stays_within_its_element(first, se
 
 
 @pytest.mark.parametrize("text", ["क्‍ष", "می‌خواهم", "👩‍💻"])
-def test_shown__joiners_within_words__are_kept(text) -> None:
-    assert shown(text) == text
+def test_visible_text__joiners_within_words__are_kept(text) -> None:
+    assert visible_text(text) == text
 
 
-def test_shown__joiners_between_latin_letters_and_overrides__are_marked() -> None:
-    assert shown("pay\u200dpal \u202egnp") == "pay[U+200D]pal [U+202E]gnp"
+def test_visible_text__joiners_between_latin_letters_and_overrides__are_marked() -> None:
+    assert visible_text("pay\u200dpal \u202egnp") == "pay[U+200D]pal [U+202E]gnp"
 
 
 def test_page__hostile_texts__end_nothing_and_can_be_written() -> None:
@@ -101,7 +101,7 @@ def test_page__hostile_texts__end_nothing_and_can_be_written() -> None:
     assert page.count("<script") == page.count("</script>") == 4
     assert "<img" not in page
     assert not re.search(r"(?m)^\s*::", markup(page))
-    assert page_data(page)["rows"]["id"] == [shown(HOSTILE)]
+    assert page_data(page)["rows"]["id"] == [visible_text(HOSTILE)]
 
 
 def test_anchors__each_case__are_those_of_links(page) -> None:

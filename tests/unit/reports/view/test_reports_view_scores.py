@@ -147,7 +147,7 @@ def test_view__score_drop_among_still_failing__is_not_called_known() -> None:
 def test_view__several_targets__are_all_named() -> None:
     targets = tuple(TargetIdentity(name=name, provider="cli", identity=f"./{name}") for name in ("a", "b"))
     run = judged(make_graded_run([make_graded("x", target="b")], target=targets[0], targets=targets))
-    assert view_of(run, ReportContext()).asked == ("./a", "./b")
+    assert view_of(run, ReportContext()).targets == ("./a", "./b")
     assert "against `./a`, `./b`." in render("md", run, ReportContext()) + render_summary(view_of(run, ReportContext()))
     assert case_on(render("html", run, ReportContext()), "x")["target"] == "b"
 

@@ -6,7 +6,7 @@ from eval_gate.model.comparison import BaselineFacts, Tally
 from eval_gate.model.result import Summary
 from eval_gate.reports.view.groups import group_causes
 from eval_gate.reports.words.numbers import age, count, percent, points, signed, tally_words
-from eval_gate.reports.words.spending import spending
+from eval_gate.reports.words.spending import spending_words
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_group_causes__the_same_words__are_shown_as_they_are() -> None:
 )
 def test_spending__known_numbers__with_change_only_between_equals(now, then, said) -> None:
     baseline = BaselineFacts(run_id="r", timestamp="t", source="s", **then) if then is not None else None
-    assert spending(Summary(**now), baseline) == said
+    assert spending_words(Summary(**now), baseline) == said

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from eval_gate.model.execution import CaseDetails, Trial
 from eval_gate.model.limits import DEPTH
 from eval_gate.model.result import SuiteResult
-from eval_gate.results.record.fitting import fitted
-from eval_gate.results.record.forms import Form, Measured, TooLargeError, indented, suite_files
+from eval_gate.results.record.fitting import fitted_record
+from eval_gate.results.record.forms import MeasuredJson, RecordForm, RecordTooLargeError, indented, suite_files
 from eval_gate.text.foreign.json import refuse_too_much
 from tests.support.results import make_result, make_run, make_suite_result
 
@@ -34,12 +34,12 @@ def cases():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("form", RecordForm)
 @pytest.mark.contract("result.fields")
 def test_suite_files__every_form__has_every_field_of_the_contract_and_says_the_same(form) -> None:
     run = make_run(make_suite_result(cases()), make_suite_result([], eval_file="b"))
     sizes = [10**9]
-    while (found := fitted(run, sizes[-1])).form is not form:
+    while (found := fitted_record(run, sizes[-1])).form is not form:
         sizes.append(len(b"".join(found.pieces)) - 1)
     assert found.run is run
     for suite, (of, pieces) in zip(run.suites, suite_files(found), strict=True):
@@ -53,10 +53,10 @@ def test_suite_files__every_form__has_every_field_of_the_contract_and_says_the_s
 
 def test_fitted__a_short_record_with_many_values_or_levels_in_texts__is_looked_at_closely() -> None:
     run = make_run(make_suite_result([make_result("a").model_copy(update={"error": "[,{" * 400})]))
-    compact = len(b"".join(fitted(run, len(b"".join(fitted(run).pieces)) - 1).pieces))
-    assert fitted(run, compact - 1, values=100).form is Form.SHORT
-    assert fitted(run, compact - 1, values=100).run is run
-    assert fitted(run, compact - 1, values=20).run is not run
+    compact = len(b"".join(fitted_record(run, len(b"".join(fitted_record(run).pieces)) - 1).pieces))
+    assert fitted_record(run, compact - 1, values=100).form is RecordForm.SHORT
+    assert fitted_record(run, compact - 1, values=100).run is run
+    assert fitted_record(run, compact - 1, values=20).run is not run
 
 
 HOLES = '"cases": []\n"suites": []'
@@ -78,8 +78,8 @@ HOLES = '"cases": []\n"suites": []'
 )
 def test_fitted__indented__is_the_same_as_written_at_once(suites) -> None:
     run = make_run(*suites, warnings=(HOLES,))
-    found = fitted(run)
-    assert found.form is Form.INDENTED
+    found = fitted_record(run)
+    assert found.form is RecordForm.INDENTED
     assert b"".join(found.pieces) == run.model_dump_json(by_alias=True, indent=2).encode()
     for suite, pieces in suite_files(found):
         assert b"".join(pieces) == suite.model_dump_json(by_alias=True, indent=2).encode()
@@ -103,19 +103,19 @@ def test_indented__piece_by_piece__is_the_record_and_the_suites_as_they_are_at_o
 def test_measured__whatever_it_lets_pass__is_read_again(value: object, values: int) -> None:
     text = json.dumps(value, indent=2).encode()
     try:
-        Measured(len(text), values).add(text + b"\n")
-    except TooLargeError:
+        MeasuredJson(len(text), values).add(text + b"\n")
+    except RecordTooLargeError:
         return
     refuse_too_much(text, values=values)
 
 
 def test_measured__more_bytes_values_or_levels_than_are_read__is_too_large() -> None:
     deep = json.dumps(functools.reduce(lambda inner, _: [inner], range(DEPTH), 1), indent=2).encode()
-    assert Measured(10**6, 10**6).add(b"[\n  1,\n  2\n]") is None
+    assert MeasuredJson(10**6, 10**6).add(b"[\n  1,\n  2\n]") is None
     for measured, text in (
-        (Measured(10, 10**6), b"[\n  1,\n  2\n]"),
-        (Measured(10**6, 5), b"[\n  1,\n  2\n]"),
-        (Measured(10**6, 10**6), deep),
+        (MeasuredJson(10, 10**6), b"[\n  1,\n  2\n]"),
+        (MeasuredJson(10**6, 5), b"[\n  1,\n  2\n]"),
+        (MeasuredJson(10**6, 10**6), deep),
     ):
-        with pytest.raises(TooLargeError):
+        with pytest.raises(RecordTooLargeError):
             measured.add(text)

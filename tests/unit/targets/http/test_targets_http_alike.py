@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.http.address import address_of
-from eval_gate.targets.http.connection import Bounds, Connection, LostError, Sent, head_of
-from eval_gate.targets.http.incoming import Incoming, NoHttpError
+from eval_gate.targets.http.connection import Bounds, Connection, LostError, SentRequest, head_of
+from eval_gate.targets.http.incoming import IncomingAnswer, NoHttpError
 from eval_gate.text.foreign.unpacking import PackingError
 from eval_gate.text.redact import Redactor
 
@@ -104,7 +104,7 @@ def by_both(method: str, sent: bytes, until: int) -> tuple[Outcome, Outcome]:
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         url = address_of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-        request = Sent(method, url, {"accept": "*/*"})
+        request = SentRequest(method, url, {"accept": "*/*"})
         connection = Connection(Redactor([]), Bounds(LIMIT, frozenset()), 1, secure=False)
 
         async def theirs() -> Outcome:
@@ -128,7 +128,7 @@ def by_both(method: str, sent: bytes, until: int) -> tuple[Outcome, Outcome]:
 
 def byte_by_byte(method: str, sent: bytes) -> tuple[Outcome, int]:
     """What we make of bytes that come one by one, and after how many of them the answer is whole."""
-    answer = Incoming(method, success_limit=LIMIT, error_limit=LIMIT)
+    answer = IncomingAnswer(method, success_limit=LIMIT, error_limit=LIMIT)
     for at in range(len(sent)):
         try:
             answer.feed(sent[at : at + 1])

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.targets.http.incoming import MAX_HEAD, Incoming, NoHttpError
+from eval_gate.targets.http.incoming import MAX_HEAD, IncomingAnswer, NoHttpError
 from eval_gate.text.foreign.unpacking import PackingError
 
 LIMIT = 1_000
 
 
-def fed(pieces: list[bytes], *, method: str = "POST", ended: bool = False) -> Incoming:
+def fed(pieces: list[bytes], *, method: str = "POST", ended: bool = False) -> IncomingAnswer:
     """What has come once all pieces are there, or the answer is whole."""
-    answer = Incoming(method, success_limit=LIMIT, error_limit=10)
+    answer = IncomingAnswer(method, success_limit=LIMIT, error_limit=10)
     for piece in pieces:
         if answer.whole:
             break
@@ -26,7 +26,7 @@ def fed(pieces: list[bytes], *, method: str = "POST", ended: bool = False) -> In
     return answer
 
 
-def told(answer: Incoming) -> tuple[object, ...]:
+def told(answer: IncomingAnswer) -> tuple[object, ...]:
     return answer.whole, answer.status, answer.said, dict(answer.headers), bytes(answer.body)
 
 

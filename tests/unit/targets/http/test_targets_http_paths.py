@@ -48,7 +48,7 @@ THREAD = {
     ],
 )
 def test_path__one_value__is_what_stands_there(path, value) -> None:
-    assert Path.parse(path).one(THREAD) == value
+    assert Path.parse(path).first_value(THREAD) == value
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_path__any_document__gives_only_values_of_it(document, steps) -> None:
         return [value, *(one for member in below for one in inside(member))]
 
     assert all(any(value is one for one in inside(document)) for value in found.values)
-    first = path.one(document)
+    first = path.first_value(document)
     assert first is (found.values[0] if found.values else MISSING)

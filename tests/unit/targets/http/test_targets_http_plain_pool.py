@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 
 import pytest
 
-from eval_gate.targets.http.incoming import Incoming
-from eval_gate.targets.http.plain_pool import BrokenError, NotConnectedError, Pool
+from eval_gate.targets.http.incoming import IncomingAnswer
+from eval_gate.targets.http.plain_pool import BrokenError, NotConnectedError, PlainPool
 from tests.support.agents import Agent, Exchange, agent, ok, unused_port
 
 ENDS = b"\r\nhost: here\r\ncontent-length: 0\r\n\r\n"
@@ -20,7 +20,7 @@ def asked(running: Agent, *methods: str, at_once: bool = False, host: str = "127
     """The answers, or what was raised instead, of one pool."""
 
     async def main() -> list[object]:
-        pool = Pool(host, running.port, room, success_limit=100, error_limit=100)
+        pool = PlainPool(host, running.port, room, success_limit=100, error_limit=100)
         asking = [pool.ask(method, method.encode() + b" / HTTP/1.1" + ENDS) for method in methods]
         try:
             if at_once:
@@ -34,7 +34,7 @@ def asked(running: Agent, *methods: str, at_once: bool = False, host: str = "127
 
 
 def statuses(found: list[object]) -> list[object]:
-    return [one.status if isinstance(one, Incoming) else type(one) for one in found]
+    return [one.status if isinstance(one, IncomingAnswer) else type(one) for one in found]
 
 
 def closing_at(*numbers: int):
@@ -104,7 +104,7 @@ def test_ask__cancelled__closes_the_connection_and_the_next_one_is_answered() ->
         await ok(exchange)
 
     async def main(port: int) -> int:
-        pool = Pool("127.0.0.1", port, 1, success_limit=100, error_limit=100)
+        pool = PlainPool("127.0.0.1", port, 1, success_limit=100, error_limit=100)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(pool.ask("POST", b"POST / HTTP/1.1" + ENDS), 0.2)
         answer = await asyncio.wait_for(pool.ask("POST", b"POST / HTTP/1.1" + ENDS), 10)
@@ -153,7 +153,7 @@ def asked_twice(port: int, between: threading.Event, first: threading.Event) -> 
     """POST, say so by `first`, and POST again when `between` is there; the loop has no turn to notice anything."""
 
     async def main() -> list[object]:
-        pool = Pool("127.0.0.1", port, 1, success_limit=100, error_limit=100)
+        pool = PlainPool("127.0.0.1", port, 1, success_limit=100, error_limit=100)
         found: list[object] = []
         for _ in range(2):
             found.append(await asyncio.wait_for(pool.ask("POST", b"POST / HTTP/1.1" + ENDS), 20))
@@ -203,7 +203,7 @@ def test_ask__answered_before_the_request_is_read__what_is_left_of_it_is_not_bef
 
     async def main() -> list[int]:
         async with hasty("127.0.0.1", heads) as port:
-            pool = Pool("127.0.0.1", port, 1, success_limit=100, error_limit=100)
+            pool = PlainPool("127.0.0.1", port, 1, success_limit=100, error_limit=100)
             found = []
             for request in large, b"GET / HTTP/1.1" + ENDS:
                 found.append((await asyncio.wait_for(pool.ask("POST", request), 10)).status)
@@ -256,7 +256,7 @@ def test_ask__listens_on_the_ipv6_of_the_machine_itself__is_found(host, monkeypa
     async def main() -> int:
         async with hasty("::1", []) as port:
             with resolving(monkeypatch, ("::1", port)):
-                pool = Pool(host, port, 1, success_limit=100, error_limit=100)
+                pool = PlainPool(host, port, 1, success_limit=100, error_limit=100)
                 found = await asyncio.wait_for(pool.ask("POST", b"POST / HTTP/1.1" + ENDS), 20)
             pool.close()
         return found.status
@@ -280,9 +280,9 @@ def test_ask__however_its_end_is_known__nothing_holds_on_to_the_answer(sent) -> 
         gc.disable()  # a run collects seldom
         try:
             (found,) = asked(running, "POST")
-            assert isinstance(found, Incoming)
+            assert isinstance(found, IncomingAnswer)
             del found
-            assert not [one for one in gc.get_objects() if isinstance(one, Incoming)]
+            assert not [one for one in gc.get_objects() if isinstance(one, IncomingAnswer)]
         finally:
             gc.enable()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eval_gate.model.conversation import Message, Response
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.http.lines import Event, NdJson, Sse
+from eval_gate.targets.http.lines import NdJson, Sse, StreamEvent
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget
 from eval_gate.text.redact import Redactor
@@ -21,7 +21,7 @@ from tests.support.agents import Exchange, agent
 SECRET = "top-secret-token"
 
 
-def cut(cutter: Sse | NdJson, *pieces: bytes) -> list[Event]:
+def cut(cutter: Sse | NdJson, *pieces: bytes) -> list[StreamEvent]:
     return [event for piece in pieces for event in cutter.feed(piece)] + list(cutter.end())
 
 

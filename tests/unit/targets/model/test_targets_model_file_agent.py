@@ -13,11 +13,11 @@ from eval_gate.config.settings import CacheMode
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
-from eval_gate.sandbox.folder import Limits
+from eval_gate.sandbox.folder import FolderLimits
 from eval_gate.sandbox.home import Home
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import counted_against
-from eval_gate.targets.model.chat import Turn
+from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.file_agent import MAX_CALLS, FileAgentTarget
 from eval_gate.targets.model.recording import Recording
 from tests.support.chats import TOY, ScriptedChat, limited, make_asker, says
@@ -162,7 +162,7 @@ def test_agent__tool_refuses__is_told_so_and_goes_on(tmp_path: Path, tool: str, 
 @pytest.mark.contract("agent_evals.run.tool_refused", "agent_evals.files.bounded")
 def test_agent__writes_too_much__is_told_so(tmp_path: Path) -> None:
     chat = ScriptedChat(says("", "writeFile", path="a", content="x" * 11), says("too much"))
-    (response,) = respond(chat, tmp_path, limits=Limits(file_bytes=10))
+    (response,) = respond(chat, tmp_path, limits=FolderLimits(file_bytes=10))
     assert chat.asked[1][0][-1].content == "Error: Content is larger than 10 bytes."
     assert response.files == ()
 
@@ -173,7 +173,7 @@ def test_agent__calls_very_often_in_one_turn__is_answered_but_not_obeyed(tmp_pat
         ToolCall(name="writeFile", params={"path": f"{number}", "content": ""}, id=str(number))
         for number in range(MAX_CALLS + 2)
     )
-    chat = ScriptedChat(Turn(text="", tool_calls=calls), says("done"))
+    chat = ScriptedChat(ModelTurn(text="", tool_calls=calls), says("done"))
     (response,) = respond(chat, tmp_path)
     answers = chat.asked[1][0][3:]
     assert [message.tool_call_id for message in answers] == [call.id for call in calls]
@@ -274,24 +274,28 @@ def test_folder__filled_by_somebody_else__is_an_error_and_no_half_snapshot(tmp_p
             (folder / str(number)).touch()
 
     class Filling(ScriptedChat):
-        async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None) -> Turn:
+        async def ask(
+            self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None
+        ) -> ModelTurn:
             fill()
             return await super().ask(messages, tools)
 
     with pytest.raises(TargetError, match="the agent's folder cannot be used: There are more than 3"):
-        respond(Filling(says("x")), tmp_path, limits=Limits(entries=3))
+        respond(Filling(says("x")), tmp_path, limits=FolderLimits(entries=3))
 
 
 class Gated(ScriptedChat):
     """Waits within each request until it is let go, and tells when it is asked."""
 
-    def __init__(self, *turns: Turn) -> None:
+    def __init__(self, *turns: ModelTurn) -> None:
         super().__init__(*turns)
         self.reached = asyncio.Semaphore(0)
         self.go = asyncio.Event()
         self.requests = 0
 
-    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None) -> Turn:
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None
+    ) -> ModelTurn:
         self.requests += 1
         self.reached.release()
         await self.go.wait()
@@ -372,7 +376,7 @@ def test_agent__cancelled__writes_no_more_and_lets_the_next_case_begin(tmp_path:
 def test_agent__cancelled_between_two_tools__does_not_begin_the_second(tmp_path: Path) -> None:
     async def main() -> None:
         calls = tuple(ToolCall(name="writeFile", params={"path": name, "content": ""}, id=name) for name in "ab")
-        target = target_of(ScriptedChat(Turn(text="", tool_calls=calls), says("done")), tmp_path)
+        target = target_of(ScriptedChat(ModelTurn(text="", tool_calls=calls), says("done")), tmp_path)
         task = asyncio.create_task(target.respond(asked()))
         for _ in range(1_000):
             if on_disk(tmp_path):

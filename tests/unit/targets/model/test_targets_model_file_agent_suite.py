@@ -13,12 +13,12 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.formats.agent_evals import format as agent_evals
-from eval_gate.formats.base import Reading, Source
+from eval_gate.formats.base import ReadOptions, Source
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import Response
 from eval_gate.sandbox.home import Home
 from eval_gate.targets.base import Request
-from eval_gate.targets.build import Surroundings, model_settings
+from eval_gate.targets.build import BuildContext, model_settings
 from eval_gate.targets.model.build import make_asker
 from eval_gate.targets.model.file_agent import FileAgentTarget
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -36,13 +36,13 @@ def loaded(document: dict) -> EvalSuite:
     data = json.dumps(document).encode()
     parsed, positions = parse_json(data, "suites/s.json")
     source = Source("suites/s.json", data, Path("suites/s.json"), Path())
-    return agent_evals.load(parsed, positions, source, Reading(strict=True))
+    return agent_evals.load(parsed, positions, source, ReadOptions(strict=True))
 
 
 def run(suite: EvalSuite, server: ModelServer, folders: Path) -> dict[str, Outcome]:
     """Every case in order, with all of its assertions."""
     choice = TargetChoice()
-    around = Surroundings(environment={}, root=folders)
+    around = BuildContext(environment={}, root=folders)
     settings = model_settings(
         "gpt-5-mini",
         {"provider": "openai-compatible", "model": "gpt-5-mini", "baseUrl": f"{server.url}/v1", "maxRetries": 0},

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from eval_gate.targets.deadline import counted_against, measured
+from eval_gate.targets.deadline import collect_waits, counted_against
 from eval_gate.targets.model.pace import Pace
 
 
@@ -52,7 +52,7 @@ def test_pace__answers_after_a_refusal__grow_back_to_the_most() -> None:
         pace = Pace(4)
         pace.refused(None)
         for _ in range(40):
-            pace.answered()
+            pace.note_success()
         return await most_at_once(pace, 12)
 
     assert asyncio.run(go()) == 4
@@ -64,7 +64,7 @@ def test_pace__asked_to_wait__nobody_begins_before_and_no_time_limit_runs() -> N
         pace = Pace(2)
         pace.refused(0.3)
         started = time.monotonic()
-        with measured() as waits:
+        with collect_waits() as waits:
             async with asyncio.timeout(0.1) as limit:
                 with counted_against(limit):
                     async with pace.turn():

@@ -293,7 +293,7 @@ def test_vscode__cancelled__frees_the_subagent(tmp_path, program, subagents) -> 
 
 @pytest.mark.slow
 def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) -> None:
-    from eval_gate.targets.vscode.files import Editor, FileDispatcher, Limits
+    from eval_gate.targets.vscode.files import Editor, FileDispatcher, VscodeLimits
 
     program(alive=False)
     (subagents / "subagent-2/.alive").touch()
@@ -303,7 +303,7 @@ def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) ->
         root=tmp_path,
         environment={},
         redact=Redactor(),
-        dispatcher=FileDispatcher(editor, subagents, None, Limits(20, alive_s=0.3)),
+        dispatcher=FileDispatcher(editor, subagents, None, VscodeLimits(20, alive_s=0.3)),
     )
     with pytest.raises(TargetError, match=r"did not show within 0\.3 s that it works in .*subagent-2") as caught:
         asyncio.run(one.respond(case()))

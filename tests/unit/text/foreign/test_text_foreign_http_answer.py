@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from eval_gate.text.foreign import http_answer
-from eval_gate.text.foreign.http_answer import UnreadableAnswerError, bounded
+from eval_gate.text.foreign.http_answer import UnreadableAnswerError, read_bounded
 
 MOST = 8
 
@@ -27,7 +27,7 @@ class Pieces(httpx2.AsyncByteStream):
 def read(*pieces: bytes, kind: str = "application/json") -> bytes:
     async def answered() -> bytes:
         response = httpx2.Response(200, headers={"content-type": kind, "content-length": "3"}, stream=Pieces(*pieces))
-        await bounded(response)
+        await read_bounded(response)
         return await response.aread()
 
     return asyncio.run(answered())
@@ -39,7 +39,7 @@ def test_bounded__compressed_answer__is_unpacked_once_and_says_so() -> None:
 
     async def answered() -> httpx2.Response:
         response = httpx2.Response(200, headers=headers, stream=Pieces(packed))
-        await bounded(response)
+        await read_bounded(response)
         await response.aread()
         return response
 

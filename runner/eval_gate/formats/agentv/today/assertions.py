@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args
 
 from eval_gate.formats.agentv import wire as old
-from eval_gate.formats.agentv.findings import Findings, Path
+from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.today import wire
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agentv import (
@@ -63,7 +63,7 @@ def said_of(found: old.Evaluator, name: str | None = None) -> dict[str, Any]:
     return {"label": found.name or name, "weight": found.weight, "negate": found.negate, "floor": floor_of(found)}
 
 
-def compared_with(found: old.ToolTrajectory | wire.ToolTrajectory, findings: Findings, path: Path) -> JsonValue:
+def compared_with(found: old.ToolTrajectory | wire.ToolTrajectory, findings: AgentVFindings, path: Path) -> JsonValue:
     """What the calls are compared with in this mode; nothing after saying what is wrong."""
     counts = found.mode == "any_order"
     needed, other = ("minimums", "expected") if counts else ("expected", "minimums")
@@ -79,7 +79,7 @@ def compared_with(found: old.ToolTrajectory | wire.ToolTrajectory, findings: Fin
 class AssertionReader:
     """Reads assertions of one eval file, and says what is wrong with them."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: AgentVFindings) -> None:
         self._findings = findings
 
     def read(

@@ -10,21 +10,21 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from eval_gate.formats.agentv.cases import (
+    CaseConversation,
     CaseReader,
-    Conversation,
-    Defaults,
-    Judged,
+    FileDefaults,
+    GradedBy,
     name_of,
 )
-from eval_gate.formats.agentv.files import Repository
-from eval_gate.formats.agentv.findings import Findings, Path
+from eval_gate.formats.agentv.files import EvalRepository
+from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
-from eval_gate.formats.agentv.recognising import given
+from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.formats.agentv.today import refusals, wire
-from eval_gate.formats.agentv.today.templating import MAX_FILLED, Template
-from eval_gate.formats.agentv.turns import Turn
+from eval_gate.formats.agentv.today.templating import MAX_FILLED, CaseTemplate
+from eval_gate.formats.agentv.turns import MessageTurn
 from eval_gate.formats.agentv.wire import raw as unread
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.struct import FrozenStruct, replace
@@ -47,12 +47,12 @@ class _File(FrozenStruct):
 class TodayReader(CaseReader):
     """Reads the cases of one file, in order."""
 
-    def __init__(self, file: str, findings: Findings, repository: Repository, reading: Reading) -> None:
+    def __init__(self, file: str, findings: AgentVFindings, repository: EvalRepository, reading: ReadOptions) -> None:
         super().__init__(file, findings, repository, Guidelines(()))  # there are none any more: every file is input
         self._reading = reading
         self._suite = _File()
 
-    def begin(self, document: dict[str, JsonValue], name: str) -> tuple[Defaults, str | None]:
+    def begin(self, document: dict[str, JsonValue], name: str) -> tuple[FileDefaults, str | None]:
         """What the file says for all, and its name in results."""
         for variable, path in refusals.environment_variables(document):
             message = f"`${{{{ {variable} }}}}` is not supported: nothing of the environment is put into an eval file"
@@ -66,9 +66,11 @@ class TodayReader(CaseReader):
         default = self._evaluators.default(suite.evaluator, ("evaluator",))
         target = self._target(execution, ("execution",)) or suite.target
         stem = PurePosixPath(self._file).stem
-        return Defaults(self.judged(default, ()), (), target), suite.name or suite.dataset or stem.removesuffix(".eval")
+        return FileDefaults(self.graded_by(default, ()), (), target), suite.name or suite.dataset or stem.removesuffix(
+            ".eval"
+        )
 
-    def read(self, raw: JsonValue, path: Path, defaults: Defaults) -> EvalCase | None:
+    def read(self, raw: JsonValue, path: Path, defaults: FileDefaults) -> EvalCase | None:
         """The case at `path`; None when something is wrong with it, or was with anything before it."""
         self._findings.begin_case(name_of(raw, path))
         self._turns.begin_case()
@@ -76,7 +78,7 @@ class TodayReader(CaseReader):
             self._findings.problem(f"expected a case, got {kind_of(raw)}", path)
             return None
         variables = raw.get("vars")
-        template = Template(variables if isinstance(variables, dict) else {})
+        template = CaseTemplate(variables if isinstance(variables, dict) else {})
         case = {key: template.filled(value) if key in _FILLED else value for key, value in raw.items()}
         found = self._findings.read(wire.Case, case, path)
         self.identify(case, path)
@@ -85,18 +87,18 @@ class TodayReader(CaseReader):
         turns = self._input(case, path, template, alone=alone)
         if template.too_much:
             self._findings.problem(f"more than {MAX_FILLED:,} characters are filled in", (*path, "vars"))
-        key = given(case, wire.OUTPUT)
+        key = name_used(case, wire.OUTPUT)
         expected = self._expected(case[key], (*path, key)) if key and case[key] is not None else ()
         self._evaluators.expected = _json_of(expected)
         judged = self._assertions(case, path, defaults, alone=alone)
-        if found is not None and not (found.criteria or expected or given(case, wire.ASSERTIONS)):
+        if found is not None and not (found.criteria or expected or name_used(case, wire.ASSERTIONS)):
             self._findings.problem(f'the case "{found.id}" is not complete: {_NOTHING}', path)
         if found is None or self._findings.problems:
             return None
         criteria = (found.criteria or "").replace("\r\n", "\n")
-        said = Conversation(turns, expected, criteria, _merged(self._suite.metadata, unread(found.metadata)))
+        said = CaseConversation(turns, expected, criteria, _merged(self._suite.metadata, unread(found.metadata)))
         target = self._target(execution, (*path, "execution")) or defaults.target
-        return self.made(found, path, said, judged, target)
+        return self.build_case(found, path, said, judged, target)
 
     def _target(self, execution: wire.Execution | None, path: Path) -> str | None:
         """Who is asked: of a list the only one. Which of several, the person says who runs it."""
@@ -112,7 +114,9 @@ class TodayReader(CaseReader):
             return None
         return str(targets[0])
 
-    def _input(self, case: dict[str, JsonValue], path: Path, template: Template, *, alone: bool) -> tuple[Turn, ...]:
+    def _input(
+        self, case: dict[str, JsonValue], path: Path, template: CaseTemplate, *, alone: bool
+    ) -> tuple[MessageTurn, ...]:
         """What is put to the target: what the file says to all, then what the case says."""
         if "input" not in case:  # said by the case's own shape
             return ()
@@ -121,7 +125,7 @@ class TodayReader(CaseReader):
         where: Path = (*path, "input_files")
         if files is None and not alone and self._suite.input_files is not None:
             files, where = template.filled(self._suite.input_files), ("input_files",)
-        shared: tuple[Turn, ...] = ()
+        shared: tuple[MessageTurn, ...] = ()
         if not alone and self._suite.input is not None:
             shared = self._messages(template.filled(self._suite.input), ("input",), "user")
             if len(self._findings.problems) > before:  # the same
@@ -133,7 +137,7 @@ class TodayReader(CaseReader):
             self._findings.problem("says nothing: there is no text, and no attached file with text", (*path, "input"))
         return (*shared, *own_turns)
 
-    def _messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[Turn, ...]:
+    def _messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[MessageTurn, ...]:
         """Messages as they may be written: a list, one of them, a text, or an object that is sent as JSON."""
         if isinstance(files, list) and isinstance(raw, str):
             parts: list[JsonValue] = [{"type": "file", "value": one} for one in files]
@@ -152,7 +156,7 @@ class TodayReader(CaseReader):
             if isinstance(part, dict) and part.get("type") == "image":
                 self._findings.problem(refusals.IMAGE, (*path, index))
 
-    def _expected(self, raw: JsonValue, path: Path) -> tuple[Turn, ...]:
+    def _expected(self, raw: JsonValue, path: Path) -> tuple[MessageTurn, ...]:
         if isinstance(raw, list) and not (raw and isinstance(raw[0], dict) and "role" in raw[0]):
             message = "a list that is no list of messages is not supported: put it under a key of an object"
             self._findings.problem(message, path)
@@ -161,10 +165,10 @@ class TodayReader(CaseReader):
 
     def _list_of(self, raw: JsonValue, path: Path) -> tuple[Path, JsonValue]:
         """The list of assertions of a part of the file, and where it stands: under the first of its names."""
-        key = given(raw, wire.ASSERTIONS)
+        key = name_used(raw, wire.ASSERTIONS)
         return ((*path, key), raw[key]) if key is not None and isinstance(raw, dict) else ((), None)
 
-    def _assertions(self, case: dict[str, JsonValue], path: Path, defaults: Defaults, *, alone: bool) -> Judged:
+    def _assertions(self, case: dict[str, JsonValue], path: Path, defaults: FileDefaults, *, alone: bool) -> GradedBy:
         """The case's own, then the file's unless the case stands alone; the default judge where there are none."""
         own, raw = self._list_of({key: case[key] for key in wire.ASSERTIONS[:2] if key in case}, path)
         if raw is None:
@@ -180,7 +184,7 @@ class TodayReader(CaseReader):
         if case.get("rubrics") is not None:
             rubric = self._evaluators.parts.rubric(case["rubrics"], (*path, "rubrics"))
             specs = (*((rubric,) if rubric else ()), *specs)
-        return self.judged(specs, path) if specs else defaults.judged
+        return self.graded_by(specs, path) if specs else defaults.graded_by
 
 
 _FILLED: Final = frozenset({*wire.CRITERIA, "input", "input_files", *wire.OUTPUT})
@@ -197,7 +201,7 @@ def _with_parts(message: JsonValue) -> JsonValue:
     return {**message, "content": parts}
 
 
-def _json_of(expected: tuple[Turn, ...]) -> JsonValue:
+def _json_of(expected: tuple[MessageTurn, ...]) -> JsonValue:
     """The last expected answer that is an object, or a text that holds one."""
     for turn in reversed(expected):
         if turn.role != "assistant" or turn.content is None:

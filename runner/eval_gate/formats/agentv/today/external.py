@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import Problem
-from eval_gate.formats.agentv.files import FileError, Repository, is_folder, tidy
+from eval_gate.formats.agentv.files import EvalRepository, FileError, is_folder, tidy
 from eval_gate.formats.agentv.guidelines import glob_match
 from eval_gate.formats.base import EvalFileError, Positions, SeveralFiles, WrittenScalars
 from eval_gate.formats.documents import parse_yaml, read_bytes
@@ -70,8 +70,8 @@ class CasePlaces:
         return (self._file, self._own, None), path
 
 
-def gathered(
-    document: Mapping[str, JsonValue], name: str, positions: Positions, repository: Repository
+def gather_cases(
+    document: Mapping[str, JsonValue], name: str, positions: Positions, repository: EvalRepository
 ) -> tuple[dict[str, JsonValue], Positions]:
     """The document with all its cases in it, and where each stands. Raises EvalFileError for a missing file."""
     raw = document.get(name)
@@ -109,7 +109,7 @@ def _names_a_file(value: JsonValue) -> bool:
     return isinstance(value, str) and value.startswith(_FILE)
 
 
-def _cases_of(written: str, repository: Repository) -> Iterator[tuple[JsonValue, Place, int]]:
+def _cases_of(written: str, repository: EvalRepository) -> Iterator[tuple[JsonValue, Place, int]]:
     """The cases of a file, of all files that fit a pattern, or of a folder. Raises FileError."""
     if _GLOB.intersection(written):
         found = _matching(written, repository)
@@ -125,7 +125,7 @@ def _cases_of(written: str, repository: Repository) -> Iterator[tuple[JsonValue,
         yield from _cases_in(path, repository)
 
 
-def _matching(written: str, repository: Repository) -> list[Path]:
+def _matching(written: str, repository: EvalRepository) -> list[Path]:
     """The files below the eval file's folder that fit a pattern, in the order of their names."""
     steps = [step for step in written.split("/") if step not in {"", "."}]
     if ".." in steps:
@@ -140,7 +140,7 @@ def _matching(written: str, repository: Repository) -> list[Path]:
     return sorted(path for path in fitting if path.is_file())
 
 
-def _cases_of_folder(folder: Path, repository: Repository) -> Iterator[tuple[JsonValue, Place, int]]:
+def _cases_of_folder(folder: Path, repository: EvalRepository) -> Iterator[tuple[JsonValue, Place, int]]:
     """`case.yaml` of every folder below, in the order of their names; its folder's name is the id where it has none."""
     for below in sorted(one for one in folder.iterdir() if one.is_dir()):
         path = next((below / name for name in _OF_A_FOLDER if (below / name).is_file()), None)
@@ -153,7 +153,7 @@ def _cases_of_folder(folder: Path, repository: Repository) -> Iterator[tuple[Jso
         yield {"id": below.name, **value, **template}, (shown, positions, None), -1
 
 
-def _cases_in(path: Path, repository: Repository) -> Iterator[tuple[JsonValue, Place, int]]:
+def _cases_in(path: Path, repository: EvalRepository) -> Iterator[tuple[JsonValue, Place, int]]:
     if path.suffix == ".jsonl":
         shown = repository.shown(path)
         for number, line in enumerate(_bytes(path, repository).split(b"\n"), 1):
@@ -169,13 +169,13 @@ def _cases_in(path: Path, repository: Repository) -> Iterator[tuple[JsonValue, P
         yield case, (shown, positions, None), index
 
 
-def _yaml(path: Path, repository: Repository) -> tuple[JsonValue, Positions, str]:
+def _yaml(path: Path, repository: EvalRepository) -> tuple[JsonValue, Positions, str]:
     shown = repository.shown(path)
     document = parse_yaml(_bytes(path, repository), shown)
     return document.value, document.positions, shown
 
 
-def _bytes(path: Path, repository: Repository) -> bytes:
+def _bytes(path: Path, repository: EvalRepository) -> bytes:
     """What is in a file of the repository."""
     found = repository.at(tidy(path))
     if found is None:

@@ -61,7 +61,7 @@ _UNREAD: Final = HARMLESS - {"id", "metadata"}
 _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 
 
-def refused(key: str) -> str | None:
+def refusal_of(key: str) -> str | None:
     """What is said of a key that AgentV has; None for any other."""
     why = KEYS.get(key)
     return None if why is None else f"`{key}` is not supported: {why}"

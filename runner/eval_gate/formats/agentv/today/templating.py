@@ -18,7 +18,7 @@ MAX_FILLED: Final = limits.CASE_BYTES
 """Characters that variables may put into one case: a long one may stand in many places."""
 
 
-class Template:
+class CaseTemplate:
     """Fills in the variables of one case. `too_much`: there was more to fill in than a case may say."""
 
     def __init__(self, variables: Mapping[str, JsonValue]) -> None:

@@ -32,14 +32,14 @@ _TINY: Final = 1e-300
 _CLOSE: Final = 1e-12
 
 
-class Varied(NamedTuple):
+class ScoreVariance(NamedTuple):
     """The scores of one case: the sum of their squared distances from their mean, and the degrees of freedom of it."""
 
     squares: float
     free: int
 
 
-class Pool(NamedTuple):
+class PooledVariance(NamedTuple):
     """All graded cases: their mean variance, and its degrees of freedom; `alike` is how much it says of any one case.
 
     That is in degrees of freedom too: infinite where all cases vary alike.
@@ -49,7 +49,7 @@ class Pool(NamedTuple):
     free: int = 0
     alike: float = math.inf
 
-    def spread_of(self, own: Varied) -> tuple[float, int]:
+    def spread_of(self, own: ScoreVariance) -> tuple[float, int]:
         """The standard deviation of one case's scores from run to run, and its degrees of freedom; 0 for nothing."""
         if math.isinf(self.alike) or not self.free:
             return math.sqrt(self.variance), self.free
@@ -58,19 +58,19 @@ class Pool(NamedTuple):
         return math.sqrt(variance), max(min(int(free), self.free), 1)
 
 
-def pooled(cases: Iterable[Varied]) -> Pool:
+def pooled_variance(cases: Iterable[ScoreVariance]) -> PooledVariance:
     """What the records of all graded cases say about any of them, whatever their order."""
     known = [case for case in cases if case.free]
     free = sum(case.free for case in known)
     if not free:
-        return Pool()
+        return PooledVariance()
     variance = math.fsum(case.squares for case in known) / free
     if variance < _NO_VARIANCE:
-        return Pool(0.0, free)
+        return PooledVariance(0.0, free)
     # of normal scores the square of a variance is, on average, (free + 2) / free of what it would be without chance
     square = math.fsum(case.squares**2 / (case.free + 2) for case in known) / free
     uneven = square / variance**2 - 1
-    return Pool(variance, free, _LEAST_ALIKE + 2 / uneven if uneven > 0 else math.inf)
+    return PooledVariance(variance, free, _LEAST_ALIKE + 2 / uneven if uneven > 0 else math.inf)
 
 
 def spread_of_differences(differences: Sequence[float]) -> tuple[float, int]:

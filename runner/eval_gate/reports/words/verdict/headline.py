@@ -9,7 +9,7 @@ from eval_gate.gate.evidence.fresh import FRESH, flakes
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, Summary
-from eval_gate.reports.facts import all_crash, not_waived, nothing_comparable, rates_of, standing
+from eval_gate.reports.facts import all_crash, changes_that_count, not_waived, nothing_comparable, rates_of
 from eval_gate.reports.words.grounds import main_broke
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.reports.words.verdict.found import alone_and_dropped, by_control, changes_not_waived, errors_words
@@ -28,7 +28,7 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
             return BROKEN, _undecided_words(run.summary)
         case Outcome.FAIL:
             return FAIL, ", ".join([_failed_words(run, verdict), *waived_counts(run)])
-    if worse := regression_words(run) if standing(run, CaseClass.REGRESSION) else _together(run):
+    if worse := regression_words(run) if changes_that_count(run, CaseClass.REGRESSION) else _together(run):
         allowed = verdict.rule(RuleCode.REGRESSIONS)
         return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
     doubtful = _loosened(run) or _not_decided(run) or _flaky_from_the_start(run)
@@ -110,7 +110,7 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
     parts += _doubts(run)
     if drops := not_waived(run, run.comparison.score_drops()):
         parts.append(count(len(drops), "score drop"))
-    still = standing(run, CaseClass.STILL_FAILING)
+    still = changes_that_count(run, CaseClass.STILL_FAILING)
     if broken := sum(main_broke(one, "") is not None for one in still):
         parts.append(f"{count(broken, 'case')} broken before this change")
     parts += errors_words(run)
@@ -140,14 +140,14 @@ def _loosened(run: RunResult) -> int:
 def _flaky_from_the_start(run: RunResult) -> int:
     """How many new and changed cases were seen both to pass and to fail."""
     cases = run.by_key()
-    return sum(one.key in cases and flakes(cases[one.key]) for one in standing(run, *FRESH))
+    return sum(one.key in cases and flakes(cases[one.key]) for one in changes_that_count(run, *FRESH))
 
 
 def _unsettled(run: RunResult) -> list[CaseChange]:
     """Those whose answers leave a doubt; what was never judged is among the errors."""
     broken = {key for key, case in run.cases() if case.status is Status.ERROR}
     cleared = {one.key for one in by_control(run)}
-    return [one for one in standing(run, CaseClass.UNSETTLED) if one.key not in broken | cleared]
+    return [one for one in changes_that_count(run, CaseClass.UNSETTLED) if one.key not in broken | cleared]
 
 
 def _together(run: RunResult) -> str | None:

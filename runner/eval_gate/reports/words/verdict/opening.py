@@ -8,9 +8,9 @@ from eval_gate.gate.rules import new_errors
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.execution import Blame, Status
-from eval_gate.model.grounds import Why
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult, Summary
-from eval_gate.reports.facts import blames, nothing_comparable, rates_of, standing
+from eval_gate.reports.facts import blames, changes_that_count, nothing_comparable, rates_of
 from eval_gate.reports.words.grounds import score_words, suite_words
 from eval_gate.reports.words.numbers import count, percent, points
 from eval_gate.reports.words.verdict.found import all_errors_words, alone_and_dropped, by_control
@@ -35,7 +35,7 @@ def opening(run: RunResult, verdict: Verdict) -> str:
             said = [*_sentences(run, verdict), *_rate_sentence(run, verdict), *_waived(run)]
             return " ".join([*said, *_pass_score(run, verdict)])
         case Outcome.ERROR:
-            why = undecided(run, verdict)
+            why = undecided_words(run, verdict)
             if outage(run, verdict):
                 why = f"this looks like an outage. {sentence(why)}"
             words = " ".join([why, *_other_reading(run, verdict)])
@@ -84,11 +84,11 @@ def suite_drop(run: RunResult) -> str:
     assert run.comparison is not None
     assert run.comparison.suite_finding is not None
     grounds = [one.grounds for one in run.comparison.of(CaseClass.REGRESSION)]
-    alone = any(one is not None and one.why is not Why.SUITE for one in grounds)
+    alone = any(one is not None and one.why is not GroundKind.SUITE for one in grounds)
     return suite_words(run.comparison.suite_finding, others=alone)
 
 
-def undecided(run: RunResult, verdict: Verdict) -> str:
+def undecided_words(run: RunResult, verdict: Verdict) -> str:
     """Why there is no verdict, and how far the run came; to be read after a colon."""
     why = run.stopped or next((message(run, reason) for reason in verdict.reasons), "the run was not finished")
     return f"{why.rstrip('.')}. {_progress(run.summary)}"
@@ -109,7 +109,7 @@ _NEXT: Final = "the next run will say the same"
 def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
     rule = verdict.rule(RuleCode.PASS_RATE)
     words = [f"{_of_judged(run, *([f'threshold {rule.limit}'] if rule else []))}{_unjudged(run)}."]
-    if still := standing(run, CaseClass.STILL_FAILING):
+    if still := changes_that_count(run, CaseClass.STILL_FAILING):
         words.append(f"{len(still)} still failing.")
     words += _cleared(run)
     words += _waived(run)
@@ -183,7 +183,7 @@ def _of_judged(run: RunResult, *more: str) -> str:
         return "No case was judged"
     which = f"{'judged ' if _unjudged(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
     passed = {key for key, case in run.cases() if case.passed}
-    again = any(one.key in passed for one in standing(run, CaseClass.REGRESSION))
+    again = any(one.key in passed for one in changes_that_count(run, CaseClass.REGRESSION))
     rate = ", ".join([_rate_words(run), *more])
     return f"{rates.passed} of {rates.judged} {which}{' after re-runs' if again else ''} ({rate})"
 

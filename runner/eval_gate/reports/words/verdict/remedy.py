@@ -7,7 +7,7 @@ from typing import Final
 from eval_gate.model.comparison import CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Blame
 from eval_gate.model.result import RunResult
-from eval_gate.reports.facts import blames, standing
+from eval_gate.reports.facts import blames, changes_that_count
 
 
 def lead(run: RunResult, verdict: Verdict) -> str | None:
@@ -27,7 +27,7 @@ def says_nothing(run: RunResult, verdict: Verdict) -> bool:
     """Whether the change cannot be why there is no verdict: nothing is known against it, and what broke is ours."""
     if verdict.reasons and verdict.reasons[0].code not in OF_THE_RUN:
         return False
-    suspect = run.summary.failed or standing(run, CaseClass.REGRESSION, CaseClass.UNSETTLED)
+    suspect = run.summary.failed or changes_that_count(run, CaseClass.REGRESSION, CaseClass.UNSETTLED)
     return not suspect and set(blames(run)) <= {Blame.OURS}
 
 

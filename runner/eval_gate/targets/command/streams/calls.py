@@ -8,7 +8,7 @@ from eval_gate.model.limits import CALL_NAME
 from eval_gate.targets.command.streams.lines import refuse_many_calls
 
 
-class Calls:
+class StreamCalls:
     """Calls in the order in which they began. A result belongs to the last call of its id; one without call is none."""
 
     def __init__(self) -> None:

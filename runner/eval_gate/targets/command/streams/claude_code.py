@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.usage import Usage
-from eval_gate.targets.command.streams.calls import Calls
+from eval_gate.targets.command.streams.calls import StreamCalls
 from eval_gate.targets.command.streams.lines import Event, dollars, malformed, member, text_of, tokens, words_of
 
 _SPEAKERS = ("assistant", "user")
@@ -56,8 +56,8 @@ def _result(events: Sequence[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.get("type") == "result"), None)
 
 
-def _calls(events: Iterable[Event]) -> tuple[Calls, tuple[str, ...]]:
-    calls, nameless = Calls(), 0
+def _calls(events: Iterable[Event]) -> tuple[StreamCalls, tuple[str, ...]]:
+    calls, nameless = StreamCalls(), 0
     for part in _parts(events):
         match member(part, "type"):
             case "tool_use":

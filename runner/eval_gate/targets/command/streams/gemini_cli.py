@@ -13,7 +13,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import MAX_DURATION_MS, in_range
 from eval_gate.model.usage import Usage
-from eval_gate.targets.command.streams.calls import Calls
+from eval_gate.targets.command.streams.calls import StreamCalls
 from eval_gate.targets.command.streams.lines import Event, malformed, member, text_of, tokens, words_of
 
 
@@ -22,7 +22,7 @@ def read(events: Sequence[Event]) -> Response:
     result = _result(events)
     if result is None:
         return _read_object(events)
-    calls, said, begun = Calls(), list[str](), dict[str, JsonValue]()
+    calls, said, begun = StreamCalls(), list[str](), dict[str, JsonValue]()
     answer = ""
     nameless = 0
     for event in events:

@@ -21,20 +21,20 @@ _WORDS: Final = 10_000
 """Characters of a program's own reason that are kept, of which fewer are shown."""
 
 
-class Lines(FrozenStruct):
+class StreamEvents(FrozenStruct):
     """The events, in order; `foreign` lines were none: a warning of a library, or a line that was cut short."""
 
     events: tuple[Event, ...]
     foreign: int = 0
 
 
-def read_lines(content: str) -> Lines:
+def read_lines(content: str) -> StreamEvents:
     """All events. Raises TargetError (malformed) for an output beyond all bounds."""
     text = content.removeprefix("\ufeff").strip()
     try:
         whole = _parsed(text)  # one document may be written over many lines
         if whole is not None:
-            return Lines(whole)
+            return StreamEvents(whole)
         # line by line: what is no event may hold a quote that does not end
         refuse_too_much(match.group().encode("utf-8", "replace") for match in _OPENED.finditer(text))
         found: list[Event] = []
@@ -45,7 +45,7 @@ def read_lines(content: str) -> Lines:
             foreign += events is None
     except ForeignJsonError as error:
         raise malformed(f"what the program printed {error}") from error
-    return Lines(tuple(found), foreign)
+    return StreamEvents(tuple(found), foreign)
 
 
 def _parsed(text: str) -> tuple[Event, ...] | None:

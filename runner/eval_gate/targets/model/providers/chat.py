@@ -11,9 +11,9 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, ToolSpec
-from eval_gate.targets.model.chat import Turn
+from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.providers.errors import FAILURES, Explainer
-from eval_gate.targets.model.providers.messages import Transcript, offered
+from eval_gate.targets.model.providers.messages import Transcript, offered_tools
 from eval_gate.targets.model.providers.models import BuiltModel, refuses_schema
 from eval_gate.targets.model.providers.pool import answers_noted
 from eval_gate.targets.model.settings import ModelSettings
@@ -45,7 +45,7 @@ class ModelChat:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] = (),
         schema: Mapping[str, JsonValue] | None = None,
-    ) -> Turn:
+    ) -> ModelTurn:
         """One request, and one more where a schema is refused. Raises TargetError; may be cancelled at any time."""
         with answers_noted() as answers:
             try:
@@ -64,13 +64,13 @@ class ModelChat:
         self, messages: list[ModelMessage], tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None
     ) -> ModelResponse:
         if schema is None or not self._takes_schema:
-            return await self._built.request(messages, offered(tools))
+            return await self._built.request(messages, offered_tools(tools))
         try:
-            return await self._built.request(messages, offered(tools, schema))
+            return await self._built.request(messages, offered_tools(tools, schema))
         except ModelHTTPError as error:
             if not refuses_schema(error):
                 raise
-        response = await self._built.request(messages, offered(tools))
+        response = await self._built.request(messages, offered_tools(tools))
         # only now: with another reason for the refusal this would have been refused too
         self._takes_schema = False
         self.notice = _NO_SCHEMA

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from eval_gate.errors import GateError
-from eval_gate.targets.model.providers.table import Provider
+from eval_gate.targets.model.providers.table import ProviderRow
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.redact import Redactor
 from eval_gate.text.urls import public_url
@@ -38,7 +38,7 @@ def credentials(settings: ModelSettings, environment: Mapping[str, str]) -> Cred
     return Credentials(_api_key(settings, row, environment), _base_url(settings, row, environment))
 
 
-def _api_key(settings: ModelSettings, row: Provider, environment: Mapping[str, str]) -> str | None:
+def _api_key(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> str | None:
     sources = [("apiKey", settings.api_key.get_secret_value())] if settings.api_key else []
     sources += [(name, environment[name]) for name in row.key_variables if environment.get(name)]
     for source, value in sources:
@@ -61,7 +61,7 @@ def _api_key(settings: ModelSettings, row: Provider, environment: Mapping[str, s
     )
 
 
-def _base_url(settings: ModelSettings, row: Provider, environment: Mapping[str, str]) -> str | None:
+def _base_url(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> str | None:
     """The address, without a slash at its end; the default one as it is. None where the row has none."""
     if settings.place:
         return _checked(settings.place, "endpoint" if settings.endpoint else "baseUrl", row)
@@ -77,7 +77,7 @@ def _base_url(settings: ModelSettings, row: Provider, environment: Mapping[str, 
     return row.default_address
 
 
-def _checked(url: str, source: str, row: Provider) -> str:
+def _checked(url: str, source: str, row: ProviderRow) -> str:
     """The URL without a slash at its end. Raises GateError for what is none, and for one that may hold a secret."""
     url = url.strip()
     if row.address_of_name and _RESOURCE.fullmatch(url):

@@ -31,7 +31,7 @@ from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.limits import MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
-from eval_gate.targets.model.chat import Turn
+from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.text.foreign.json import read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import as_text
@@ -42,7 +42,7 @@ _MADE_UP: Final = "pyd_ai_"
 _ANY_OBJECT: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
-def offered(tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None = None) -> ModelRequestParameters:
+def offered_tools(tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None = None) -> ModelRequestParameters:
     """The tools a model may call, and the schema that its text is held to.
 
     Tools' schemas go out as they are: never in a vendor's strict mode. No word about a schema is put into the messages.
@@ -90,7 +90,7 @@ class Transcript:
             found.append(ModelRequest(parts=parts))
         return found
 
-    def incoming(self, response: ModelResponse, messages: Sequence[Message]) -> Turn | None:
+    def incoming(self, response: ModelResponse, messages: Sequence[Message]) -> ModelTurn | None:
         """What the model answered to these messages; None when there is nothing in it, not even why it ended."""
         response = _with_ids(response, messages)
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -103,7 +103,7 @@ class Transcript:
             return None
         if calls and any(isinstance(part, ThinkingPart) or part.provider_details for part in response.parts):
             self._remember((_digest(messages), *(part.tool_call_id for part in calls)), response)
-        return Turn(
+        return ModelTurn(
             text=well_formed(text),
             tool_calls=tuple(
                 ToolCall(name=well_formed(part.tool_name), params=arguments(part.args), id=part.tool_call_id)

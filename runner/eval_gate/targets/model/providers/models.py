@@ -49,7 +49,7 @@ _ABOUT_SCHEMA: Final = re.compile(
 )
 
 
-class Request(Protocol):
+class SingleRequest(Protocol):
     """Makes one request of a model and repeats nothing."""
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
@@ -63,7 +63,7 @@ class BuiltModel(FrozenStruct):
     `deciding` is what decides its answers, as JSON values; `failures` what the vendor's library may raise by itself.
     """
 
-    request: Request
+    request: SingleRequest
     address: str
     deciding: dict[str, object]
     close: Callable[[], Awaitable[object]]
@@ -84,13 +84,13 @@ def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) 
     return build(settings, access, timeout_s)
 
 
-def deciding(settings: ModelSettings) -> dict[str, object]:
+def request_settings(settings: ModelSettings) -> dict[str, object]:
     """The settings that are sent along with every request."""
     found = settings.model_dump(by_alias=True, include={"temperature", "max_output_tokens", "thinking_budget"})
     return {name: value for name, value in found.items() if value is not None}
 
 
-def sampling(settings: ModelSettings) -> RequestSettings:
+def sampling_settings(settings: ModelSettings) -> RequestSettings:
     """Temperature and limit as pydantic-ai takes them."""
     found = RequestSettings()
     if settings.temperature is not None:
@@ -180,8 +180,10 @@ def openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
     )
     provider = OpenAIProvider(openai_client=client)
     newer = access.base_url == OPENAI_URL or _reasons(provider, settings.model)
-    request = OpenAIRequest(settings.model, provider, sampling(settings), newer=newer)
-    return BuiltModel(request, access.base_url, deciding(settings), pool.aclose, (OpenAIError,), request.takes_schema)
+    request = OpenAIRequest(settings.model, provider, sampling_settings(settings), newer=newer)
+    return BuiltModel(
+        request, access.base_url, request_settings(settings), pool.aclose, (OpenAIError,), request.takes_schema
+    )
 
 
 def azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
@@ -198,8 +200,8 @@ def azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bui
     provider.client.max_retries = 0
     provider.client.timeout = pool.timeout
     newer = _reasons(provider, settings.model)
-    request = OpenAIRequest(settings.model, provider, sampling(settings), newer=newer)
-    found = deciding(settings) | ({"apiVersion": version} if version else {})
+    request = OpenAIRequest(settings.model, provider, sampling_settings(settings), newer=newer)
+    found = request_settings(settings) | ({"apiVersion": version} if version else {})
     return BuiltModel(request, access.base_url, found, pool.aclose, (OpenAIError,), request.takes_schema)
 
 
@@ -248,7 +250,9 @@ def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) ->
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
     plain = PlainRequest(model, request)
-    return BuiltModel(plain, access.base_url, deciding(settings), pool.aclose, (AnthropicError,), takes_schema(model))
+    return BuiltModel(
+        plain, access.base_url, request_settings(settings), pool.aclose, (AnthropicError,), takes_schema(model)
+    )
 
 
 def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
@@ -279,4 +283,4 @@ def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
         }
     model = GoogleModel(settings.model, provider=provider)
     plain = PlainRequest(model, request)
-    return BuiltModel(plain, access.base_url, deciding(settings), pool.aclose, (APIError,), takes_schema(model))
+    return BuiltModel(plain, access.base_url, request_settings(settings), pool.aclose, (APIError,), takes_schema(model))

@@ -14,14 +14,20 @@ from pydantic_ai.providers import Provider, infer_provider_class
 
 from eval_gate.errors import GateError
 from eval_gate.targets.model.providers.credentials import Credentials
-from eval_gate.targets.model.providers.models import BuiltModel, PlainRequest, deciding, sampling, takes_schema
+from eval_gate.targets.model.providers.models import (
+    BuiltModel,
+    PlainRequest,
+    request_settings,
+    sampling_settings,
+    takes_schema,
+)
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.urls import public_url
 
 _ADDRESS_PARAMETERS: Final = ("base_url", "api_base", "azure_endpoint")
 
 
-def other(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def other_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
     """The model, with the provider's own client. Raises GateError for what is not known, installed or configured."""
     name, _ = settings.route
     if name.startswith("gateway/"):
@@ -40,7 +46,7 @@ def other(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bui
             f"{name} cannot be used: {access.redact(str(error))}",
             f"correct the target {settings.name}",
         ) from error
-    request = sampling(settings)
+    request = sampling_settings(settings)
     # set with a request, it costs OpenAI's library a copy of its client each time
     if "max_retries" not in model.unsupported_settings and not isinstance(getattr(model, "client", None), AsyncOpenAI):
         request["max_retries"] = 0
@@ -49,7 +55,7 @@ def other(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bui
     return BuiltModel(
         PlainRequest(model, request),
         _address(model),
-        deciding(settings),
+        request_settings(settings),
         _closing(model),
         (httpx.HTTPError, OpenAIError),
         takes_schema(model),

@@ -11,7 +11,7 @@ import httpx2
 from pydantic_ai.models import create_async_httpx2_client
 
 from eval_gate.targets.model.chat import more_headers
-from eval_gate.text.foreign.http_answer import bounded
+from eval_gate.text.foreign.http_answer import read_bounded
 
 MAX_CONNECT_S: Final = 10.0
 _noted: ContextVar[list[httpx2.Response] | None] = ContextVar("_noted", default=None)
@@ -23,7 +23,7 @@ def connection_pool(timeout_s: float) -> httpx2.AsyncClient:
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None)
     )
     client.event_hooks["request"].append(_with_more_headers)
-    client.event_hooks["response"] += [bounded, _note]
+    client.event_hooks["response"] += [read_bounded, _note]
     return client
 
 

@@ -24,7 +24,7 @@ class ModelProvider(StrEnum):
     MODEL = "model"
 
 
-class Provider(FrozenStruct):
+class ProviderRow(FrozenStruct):
     """One provider. `build` is the `module:name` beside this one that makes a model of it.
 
     `settings` are those that not every provider has. A key is taken from the first of `key_variables` that is set, an
@@ -49,8 +49,8 @@ class Provider(FrozenStruct):
     """Whether a thinkingBudget of -1 lets it think as much as it likes."""
 
 
-PROVIDERS: Final[Mapping[ModelProvider, Provider]] = {
-    ModelProvider.AZURE: Provider(
+PROVIDERS: Final[Mapping[ModelProvider, ProviderRow]] = {
+    ModelProvider.AZURE: ProviderRow(
         "models:azure",
         other_names=("azure-openai",),
         settings=frozenset({"endpoint", "api_version"}),
@@ -60,14 +60,14 @@ PROVIDERS: Final[Mapping[ModelProvider, Provider]] = {
         address_of_name="https://{}.openai.azure.com",
         needs_address=True,
     ),
-    ModelProvider.ANTHROPIC: Provider(
+    ModelProvider.ANTHROPIC: ProviderRow(
         "models:anthropic",
         settings=frozenset({"base_url", "thinking_budget"}),
         key_variables=("ANTHROPIC_API_KEY",),
         address_variable="ANTHROPIC_BASE_URL",
         default_address="https://api.anthropic.com",
     ),
-    ModelProvider.GEMINI: Provider(
+    ModelProvider.GEMINI: ProviderRow(
         "models:gemini",
         other_names=("google", "google-gemini"),
         settings=frozenset({"base_url", "thinking_budget"}),
@@ -77,7 +77,7 @@ PROVIDERS: Final[Mapping[ModelProvider, Provider]] = {
         default_address="https://generativelanguage.googleapis.com",
         open_budget=True,
     ),
-    ModelProvider.OPENAI: Provider(
+    ModelProvider.OPENAI: ProviderRow(
         "models:openai",
         key_variables=("OPENAI_API_KEY",),
         keyless_elsewhere=True,
@@ -85,8 +85,8 @@ PROVIDERS: Final[Mapping[ModelProvider, Provider]] = {
         default_address=OPENAI_URL,
     ),
     # a key for OpenAI is nobody else's business
-    ModelProvider.OPENAI_COMPATIBLE: Provider("models:openai", keyless=True),
-    ModelProvider.MODEL: Provider("others:other"),
+    ModelProvider.OPENAI_COMPATIBLE: ProviderRow("models:openai", keyless=True),
+    ModelProvider.MODEL: ProviderRow("others:other_model"),
 }
 
 PROVIDER_NAMES: Final[Mapping[str, ModelProvider]] = {
@@ -108,10 +108,10 @@ _ODD_KEY_VARIABLES: Final = {
 _KEYLESS: Final = frozenset({"bedrock", "bedrock-mantle", "google-cloud", "litellm", "ollama", "vllm"})
 
 
-def other_provider(name: str) -> Provider:
+def other_provider(name: str) -> ProviderRow:
     """The row of one that pydantic-ai knows and this table does not; its variables are named after it."""
     variable = variable_word(name)
-    return Provider(
+    return ProviderRow(
         PROVIDERS[ModelProvider.MODEL].build,
         key_variables=_ODD_KEY_VARIABLES.get(name, (f"{variable}_API_KEY",)),
         keyless=name in _KEYLESS,

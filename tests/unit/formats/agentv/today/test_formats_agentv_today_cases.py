@@ -3,7 +3,7 @@
 import pytest
 
 from eval_gate.formats.agentv.today.refusals import KEYS
-from eval_gate.formats.base import Reading
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import EvalFile, load_suites
 from eval_gate.model.specs.agentv import CallSequence, ExpectedCall, FieldAccuracy, TextAssertion
 from eval_gate.model.specs.evaluator import CodeGrader, LlmJudge, RubricJudge, ToolTrajectory
@@ -400,8 +400,8 @@ def test_refused__what_the_file_says_for_all__is_said_once(repository) -> None:
 
 def test_targets__several__are_no_question_where_the_person_running_chose_one(repository) -> None:
     repository.write("evals/suite.yaml", file("  criteria: x\n", "execution: {targets: [a, b]}\n"))
-    files = [EvalFile(repository.root / "evals/suite.yaml", named=True)]
-    [suite] = load_suites(files, repository.root, Reading(answers_instead="c"))
+    files = [EvalFile(repository.root / "evals/suite.yaml", explicit=True)]
+    [suite] = load_suites(files, repository.root, ReadOptions(answers_instead="c"))
     assert suite.cases[0].target == "a"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.formats.agentv import format as agentv
-from eval_gate.formats.base import Reading, Source
+from eval_gate.formats.base import ReadOptions, Source
 from eval_gate.text.sources.json import parse_json
 from tests.support.agentv import Repository
 from tests.support.sizes import size
@@ -91,7 +91,7 @@ def load(repository: Repository, document) -> list[str]:
         return ["of another format"]
     source = Source("suite.json", data, repository.root / "suite.json", repository.root)
     try:
-        suite = agentv.load(value, positions, source, Reading())
+        suite = agentv.load(value, positions, source, ReadOptions())
     except GateError as error:
         assert error.problems
         assert all(problem.line for problem in error.problems)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.evidence.suite.noise import (
-    Pool,
-    Varied,
+    PooledVariance,
+    ScoreVariance,
     chance_of_drop,
-    pooled,
+    pooled_variance,
     spread_of_differences,
     student_tail,
 )
@@ -145,34 +145,36 @@ def test_max_score_drop__none_allowed_and_the_same_score__is_no_drop(case) -> No
     assert "max-score-drop" not in [reason.code for reason in judged.verdict.reasons]
 
 
-def test_pooled__cases_that_vary_alike__say_the_same_of_each() -> None:
-    pool = pooled([Varied(0.09, 9)] * 20)
-    assert pool.spread_of(Varied(0.0, 0)) == pytest.approx((0.1, 180))
-    assert pool.spread_of(Varied(0.09, 9)) == pytest.approx((0.1, 180))
+def test_pooled_variance__cases_that_vary_alike__say_the_same_of_each() -> None:
+    pool = pooled_variance([ScoreVariance(0.09, 9)] * 20)
+    assert pool.spread_of(ScoreVariance(0.0, 0)) == pytest.approx((0.1, 180))
+    assert pool.spread_of(ScoreVariance(0.09, 9)) == pytest.approx((0.1, 180))
 
 
-def test_pooled__few_noisy_cases__are_held_against_their_own_record_most() -> None:
-    steady, noisy = Varied(0.0009, 9), Varied(0.09, 9)
-    pool = pooled([noisy, *[steady] * 9])
+def test_pooled_variance__few_noisy_cases__are_held_against_their_own_record_most() -> None:
+    steady, noisy = ScoreVariance(0.0009, 9), ScoreVariance(0.09, 9)
+    pool = pooled_variance([noisy, *[steady] * 9])
     together = math.sqrt(pool.variance)
     assert pool.spread_of(steady)[0] < together < pool.spread_of(noisy)[0] < 0.1
     assert pool.spread_of(noisy)[1] < 20
 
 
-@given(st.lists(st.builds(Varied, st.floats(0, 1), st.integers(0, 19)), max_size=30), st.randoms())
-def test_pooled__order_of_cases__does_not_matter(cases, random) -> None:
-    assert pooled(random.sample(cases, len(cases))) == pooled(cases)
+@given(st.lists(st.builds(ScoreVariance, st.floats(0, 1), st.integers(0, 19)), max_size=30), st.randoms())
+def test_pooled_variance__order_of_cases__does_not_matter(cases, random) -> None:
+    assert pooled_variance(random.sample(cases, len(cases))) == pooled_variance(cases)
 
 
-@given(st.lists(st.builds(Varied, st.floats(0, 1), st.integers(1, 19)), min_size=1, max_size=30), st.floats(0, 1))
+@given(
+    st.lists(st.builds(ScoreVariance, st.floats(0, 1), st.integers(1, 19)), min_size=1, max_size=30), st.floats(0, 1)
+)
 def test_spread_of__a_case_that_varies_more__is_never_taken_for_a_steadier_one(cases, more) -> None:
-    pool, own = pooled(cases), cases[0]
+    pool, own = pooled_variance(cases), cases[0]
     assert pool.spread_of(own)[0] <= pool.spread_of(own._replace(squares=own.squares + more))[0]
 
 
-def test_pooled__nothing_or_nothing_that_varies__is_no_spread() -> None:
-    assert pooled([]) == Pool()
-    assert pooled([Varied(0.0, 9)] * 3).spread_of(Varied(0.0, 9)) == (0.0, 27)
+def test_pooled_variance__nothing_or_nothing_that_varies__is_no_spread() -> None:
+    assert pooled_variance([]) == PooledVariance()
+    assert pooled_variance([ScoreVariance(0.0, 9)] * 3).spread_of(ScoreVariance(0.0, 9)) == (0.0, 27)
 
 
 @pytest.mark.parametrize(

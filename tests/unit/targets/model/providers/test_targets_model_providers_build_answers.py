@@ -10,7 +10,7 @@ import pytest
 from eval_gate.model.conversation import Message, ToolCall
 from eval_gate.model.usage import Usage
 from eval_gate.targets.model.build import build_chat
-from eval_gate.targets.model.chat import Turn
+from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.settings import ModelSettings
 from tests.support.model_server import (
     Answer,
@@ -34,8 +34,8 @@ def described(provider: str, url: str, **more) -> ModelSettings:
     return ModelSettings.model_validate(raw | more)
 
 
-def turn(provider: str, answer: dict | Answer, **more) -> Turn:
-    async def main() -> Turn:
+def turn(provider: str, answer: dict | Answer, **more) -> ModelTurn:
+    async def main() -> ModelTurn:
         chat = build_chat(described(provider, server.url, **more), {}, timeout_s=10)
         try:
             return await chat.ask([USER])
@@ -56,7 +56,7 @@ def turn(provider: str, answer: dict | Answer, **more) -> Turn:
     ],
 )
 def test_text__is_a_turn_with_tokens_and_the_model_as_answered(provider, model) -> None:
-    assert turn(provider, ANSWERS[provider]("Sunny ☀.")) == Turn(
+    assert turn(provider, ANSWERS[provider]("Sunny ☀.")) == ModelTurn(
         text="Sunny ☀.", usage=Usage(input_tokens=19, output_tokens=10), model=model, finish="stop"
     )
 

@@ -15,7 +15,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.model.build import build_chat
-from eval_gate.targets.model.chat import Turn
+from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.settings import ModelSettings
 from tests.support.model_server import (
     Answer,
@@ -84,8 +84,8 @@ def ask(
     tools: Sequence[ToolSpec] = (),
     environment: dict[str, str] | None = None,
     times: int = 1,
-) -> Turn:
-    async def main() -> Turn:
+) -> ModelTurn:
+    async def main() -> ModelTurn:
         chat = build_chat(settings, environment or {}, timeout_s=10)
         try:
             for _ in range(times - 1):
@@ -499,7 +499,7 @@ def test_close__leaves_nothing_open(provider) -> None:
 
 
 def test_parallel__questions_at_once__all_get_their_own_answer() -> None:
-    async def main() -> list[Turn]:
+    async def main() -> list[ModelTurn]:
         chat = build_chat(described("openai", server.url), {}, timeout_s=10)
         questions = [[Message(role="user", content=str(number))] for number in range(50)]
         turns = await asyncio.gather(*(chat.ask(question) for question in questions))
