@@ -113,7 +113,7 @@ def run_one(error: Exception):
 
     patterns = PatternMatcher()
     runner = trials.TrialRunner(Breaking(), RunLimits(), trials.TrialServices(TokenData(), patterns))
-    return asyncio.run(runner.run("a.json", make_case(), 0))
+    return asyncio.run(runner.run(trials.TrialJob(make_case(), 0)))
 
 
 def test_finding_6__whatever_breaks_within_a_trial__is_caught_there() -> None:

@@ -24,6 +24,7 @@ def load(document, positions, source, reading):
     cases = tuple(
         EvalCase(
             id=riddle,
+            suite=source.file,
             description=riddle,
             messages=(Message(role="user", content=riddle),),
             evaluators=(ResponseContains(values=(answer,)),),

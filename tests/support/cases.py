@@ -20,6 +20,7 @@ EVAL_FILE = "evals/weather.golden.json"
 def make_case(case_id: str = "gs-weather-001", *, expect: Sequence[EvaluatorSpec] | None = None, **fields) -> EvalCase:
     """A case that expects `ok` in the answer."""
     values = {
+        "suite": EVAL_FILE,
         "description": f"about {case_id}",
         "messages": (Message(role="user", content=f"ask {case_id}"),),
         "evaluators": tuple(expect) if expect is not None else (ResponseContains(values=("ok",)),),
@@ -30,7 +31,7 @@ def make_case(case_id: str = "gs-weather-001", *, expect: Sequence[EvaluatorSpec
 
 
 def make_suite(*cases: EvalCase, **fields) -> EvalSuite:
-    """A golden suite of these cases."""
+    """A golden suite of these cases, which then stand in its file."""
     values = {
         "file": EVAL_FILE,
         "format": "tool-forge",
@@ -38,7 +39,9 @@ def make_suite(*cases: EvalCase, **fields) -> EvalSuite:
         "tier": Tier.GOLDEN,
         "file_hash": "0123456789ab",
     }
-    return EvalSuite(cases=cases or (make_case(),), **(values | fields))
+    values |= fields
+    mine = tuple(case.model_copy(update={"suite": values["file"]}) for case in cases or (make_case(),))
+    return EvalSuite(cases=mine, **values)
 
 
 Answer = Callable[[Request], Awaitable[Response]]

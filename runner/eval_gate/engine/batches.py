@@ -5,28 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.journal import TrialKey
-from eval_gate.engine.trials import request_of
-from eval_gate.model.case import CaseKey, EvalCase
+from eval_gate.engine.trials import TrialJob, request_of
+from eval_gate.model.case import CaseKey
 from eval_gate.model.conversation import Response
 from eval_gate.struct import Struct, field
 from eval_gate.targets.base import BatchTarget, TargetError, TargetFault
-
-
-class Job(NamedTuple):
-    """One trial to be made. Trials of a case are counted from 0."""
-
-    eval_file: str
-    case: EvalCase
-    trial: int
-
-    @property
-    def key(self) -> TrialKey:
-        """What makes it the only one of its kind in a run, as its record will have it."""
-        return CaseKey(self.eval_file, self.case.id), self.trial
 
 
 class BatchAnswers(Struct):
@@ -36,28 +22,30 @@ class BatchAnswers(Struct):
     notices: list[str] = field(default_factory=list)
 
 
-async def ask_batches(target: BatchTarget, jobs: Sequence[Job], limits: RunLimits, stop: asyncio.Event) -> BatchAnswers:
+async def ask_batches(
+    target: BatchTarget, jobs: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
+) -> BatchAnswers:
     """One call for each eval file and trial. A call that breaks is a notice, since asking again costs as much again."""
-    groups: dict[tuple[str, int], list[Job]] = defaultdict(list)
+    groups: dict[tuple[str, int], list[TrialJob]] = defaultdict(list)
     for job in jobs:
-        groups[job.eval_file, job.trial].append(job)
+        groups[job.case.suite, job.trial].append(job)
     found = BatchAnswers()
-    for (eval_file, trial), group in groups.items():
+    for (suite, trial), group in groups.items():
         if stop.is_set():
             break
         try:
             answers = await _until_stopped(target, group, limits, stop)
         except TargetError as error:
             found.notices.append(
-                f"the batch of {len(group)} cases of {eval_file} broke, and each was asked by itself: {error.message}"
+                f"the batch of {len(group)} cases of {suite} broke, and each was asked by itself: {error.message}"
             )
             continue
-        found.answers |= {(CaseKey(eval_file, case_id), trial): answer for case_id, answer in answers.items()}
+        found.answers |= {(CaseKey(suite, case_id), trial): answer for case_id, answer in answers.items()}
     return found
 
 
 async def _until_stopped(
-    target: BatchTarget, group: Sequence[Job], limits: RunLimits, stop: asyncio.Event
+    target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
 ) -> Mapping[str, Response]:
     """The answers; none when the run is stopped before they are there. Raises TargetError."""
     asking = asyncio.ensure_future(_ask(target, group, limits))
@@ -71,9 +59,9 @@ async def _until_stopped(
         await asyncio.gather(asking, stopping, return_exceptions=True)
 
 
-async def _ask(target: BatchTarget, group: Sequence[Job], limits: RunLimits) -> Mapping[str, Response]:
+async def _ask(target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits) -> Mapping[str, Response]:
     limit_s = None if target.timeout_ms is not None else limits.timeout_ms * len(group) / 1000
-    requests = [request_of(*job) for job in group]
+    requests = [request_of(job) for job in group]
     try:
         async with asyncio.timeout(limit_s):
             return await target.respond_batch(requests)

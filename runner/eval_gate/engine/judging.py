@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from eval_gate.evaluators.base import EvaluatorError, JudgeReply
 from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
 from eval_gate.struct import FrozenStruct, field
@@ -106,13 +107,13 @@ class Judges(FrozenStruct):
     defaults: Mapping[tuple[str, str | None], Grading] = field(default_factory=dict)
     by_file: Mapping[str, Mapping[str, Grading]] = field(default_factory=dict)
 
-    def default(self, eval_file: str, wanted: str | None) -> Grading | None:
+    def default(self, case: EvalCase) -> Grading | None:
         """Who grades where an evaluator names nobody."""
-        return self.defaults.get((eval_file, wanted))
+        return self.defaults.get((case.suite, case.target))
 
-    def by_name(self, eval_file: str) -> Mapping[str, Grading]:
+    def by_name(self, suite: str) -> Mapping[str, Grading]:
         """Those whom evaluators of this file name."""
-        return self.by_file.get(eval_file, _NONE)
+        return self.by_file.get(suite, _NONE)
 
     def __iter__(self) -> Iterator[Grading]:
         """Every judge that may be asked, each once."""

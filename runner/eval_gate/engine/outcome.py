@@ -109,8 +109,8 @@ def _sparing(plan: RunPlan, progress: RunProgress, lists: Listing) -> RoomKeeper
     if total < MANY:
         return RoomKeeper((), total)
     still = replace(progress, over=False)
-    several = islice(((suite, case) for suite in plan.suites for case in suite.cases), 0, None, EVERY)
-    return RoomKeeper([_case(plan, still, suite, case, lists) for suite, case in several], total)
+    several = islice((case for suite in plan.suites for case in suite.cases), 0, None, EVERY)
+    return RoomKeeper([_case(plan, still, case, lists) for case in several], total)
 
 
 def _let_go(things: Iterable[_Thing]) -> Iterator[_Thing]:
@@ -137,9 +137,9 @@ def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
 
 def _suite(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: Listing, sparing: RoomKeeper) -> SuiteResult:
     staleness = plan.staleness.get(suite.file)
-    endpoint, left = plan.target_of(suite.file, suite.cases[0]).identity.identity, _let_go(suite.cases)
+    endpoint, left = plan.target_of(suite.cases[0]).identity.identity, _let_go(suite.cases)
     suite = suite.model_copy(update={"cases": ()})
-    cases = tuple([sparing.fit_case(_case(plan, progress, suite, case, lists)) for case in left])
+    cases = tuple([sparing.fit_case(_case(plan, progress, case, lists)) for case in left])
     return SuiteResult(
         run_id=plan.run_id,
         timestamp=plan.timestamp,
@@ -159,12 +159,12 @@ def _suite(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: Listin
     )
 
 
-def _case(plan: RunPlan, progress: RunProgress, suite: EvalSuite, case: EvalCase, lists: Listing) -> CaseResult:
-    key = CaseKey(suite.file, case.id)
+def _case(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: Listing) -> CaseResult:
+    key = case.key
     records = progress.trials.last_of(key) if progress.over else progress.trials.of(key)
     if not records and progress.held_back and plan.waits(case):
         case = case.model_copy(update={"skip_reason": HELD_BACK})
-    target = plan.target_of(suite.file, case)
+    target = plan.target_of(case)
     other = None if target is plan.target else target.identity.name
     end = progress.ends.get(key)
     counted = mark_unreported(records, lists=id(target) in lists)

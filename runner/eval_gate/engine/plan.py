@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.judging import Judges
@@ -77,9 +78,9 @@ class RunPlan(FrozenStruct):
         """What happened while judges were asked."""
         return tuple(notice for judge in self.judges for notice in judge.notices)
 
-    def target_of(self, eval_file: str, case: EvalCase) -> Target:
+    def target_of(self, case: EvalCase) -> Target:
         """Who is asked this case."""
-        return self.targets.get((eval_file, case.target), self.target)
+        return self.targets.get((case.suite, case.target), self.target)
 
     def every_target(self) -> tuple[Target, ...]:
         """All that are asked, each once, the run's own first."""
@@ -108,19 +109,20 @@ class RunPlan(FrozenStruct):
         if control is None:
             return frozenset()
         return frozenset(
-            key
-            for key, case in self.runnable()
-            if self.target_of(key.suite, case) is self.target
+            case.key
+            for case in self.runnable()
+            if self.target_of(case) is self.target
             and not case.dependent
             and case.agent is None
             and (case.stubs is None or control.takes_stubs)
         )
 
-    def runnable(self) -> tuple[tuple[CaseKey, EvalCase], ...]:
+    def rerun_budget(self) -> RerunBudget:
+        """What all re-runs together may take, those of the control too."""
+        if self.limits.rerun_budget is not None:
+            return parse_rerun_budget(self.limits.rerun_budget)
+        return RerunBudget.usual(len(self.runnable()) * self.limits.trials, control=self.control is not None)
+
+    def runnable(self) -> tuple[EvalCase, ...]:
         """The cases that can be run, in file order."""
-        return tuple(
-            (CaseKey(suite.file, case.id), case)
-            for suite in self.suites
-            for case in suite.cases
-            if case.skip_reason is None
-        )
+        return tuple(case for suite in self.suites for case in suite.cases if case.skip_reason is None)

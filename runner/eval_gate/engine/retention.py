@@ -46,8 +46,15 @@ _NOTHING: Final[dict[str, int]] = {}
 """One object for all of which nothing is left out; never changed."""
 
 
+async def for_journal(
+    record: TrialRecord, store: Store, patterns: Sequence[str], matcher: PatternMatcher
+) -> TrialRecord:
+    """A finished trial as the journal may hold it: as much of its answer as may be kept, masked."""
+    kept = _without_answer(record, store)
+    return await _redacted(kept, patterns, matcher) if patterns else kept
+
+
 def _without_answer(record: TrialRecord, store: Store) -> TrialRecord:
-    """A finished trial as the journal may hold it: where nothing is to be kept, without a word of the answer."""
     if store is not Store.NONE:
         return record  # whether a case simply passes is known when all of its trials are
     error, results = record.error, record.evaluator_results
@@ -56,6 +63,33 @@ def _without_answer(record: TrialRecord, store: Store) -> TrialRecord:
             "details": without_answer(record.details),
             "evaluator_results": unquoted(results),
             "error": error and error_unquoted(error, record.status, record.blame, results),
+        }
+    )
+
+
+async def _redacted(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
+    """The trial with `***` for whatever the patterns find in it, cut to its bounds only then.
+
+    Where they take too long nothing of it is kept: a text that nobody could look through may hold anything.
+    """
+    masked = TextMasking()
+    _changed(record, masked.find)
+    warnings = record.warnings
+    try:
+        masked.learn(await matcher.replaced(patterns, masked.texts, MASK))
+    except (PatternError, PatternWorkerError) as error:
+        masked.learn(None)
+        warnings = (f"redact: what was said is not kept, because it could not be looked through: {error}",)
+    made = _changed(record, masked.put)
+    return made.model_copy(update={"details": within(made.details), "warnings": warnings})
+
+
+def _changed(record: TrialRecord, change: Change) -> TrialRecord:
+    return record.model_copy(
+        update={
+            "error": record.error and change(record.error),
+            "details": details_with(record.details, change),
+            "evaluator_results": results_with(record.evaluator_results, change),
         }
     )
 
@@ -76,35 +110,11 @@ def for_record(case: CaseResult, store: Store) -> CaseResult:
     )
 
 
-async def redacted(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
-    """The trial with `***` for whatever the patterns find in it, cut to its bounds only then.
+def details_of(response: Response, margin: int = 0, skipped_tokens: tuple[str, ...] = ()) -> CaseDetails:
+    """What the target gave back, and what of its case could not be held against it (`skipped_tokens`).
 
-    Where they take too long nothing of it is kept: a text that nobody could look through may hold anything.
+    Where patterns are to look at it, each text is cut `margin` characters too late.
     """
-    masked = TextMasking()
-    _redacted(record, masked.find)
-    warnings = record.warnings
-    try:
-        masked.learn(await matcher.replaced(patterns, masked.texts, MASK))
-    except (PatternError, PatternWorkerError) as error:
-        masked.learn(None)
-        warnings = (f"redact: what was said is not kept, because it could not be looked through: {error}",)
-    made = _redacted(record, masked.put)
-    return made.model_copy(update={"details": within(made.details), "warnings": warnings})
-
-
-def _redacted(record: TrialRecord, change: Change) -> TrialRecord:
-    return record.model_copy(
-        update={
-            "error": record.error and change(record.error),
-            "details": details_with(record.details, change),
-            "evaluator_results": results_with(record.evaluator_results, change),
-        }
-    )
-
-
-def details_of(response: Response, margin: int = 0) -> CaseDetails:
-    """What the target gave back. Where patterns are to look at it, each text is cut `margin` characters too late."""
     conversation = _conversation(response.conversation, margin) if response.conversation else ()
     too_many = len(response.text) - KEPT_ANSWER
     left_out = {
@@ -116,6 +126,7 @@ def details_of(response: Response, margin: int = 0) -> CaseDetails:
         CaseDetails,
         tools_called=tuple([call.name for call in response.tool_calls]),
         response_length=len(response.text),
+        skipped_tokens=skipped_tokens,
         response=response.text[: KEPT_ANSWER + margin],
         response_truncated=too_many > 0,
         conversation=conversation,

@@ -19,15 +19,15 @@ def is_rubric(case: EvalCase) -> bool:
 def gradable(suites: tuple[EvalSuite, ...], mode: RubricMode, judges: Judges) -> tuple[EvalSuite, ...]:
     """The suites as they can be run: what cannot be graded is skipped, or loses its rubric, each with the reason."""
     return tuple(
-        suite.model_copy(update={"cases": tuple(_gradable(suite, case, mode, judges) for case in suite.cases)})
+        suite.model_copy(update={"cases": tuple(_gradable(case, mode, judges) for case in suite.cases)})
         for suite in suites
     )
 
 
-def _gradable(suite: EvalSuite, case: EvalCase, mode: RubricMode, judges: Judges) -> EvalCase:
+def _gradable(case: EvalCase, mode: RubricMode, judges: Judges) -> EvalCase:
     if mode is RubricMode.NEVER:
         return _ungraded(case, SWITCHED_OFF)
-    return case if judges.default(suite.file, case.target) is not None else _ungraded(case, NO_JUDGE)
+    return case if judges.default(case) is not None else _ungraded(case, NO_JUDGE)
 
 
 def _ungraded(case: EvalCase, reason: str) -> EvalCase:

@@ -8,12 +8,10 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Protocol
 
-from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import Store
-from eval_gate.engine.batches import BatchAnswers, Job, ask_batches
+from eval_gate.engine.batches import BatchAnswers, ask_batches
 from eval_gate.engine.confirming import Confirming
-from eval_gate.engine.control.during_run import ControlAsking
-from eval_gate.engine.control.during_run import RunServices as ControlSurroundings
+from eval_gate.engine.control.during_run import ControlAsking, RunServices
 from eval_gate.engine.giving_up import Unanswered, with_hint
 from eval_gate.engine.journal import (
     IN_MEMORY,
@@ -29,14 +27,13 @@ from eval_gate.engine.outcome import NOTHING_ASKED, RunProgress, initial_record,
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.rerun_allowance import Allowance
-from eval_gate.engine.retention import _without_answer, redacted
+from eval_gate.engine.retention import for_journal
 from eval_gate.engine.settling import trial_of
-from eval_gate.engine.trials import NoAnswerError, TrialRunner, TrialServices, defective
+from eval_gate.engine.trials import NoAnswerError, TrialJob, TrialRunner, TrialServices, defective
 from eval_gate.engine.unreported_tools import mark_unreported, targets_that_list
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd, RunResult
-from eval_gate.results.masking import MARGIN
 from eval_gate.results.write import run_folder, write_record
 from eval_gate.targets.base import BatchTarget, Target, TargetError
 from eval_gate.targets.waiting import told_to
@@ -124,11 +121,11 @@ class Run:
             del plan, jobs
             return self._result(round((time.perf_counter() - started) * 1000, 3), over=True)
 
-    async def _work(self, jobs: list[Job], journal: Journal) -> None:
+    async def _work(self, jobs: list[TrialJob], journal: Journal) -> None:
         """All jobs, target by target: what was asked for at once (`--concurrency`) holds for the whole run."""
-        by_target: dict[int, tuple[Target, list[Job]]] = {}
+        by_target: dict[int, tuple[Target, list[TrialJob]]] = {}
         for job in jobs:
-            target = self._plan.target_of(job.eval_file, job.case)
+            target = self._plan.target_of(job.case)
             by_target.setdefault(id(target), (target, []))[1].append(job)
         for target, mine in by_target.values():
             if not self._stop.is_set() and await self._is_healthy(target):
@@ -163,7 +160,7 @@ class Run:
         self._healthy[id(target)] = False
         self._lane.set()
 
-    async def _ask(self, target: Target, jobs: list[Job], journal: Journal) -> None:
+    async def _ask(self, target: Target, jobs: list[TrialJob], journal: Journal) -> None:
         plan = self._plan
         self._lane.clear()
         if self._stop.is_set():
@@ -176,12 +173,14 @@ class Run:
             batched = await ask_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
-        trials = TrialRunner(target, plan.limits, self._shared(patterns, self._leavings))
+        shared = TrialServices.of(plan, patterns, plan.run_id, self._leavings)
+        trials = TrialRunner(target, plan.limits, shared)
 
-        async def work(job: Job | None) -> None:
+        async def work(job: TrialJob | None) -> None:
             while job is not None and not self._lane.is_set() and self._may_begin(job):
+                given = batched.answers.get(job.key)
                 try:
-                    record = await self._stored(await trials.run(*job, given=batched.answers.get(job.key)))
+                    record = await self._stored(await trials.run(job, given))
                     self._unanswered.note_answer(target)
                 except NoAnswerError as failure:
                     record = await self._stored(failure.record)
@@ -190,7 +189,7 @@ class Run:
                 self._keep(record, line, target)
                 self._observer.finished(record)
                 self._spend(record)
-                job = self._next(job.eval_file, job.case) if job.trial >= plan.limits.trials else None
+                job = self._next(job.case) if job.trial >= plan.limits.trials else None
 
         try:
             await work_through(self._affordable(jobs), concurrency, work, self._lane)
@@ -198,27 +197,13 @@ class Run:
             await patterns.aclose()
             await self._masking.aclose()
 
-    def _shared(self, patterns: PatternMatcher, leavings: Leavings | None) -> TrialServices:
-        plan = self._plan
-        return TrialServices(
-            plan.tokens,
-            patterns,
-            plan.judges,
-            plan.environment,
-            mask=plan.redact.data,
-            withheld=plan.withheld,
-            margin=MARGIN if plan.patterns else 0,
-            run_id=plan.run_id,
-            leavings=leavings,
-        )
-
     async def _confirm(self, confirming: Confirming, journal: Journal) -> None:
         """Run again what is in doubt, turn by turn; a run that is resumed goes on where it was."""
         self._in_doubt = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
-        cases = {key: case for key, case in self._plan.runnable() if key in self._in_doubt}
-        begun = sum(len(self._reruns(key.suite, case)) for key, case in cases.items())
+        cases = {case.key: case for case in self._plan.runnable() if case.key in self._in_doubt}
+        begun = sum(len(self._reruns(case)) for case in cases.values())
         control = self._control
-        self._allowance = allowance = Allowance(self._rerun_budget(), begun)
+        self._allowance = allowance = Allowance(self._plan.rerun_budget(), begun)
         waiting = await self._run_again(list(cases), cases, confirming, journal)
         while control is not None and await self._ask_control(control, confirming, allowance):
             waiting = await self._run_again(waiting, cases, confirming, journal)
@@ -230,7 +215,7 @@ class Run:
     ) -> list[CaseKey]:
         """Turn by turn; those that were never due, because nothing could be learnt by them."""
         while waiting and self._stopped is None and (turn := confirming.turn(waiting)):
-            jobs = (self._next(key.suite, cases[key]) for key in turn)
+            jobs = (self._next(cases[key]) for key in turn)
             await self._work([job for job in jobs if job is not None], journal)
             waiting = [key for key in waiting if key not in set(turn)]
         return waiting
@@ -252,8 +237,8 @@ class Run:
     def _asking_control(self) -> ControlAsking | None:
         if self._plan.control is None:
             return None
-        services = ControlSurroundings(
-            shared=lambda: self._shared(PatternMatcher(), None),
+        services = RunServices(
+            shared=lambda: TrialServices.of(self._plan, PatternMatcher(), self._plan.run_id),
             stored=self._stored,
             spend=self._spend,
             affordable=lambda: not self._used_up(),
@@ -268,30 +253,22 @@ class Run:
         confirming = self._plan.confirming
         return confirming.fresh if confirming is not None else frozenset()
 
-    def _rerun_budget(self) -> RerunBudget:
-        limits = self._plan.limits
-        if limits.rerun_budget is not None:
-            return parse_rerun_budget(limits.rerun_budget)
-        first = len(self._plan.runnable()) * limits.trials
-        return RerunBudget.usual(first, control=self._plan.control is not None)
-
-    def _may_begin(self, job: Job) -> bool:
+    def _may_begin(self, job: TrialJob) -> bool:
         """A first execution may, and a re-run as long as the budget for those lasts."""
         return job.trial < self._plan.limits.trials or self._allowance is None or self._allowance.take()
 
-    def _next(self, eval_file: str, case: EvalCase) -> Job | None:
+    def _next(self, case: EvalCase) -> TrialJob | None:
         """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
-        key, first = CaseKey(eval_file, case.id), self._plan.limits.trials
-        records = self._reruns(eval_file, case)
+        first, records = self._plan.limits.trials, self._reruns(case)
         if self._plan.confirming is None or self._used_up():
             return None
-        if not self._plan.confirming.wants_rerun(key, [trial_of(record) for record in records]):
+        if not self._plan.confirming.wants_rerun(case.key, [trial_of(record) for record in records]):
             return None
-        return Job(eval_file, case, max((record.trial for record in records), default=first - 1) + 1)
+        return TrialJob(case, max((record.trial for record in records), default=first - 1) + 1)
 
-    def _reruns(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
+    def _reruns(self, case: EvalCase) -> list[TrialRecord]:
         first = self._plan.limits.trials
-        records = (record for record in self._counted(eval_file, case) if record.trial >= first)
+        records = (record for record in self._counted(case) if record.trial >= first)
         return sorted(records, key=lambda record: record.trial)
 
     def _ends(self) -> dict[CaseKey, RerunEnd]:
@@ -300,9 +277,9 @@ class Run:
         if confirming is None:
             return {}
         ends = {
-            key: confirming.end(key, [trial_of(one) for one in self._reruns(key.suite, case)])
-            for key, case in self._plan.runnable()
-            if key in self._in_doubt
+            key: confirming.end(key, [trial_of(one) for one in self._reruns(case)])
+            for case in self._plan.runnable()
+            if (key := case.key) in self._in_doubt
         }
         if self._allowance is None or not self._allowance.refused:
             return ends
@@ -319,7 +296,7 @@ class Run:
         if self._allowance is not None:
             self._allowance.cost(usd)
 
-    def _affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
+    def _affordable(self, jobs: Iterable[TrialJob]) -> Iterator[TrialJob]:
         """The jobs, until the budget is used up; what is in flight then is finished all the same."""
         budget = self._plan.limits.max_cost_usd
         for job in jobs:
@@ -341,8 +318,7 @@ class Run:
 
     async def _stored(self, record: TrialRecord) -> TrialRecord:
         """The trial with as much of its answer as may be kept."""
-        kept, patterns = _without_answer(record, self._plan.limits.stored), self._plan.patterns
-        return await redacted(kept, patterns, self._masking) if patterns else kept
+        return await for_journal(record, self._plan.limits.stored, self._plan.patterns, self._masking)
 
     async def _written(self, journal: Journal, record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
         """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
@@ -352,40 +328,36 @@ class Run:
             record = await self._stored(defective(record, error))
             return record, journal.append(record)
 
-    def _counted(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
+    def _counted(self, case: EvalCase) -> list[TrialRecord]:
         """The trials of a case so far, as they count."""
-        lists = id(self._plan.target_of(eval_file, case)) in self._listing
-        return mark_unreported(self._trials.of(CaseKey(eval_file, case.id)), lists=lists)
+        lists = id(self._plan.target_of(case)) in self._listing
+        return mark_unreported(self._trials.of(case.key), lists=lists)
 
     def _take_over(self, written: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
         plan, trials = self._plan, self._trials
-        known = dict(plan.runnable())
+        known = {case.key: case for case in plan.runnable()}
         for record, line in written:
             case = known.get(record.case)
             if case is not None and case.fingerprint == record.fingerprint:
                 trials.add(record, line)
         self._listing.update(targets_that_list(plan, trials))
         for key in trials.cases():
-            target = plan.target_of(key.suite, known[key])
+            target = plan.target_of(known[key])
             if trials.keep_judged(key, lists=id(target) in self._listing):
                 self._unanswered.note_answer(target)
 
     def _others_passed(self) -> bool:
         """Whether all cases that no rubric waits for were judged and passed."""
-        first = [(key.suite, case) for key, case in self._plan.runnable() if not self._plan.waits(case)]
+        first = [case for case in self._plan.runnable() if not self._plan.waits(case)]
         return all(
-            (records := self._counted(eval_file, case)) and all(record.status is Status.PASSED for record in records)
-            for eval_file, case in first
+            (records := self._counted(case)) and all(record.status is Status.PASSED for record in records)
+            for case in first
         )
 
-    def _open_jobs(self) -> list[Job]:
+    def _open_jobs(self) -> list[TrialJob]:
         finished = self._trials.keys()
-        jobs = (
-            Job(key.suite, case, trial)
-            for trial in range(self._plan.limits.trials)
-            for key, case in self._plan.runnable()
-        )
+        jobs = (TrialJob(case, trial) for trial in range(self._plan.limits.trials) for case in self._plan.runnable())
         return [job for job in jobs if job.key not in finished]
 
     def _result(self, wall_ms: float, *, over: bool = False) -> RunResult:

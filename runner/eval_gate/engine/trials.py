@@ -7,13 +7,14 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.config.rerun_budget import parse_rerun_spread
 from eval_gate.config.settings import RunLimits
-from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.left_files import Leavings
+from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import give_way
 from eval_gate.engine.retention import details_of, results_of
 from eval_gate.errors import GateError
@@ -21,12 +22,13 @@ from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.base import construct
-from eval_gate.model.case import EvalCase
+from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
+from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import Retrying, counted_against
@@ -54,6 +56,18 @@ class NoAnswerError(Exception):
         self.hint = hint
 
 
+class TrialJob(NamedTuple):
+    """One trial to be made. Trials of a case are counted from 0."""
+
+    case: EvalCase
+    trial: int
+
+    @property
+    def key(self) -> TrialKey:
+        """What makes it the only one of its kind in a run, as its record will have it."""
+        return self.case.key, self.trial
+
+
 class TrialServices(FrozenStruct):
     """What the evaluators of all cases use."""
 
@@ -69,15 +83,32 @@ class TrialServices(FrozenStruct):
     leavings: Leavings | None = None
     """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
 
-    def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
+    @classmethod
+    def of(
+        cls, plan: RunPlan, patterns: PatternMatcher, run_id: str, leavings: Leavings | None = None
+    ) -> TrialServices:
+        """What the plan has of it; `run_id` is the run that the trials belong to."""
+        return cls(
+            plan.tokens,
+            patterns,
+            plan.judges,
+            plan.environment,
+            mask=plan.redact.data,
+            withheld=plan.withheld,
+            margin=MARGIN if plan.patterns else 0,
+            run_id=run_id,
+            leavings=leavings,
+        )
+
+    def context(self, case: EvalCase, response: Response) -> EvaluationContext:
         """What evaluators are given to judge this response to this case."""
         return EvaluationContext(
             case,
             response,
             self.tokens,
             self.patterns,
-            judge=self.judges.default(eval_file, case.target),
-            judges=self.judges.by_name(eval_file),
+            judge=self.judges.default(case),
+            judges=self.judges.by_name(case.suite),
             environment=self.environment,
             mask=self.mask,
             withheld=self.withheld,
@@ -95,30 +126,30 @@ class TrialRunner:
         self._apart = apart
         self._spread_s = parse_rerun_spread(limits.rerun_spread) if limits.rerun_spread else 0.0
         self._began = time.monotonic()
-        self._latest: dict[tuple[str, str], float] = {}
+        self._latest: dict[CaseKey, float] = {}
         """When each case was last run again, where that matters."""
         self._told_until = 0.0
 
-    async def run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None = None) -> TrialRecord:
+    async def run(self, job: TrialJob, given: Response | None = None) -> TrialRecord:
         """Ask, judge, and say what became of it. `given` is the answer where a batch brought it.
 
         One answer, one case: a defect that an answer brings to light is an execution error of its case, and ours.
         """
-        if self._apart and given is None and trial >= self._limits.trials:
-            await self._keep_apart(eval_file, case, trial)
+        if self._apart and given is None and job.trial >= self._limits.trials:
+            await self._keep_apart(job)
         started = time.perf_counter()
         try:
-            return await self._run(eval_file, case, trial, given)
+            return await self._run(job, given)
         except (NoAnswerError, GateError):  # these are meant for the run
             raise
         # the second place for this: what breaks over one answer must not end the run of all others
         except Exception as error:  # noqa: BLE001
-            return defective(self._record(eval_file, case, trial, _since(started)), error)
+            return defective(self._record(job, _since(started)), error)
         finally:
             if self._spread_s:
-                self._latest[eval_file, case.id] = time.monotonic()
+                self._latest[job.case.key] = time.monotonic()
 
-    async def _keep_apart(self, eval_file: str, case: EvalCase, trial: int) -> None:
+    async def _keep_apart(self, job: TrialJob) -> None:
         """Let others go between two executions of a case, as a bad minute must not be all that is seen of it.
 
         Not where somebody bounded what re-runs may take: a bound that ends amid all cases would leave none decided.
@@ -126,42 +157,39 @@ class TrialRunner:
         """
         if self._spread_s:
             now = time.monotonic()
-            due = self._latest.get((eval_file, case.id), self._began) + self._spread_s
+            due = self._latest.get(job.case.key, self._began) + self._spread_s
             if due > now >= self._told_until:
                 self._told_until = due
                 tell(f"executions of one case are {self._limits.rerun_spread} apart: a re-run waits {due - now:.1f} s")
             await give_way(max(due - now, 0.0))
-        elif trial > self._limits.trials and self._limits.rerun_budget is None:
+        elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
             await give_way()
 
-    async def _run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None) -> TrialRecord:
-        timeout_ms = self._timeout_ms(case)
+    async def _run(self, job: TrialJob, given: Response | None) -> TrialRecord:
+        timeout_ms = self._timeout_ms(job.case)
         started = time.perf_counter()
         try:
-            request = request_of(eval_file, case, trial, self._shared.run_id)
-            if trial and self._limits.rerun_nonce:
+            request = request_of(job, self._shared.run_id)
+            if job.trial and self._limits.rerun_nonce:
                 request = replace(request, nonce=uuid.uuid4().hex)
             response = given or await self._ask(request, timeout_ms)
         except TargetError as error:
-            record = self._broken(eval_file, case, trial, error, _since(started))
+            record = self._broken(job, error, _since(started))
             if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
                 raise NoAnswerError(record, error.hint) from error
             return record
         if response.dry_run:
             said = "; ".join(("dry run: nobody was asked", *response.warnings))
-            begun = self._record(eval_file, case, trial, response.duration_ms)
+            begun = self._record(job, response.duration_ms)
             return begun.model_copy(update={"status": Status.SKIPPED, "error": said[:MAX_ERROR]})
         duration_ms = round(response.duration_ms, 3)
         try:
-            judgement = await judge(self._shared.context(eval_file, case, response))
+            judgement = await judge(self._shared.context(job.case, response))
         except EvaluatorError as error:
-            answered = self._answered(case, response)
-            return _not_judged(self._record(eval_file, case, trial, duration_ms, **answered), error)
-        judged = self._answered(case, response) | _judged(judgement, response)
-        if judgement.skipped_tokens:
-            details = details_of(response, self._shared.margin)
-            judged["details"] = details.model_copy(update={"skipped_tokens": judgement.skipped_tokens})
-        record = self._record(eval_file, case, trial, duration_ms, **judged)
+            answered = self._answered(job.case, response)
+            return _not_judged(self._record(job, duration_ms, **answered), error)
+        judged = self._answered(job.case, response, judgement.skipped_tokens) | _judged(judgement, response)
+        record = self._record(job, duration_ms, **judged)
         return await self._with_leavings(record, response)
 
     async def _with_leavings(self, record: TrialRecord, response: Response) -> TrialRecord:
@@ -192,36 +220,34 @@ class TrialRunner:
             return case.timeout_ms
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
 
-    def _record(self, eval_file: str, case: EvalCase, trial: int, duration_ms: float, **known: object) -> TrialRecord:
+    def _record(self, job: TrialJob, duration_ms: float, **known: object) -> TrialRecord:
         """A trial that has come to nothing yet but for what is known of it."""
         values: dict[str, object] = {"status": Status.ERROR, "duration_ms": duration_ms, "attempts": 1, **known}
         return construct(
             TrialRecord,
-            eval_file=eval_file,
-            case_id=case.id,
-            trial=trial,
-            fingerprint=case.fingerprint,
+            eval_file=job.case.suite,
+            case_id=job.case.id,
+            trial=job.trial,
+            fingerprint=job.case.fingerprint,
             **values,
         )
 
-    def _broken(
-        self, eval_file: str, case: EvalCase, trial: int, error: TargetError, duration_ms: float
-    ) -> TrialRecord:
+    def _broken(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
         said = error.message
         if error.fault in _SAID_BY_CASE and error.hint:  # for a run that gives up, the hint is said there
             said = f"{said} ({error.hint})"
-        return self._record(eval_file, case, trial, duration_ms).model_copy(
+        return self._record(job, duration_ms).model_copy(
             update={"error": said[:MAX_ERROR], "blame": error.blame, "timed_out": error.timed_out}
         )
 
-    def _answered(self, case: EvalCase, response: Response) -> dict[str, object]:
+    def _answered(self, case: EvalCase, response: Response, skipped_tokens: tuple[str, ...] = ()) -> dict[str, object]:
         """What the target gave back, whatever comes of judging it."""
         silent = response.calls_known is None and not response.tool_calls and checks_tools(case.evaluators)
         return {
             "attempts": response.attempts,
             "calls_listed": response.calls_known is True or bool(response.tool_calls),
             "calls_missing": response.calls_place if silent else None,
-            "details": details_of(response, self._shared.margin),
+            "details": details_of(response, self._shared.margin, skipped_tokens),
             "usage": response.usage,
             "cost_usd": response.cost_usd,
             "warnings": response.warnings,
@@ -280,15 +306,16 @@ def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
     )
 
 
-def request_of(eval_file: str, case: EvalCase, trial: int, run_id: str = "") -> Request:
+def request_of(job: TrialJob, run_id: str = "") -> Request:
     """The case as a target is asked it."""
+    case = job.case
     return Request(
         case.id,
         case.messages,
-        trial,
+        job.trial,
         stubs=case.stubs,
         max_turns=case.max_turns,
-        eval_file=eval_file,
+        eval_file=case.suite,
         brief=case.brief,
         agent=case.agent,
         run_id=run_id,

@@ -26,7 +26,7 @@ _ERROR: Final = (
 
 def targets_that_list(plan: RunPlan, trials: FinishedTrials) -> Listing:
     """Which targets have listed calls in at least one answer to a case of the plan."""
-    return frozenset(id(plan.target_of(key.suite, case)) for key, case in plan.runnable() if trials.list_calls(key))
+    return frozenset(id(plan.target_of(case)) for case in plan.runnable() if trials.list_calls(case.key))
 
 
 def mark_unreported(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:

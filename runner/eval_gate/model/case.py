@@ -89,6 +89,8 @@ class EvalCase(Frozen):
     """
 
     id: str
+    suite: str
+    """The eval file that it stands in."""
     description: str = ""
     messages: tuple[Message, ...]
     evaluators: tuple[SerializeAsAny[EvaluatorSpec], ...] = ()
@@ -113,6 +115,11 @@ class EvalCase(Frozen):
     expectation: str | None = None
     """What the answer is held against, without what only says who grades it, and with which prompt or program."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> CaseKey:
+        """Which case of a run it is."""
+        return CaseKey(self.suite, self.id)
 
     @property
     def dependent(self) -> bool:

@@ -343,6 +343,18 @@ class RunResult(Record):
         """The cases by eval file and id."""
         return _by_key_of(SameObject(self.suites))
 
+    def with_cases(self, changed: Mapping[CaseKey, CaseResult]) -> "RunResult":
+        """The run with these in the place of its own cases."""
+        if not changed:
+            return self
+        suites = tuple(
+            suite.model_copy(
+                update={"cases": tuple([changed.get(CaseKey(suite.eval_file, one.id), one) for one in suite.cases])}
+            )
+            for suite in self.suites
+        )
+        return self.model_copy(update={"suites": suites})
+
     def __repr__(self) -> str:
         """Short: with all of its cases it would take seconds, and Python asks for it in places nobody thinks of."""
         return f"RunResult({self.run_id}, {self.summary.total_cases} cases)"

@@ -14,7 +14,6 @@ from eval_gate.errors import GateError
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import Record
-from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import CaseResult, RunResult
@@ -70,18 +69,7 @@ def _held_against(run: RunResult) -> RunResult:
     lesser |= {key: _unsaid for key, one in told.items() if one.why is GroundKind.CONTROL}
     if not lesser:
         return run
-    suites = tuple(
-        suite.model_copy(
-            update={
-                "cases": tuple(
-                    change(case) if (change := lesser.get(CaseKey(suite.eval_file, case.id))) else case
-                    for case in suite.cases
-                )
-            }
-        )
-        for suite in run.suites
-    )
-    return run.model_copy(update={"suites": suites})
+    return run.with_cases({key: change(case) for key, case in run.cases() if (change := lesser.get(key))})
 
 
 def _unsaid(case: CaseResult) -> CaseResult:

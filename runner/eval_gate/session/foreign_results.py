@@ -128,15 +128,8 @@ def _refuse_a_rest(run: RunResult, session: Session) -> None:
 
 def _not_again(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
     """The run in which nobody could run the cases in doubt again."""
-    return run.model_copy(update={"suites": tuple(_suite_not_again(suite, doubtful) for suite in run.suites)})
-
-
-def _suite_not_again(suite: SuiteResult, doubtful: Set[CaseKey]) -> SuiteResult:
-    ids = {key.case_id for key in doubtful if key.suite == suite.eval_file}
-    cases = [
-        case.model_copy(update={"rerun_end": RerunEnd.IMPOSSIBLE}) if case.id in ids else case for case in suite.cases
-    ]
-    return suite.model_copy(update={"cases": tuple(cases)})
+    ended = {"rerun_end": RerunEnd.IMPOSSIBLE}
+    return run.with_cases({key: case.model_copy(update=ended) for key, case in run.cases() if key in doubtful})
 
 
 def _run(session: Session, brought: BroughtResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:

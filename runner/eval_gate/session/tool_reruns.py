@@ -17,7 +17,7 @@ from eval_gate.gate.control.asking import ControlQuestions
 from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import Control, RerunEnd, RunResult, SuiteResult, TargetIdentity
+from eval_gate.model.result import Control, RerunEnd, RunResult, TargetIdentity
 from eval_gate.result_formats.load import BroughtResults
 from eval_gate.result_formats.rows import ResultRow
 from eval_gate.session.rows import execution_of
@@ -166,9 +166,13 @@ class BaseAgent:
 
     def with_answers(self, run: RunResult) -> RunResult:
         """The run with what the base branch's agent said."""
-        suites = tuple(self._suite(suite) for suite in run.suites) if self._told else run.suites
+        answered = {
+            key: case.model_copy(update={"control": trials_of_control(told)})
+            for key, case in run.cases()
+            if (told := self._told.get(key))
+        }
         control = Control(target=self._target, trouble=self._trouble, cost_usd=self._usd)
-        return run.model_copy(update={"suites": suites, "control": control})
+        return run.with_cases(answered).model_copy(update={"control": control})
 
     def ended(self, run: RunResult) -> RunResult:
         """The same at the end: of an agent that nobody needed nothing is said."""
@@ -210,12 +214,3 @@ class BaseAgent:
             more = "1 more answer" if needed == 1 else f"{needed} more answers"
             self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
         return self._trouble is None
-
-    def _suite(self, suite: SuiteResult) -> SuiteResult:
-        cases = tuple(
-            case.model_copy(update={"control": trials_of_control(told)})
-            if (told := self._told.get(CaseKey(suite.eval_file, case.id)))
-            else case
-            for case in suite.cases
-        )
-        return suite.model_copy(update={"cases": cases})

@@ -13,6 +13,7 @@ from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.model.specs.evaluator import ResponseContains
 from eval_gate.results.record import fitting
 from eval_gate.results.write import write_result
 from eval_gate.targets.base import TargetError, TargetFault
@@ -49,6 +50,13 @@ def test_run__all_answers__are_judged_in_file_order_whatever_finishes_first(tmp_
     assert (result.summary.passed, result.summary.failed, result.summary.pass_rate) == (9, 1, 0.9)
     assert target.most_in_flight == 4
     assert (watching.total, len(watching.records)) == (10, 10)
+
+
+def test_run__token_without_a_value__is_in_what_is_kept_of_its_case(tmp_path) -> None:
+    case = make_case("c0", expect=[ResponseContains(values=("ok", "{{seed:gone}}"))])
+    ((_, found),) = execute(make_plan(make_suite(case)), tmp_path).cases()
+    assert (found.status, found.details.skipped_tokens) == (Status.PASSED, ("{{seed:gone}}",))
+    assert found.details.response == "ok"
 
 
 @pytest.mark.contract("run.concurrency.default")

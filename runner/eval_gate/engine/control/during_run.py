@@ -17,7 +17,7 @@ from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.rerun_allowance import Allowance
 from eval_gate.engine.settling import trials_of_control
-from eval_gate.engine.trials import NoAnswerError, TrialRunner, TrialServices
+from eval_gate.engine.trials import NoAnswerError, TrialJob, TrialRunner, TrialServices
 from eval_gate.engine.unreported_tools import mark_unreported
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Trial
@@ -50,10 +50,10 @@ class ControlAsking:
     """The base branch's agent of one run, and its answers so far."""
 
     def __init__(self, plan: RunPlan, control: Target, folder: Path, services: RunServices) -> None:
-        self._plan, self._control, self._around = plan, control, services
+        self._plan, self._control, self._services = plan, control, services
         self._file = folder / CONTROL_NAME
         self._records: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
-        self._cases = dict(plan.runnable())
+        self._cases = {case.key: case for case in plan.runnable()}
         self._trouble: str | None = None
         self._healthy = False
         self._silent = 0
@@ -83,41 +83,41 @@ class ControlAsking:
             return False
         if not await self._is_there():
             return False
-        asked = [(key, self._cases[key]) for key in wanted.keys]
-        shared = self._around.shared()
+        asked = [self._cases[key] for key in wanted.keys]
+        shared = self._services.shared()
         trials = TrialRunner(self._control, self._plan.limits, shared, apart=False)
         with Journal(self._file) as journal:
 
-            async def work(one: tuple[CaseKey, EvalCase]) -> None:
+            async def work(case: EvalCase) -> None:
                 if self._trouble is not None:
                     return
-                record = await self._asked(trials, *one)
+                record = await self._asked(trials, case)
                 journal.append(record)
                 self._records[record.case].append(record)
-                self._around.spend(record)
+                self._services.spend(record)
 
             try:
-                await work_through(iter(asked), self._plan.concurrency_of(self._control), work, self._around.stop)
+                await work_through(iter(asked), self._plan.concurrency_of(self._control), work, self._services.stop)
             finally:
                 await shared.patterns.aclose()
-        return not self._around.stop.is_set()
+        return not self._services.stop.is_set()
 
-    async def _asked(self, trials: TrialRunner, key: CaseKey, case: EvalCase) -> TrialRecord:
-        number = max((one.trial for one in self._records[key]), default=-1) + 1
+    async def _asked(self, trials: TrialRunner, case: EvalCase) -> TrialRecord:
+        number = max((one.trial for one in self._records[case.key]), default=-1) + 1
         try:
-            record = await trials.run(key.suite, case, number)
+            record = await trials.run(TrialJob(case, number))
             self._silent = 0
         except NoAnswerError as failure:
             record = failure.record
             self._silent += 1
-        record = await self._around.stored(record)
+        record = await self._services.stored(record)
         if self._silent >= GIVE_UP_AFTER:
             self._trouble = self._trouble or f"it gave no answer: {(record.error or '')[:_MAX_SAID]}"
         return record
 
     def _may_begin(self, wanted: ControlRequest, allowance: Allowance) -> bool:
         needed = len(wanted.keys) * wanted.rounds
-        if not self._around.affordable():
+        if not self._services.affordable():
             self._trouble = "what the run may cost is used up"
         elif (allowance.remaining is not None and allowance.remaining < needed) or not allowance.take(len(wanted.keys)):
             more = "1 more answer" if needed == 1 else f"{needed} more answers"
@@ -128,9 +128,9 @@ class ControlAsking:
         """Asked once."""
         if not self._healthy:
             try:
-                await self._around.unless_stopped(self._control.check_health())
+                await self._services.unless_stopped(self._control.check_health())
             except TargetError as error:
                 self._trouble = f"it could not be reached: {error.message[:_MAX_SAID]}"
                 return False
-            self._healthy = not self._around.stop.is_set()
+            self._healthy = not self._services.stop.is_set()
         return self._healthy

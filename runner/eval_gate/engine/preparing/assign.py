@@ -37,21 +37,18 @@ def assign(suites: Sequence[EvalSuite], book: TargetBook, config: RunConfig) -> 
     Raises GateError with all problems: a target that is not described, a grade that nobody could give. A rubric that
     nobody could grade is none: its case is skipped, as its own rule has it.
     """
-    cases = [(suite, case) for suite in suites for case in suite.cases if case.skip_reason is None]
-    cases = cases or [(suite, case) for suite in suites for case in suite.cases]
+    cases = [case for suite in suites for case in suite.cases if case.skip_reason is None]
+    cases = cases or [case for suite in suites for case in suite.cases]
     targets = _look_up(cases, book.target)
     judges = _Judges(book, config.judge, config.limits.timeout_ms / 1000).of(cases, config.rubric)
-    suite, case = cases[0]
-    return Assignment(targets[suite.file, case.target], targets, judges)
+    return Assignment(targets[cases[0].suite, cases[0].target], targets, judges)
 
 
-def _look_up(
-    cases: Sequence[tuple[EvalSuite, EvalCase]], find: Callable[[str, str | None], Looked]
-) -> dict[Place, Looked]:
+def _look_up(cases: Sequence[EvalCase], find: Callable[[str, str | None], Looked]) -> dict[Place, Looked]:
     """What is found for every place, once. Raises the first GateError, with the cases it holds for."""
     found: dict[Place, Looked] = {}
-    for suite, case in cases:
-        place = suite.file, case.target
+    for case in cases:
+        place = case.suite, case.target
         if place in found:
             continue
         try:
@@ -76,17 +73,17 @@ class _Judges:
         self._timeout_s = timeout_s
         self._made: dict[int, Grading] = {}
 
-    def of(self, cases: Sequence[tuple[EvalSuite, EvalCase]], rubric: RubricMode) -> Judges:
+    def of(self, cases: Sequence[EvalCase], rubric: RubricMode) -> Judges:
         """All judges these cases need. Raises GateError for a grade that nobody could give."""
         defaults: dict[Place, Grading] = {}
         named: dict[str, dict[str, Grading]] = {}
         missing: list[Problem] = []
-        for suite, case in cases:
+        for case in cases:
             for name, needed in _wanted(case, rubric):
                 if name is not None:
-                    named.setdefault(suite.file, {})[name] = self._grading(self._book.grader(suite.file, name))
+                    named.setdefault(case.suite, {})[name] = self._grading(self._book.grader(case.suite, name))
                     continue
-                place = suite.file, case.target
+                place = case.suite, case.target
                 found = defaults.get(place) or self._default(place)
                 if found is not None:
                     defaults[place] = found

@@ -225,7 +225,7 @@ def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:
 def _without_tools(assigned: Assignment, inputs: RunInputs) -> tuple[str, ...]:
     """A model that knows no tool cannot choose one: worth saying before somebody wonders about a failed choice."""
     asked = any(
-        assigned.targets[suite.file, case.target].takes_stubs
+        assigned.targets[case.suite, case.target].takes_stubs
         for suite in inputs.suites
         for case in suite.cases
         if case.skip_reason is None and any(isinstance(spec, _ABOUT_TOOLS) for spec in case.evaluators)
@@ -256,7 +256,7 @@ def _refuse_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
         for suite in suites
         for case in suite.cases
         if case.stubs is not None and case.skip_reason is None
-        if not assigned.targets[suite.file, case.target].takes_stubs
+        if not assigned.targets[case.suite, case.target].takes_stubs
     ]
     if problems:
         raise GateError(

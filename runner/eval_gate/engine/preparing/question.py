@@ -40,9 +40,7 @@ def asked_words_of(
             known[id(case.evaluators)] = expectation_of(case, tokens)
         return known[id(case.evaluators)]
 
-    found = {
-        CaseKey(suite.file, case.id): asked_of(case, tokens, expected(case)) for suite in suites for case in suite.cases
-    }
+    found = {case.key: asked_of(case, tokens, expected(case)) for suite in suites for case in suite.cases}
     if not patterns:
         return found
     masked = TextMasking()

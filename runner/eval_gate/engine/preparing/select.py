@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.shards import cut_of, shard_part, shares_files
 from eval_gate.errors import GateError, did_you_mean
-from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
+from eval_gate.model.case import EvalCase, EvalSuite, Tier
 from eval_gate.model.result import ShardCut
 from eval_gate.text import globs
 
@@ -52,7 +52,7 @@ def _narrowed(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSu
         for suite in suites
         if not selection.tiers or (suite.tier is not None and suite.tier.value in selection.tiers)
         if selection.files is None or suite.file in selection.files
-        if (cases := tuple(case for case in suite.cases if _matches(suite.file, case, selection)))
+        if (cases := tuple(case for case in suite.cases if _matches(case, selection)))
     )
 
 
@@ -67,8 +67,8 @@ def missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuite]) -> tu
     )
 
 
-def _matches(file: str, case: EvalCase, selection: Selection) -> bool:
-    if selection.keys is not None and CaseKey(file, case.id) not in selection.keys:
+def _matches(case: EvalCase, selection: Selection) -> bool:
+    if selection.keys is not None and case.key not in selection.keys:
         return False
     if selection.cases and not any(globs.fits(pattern, case.id) for pattern in selection.cases):
         return False

@@ -73,15 +73,12 @@ def cut_of(suites: Sequence[EvalSuite], count: int, before: RunResult | None = N
 
 def _items(suites: Sequence[EvalSuite], before: RunResult | None) -> list[_Item]:
     lasted = _lasted(before)
-    known = [took for suite in suites for case in suite.cases if (took := lasted.get(CaseKey(suite.file, case.id)))]
+    known = [took for suite in suites for case in suite.cases if (took := lasted.get(case.key))]
     usual = median_low(known) if known else LEAST_US
-
-    def weight(suite: EvalSuite, case: EvalCase) -> int:
-        return lasted.get(CaseKey(suite.file, case.id), usual)
 
     items = []
     for at, suite in enumerate(suites):
-        weights = [weight(suite, case) for case in suite.cases]
+        weights = [lasted.get(case.key, usual) for case in suite.cases]
         if shares_files(suite):
             items.append(_Item(at, suite.cases, sum(weights), whole=True))
         else:

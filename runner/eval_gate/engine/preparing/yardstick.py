@@ -95,23 +95,23 @@ def yardsticks(
     # cases that expect the same share their evaluators; all of them are here as long as this takes
     known: dict[tuple[str, str | None, int], _Graded] = {}
 
-    def graded(file: str, case: EvalCase) -> _Graded:
-        key = file, case.target, id(case.evaluators)
+    def graded(case: EvalCase) -> _Graded:
+        key = case.suite, case.target, id(case.evaluators)
         if key not in known:
             known[key] = _Graded(
                 grader=_grader(case, scripts),
-                judge=_judge(file, case, judges),
+                judge=_judge(case, judges),
                 seeds=_values(case, tokens, snapshot=False),
                 snapshot=_values(case, tokens, snapshot=True),
             )
         return known[key]
 
     return {
-        CaseKey(suite.file, case.id): construct(
+        case.key: construct(
             Yardstick,
             question=_question(case, tmp),
             expectation=case.expectation,
-            **graded(suite.file, case)._asdict(),
+            **graded(case)._asdict(),
         )
         for suite in suites
         for case in suite.cases
@@ -186,10 +186,10 @@ def _graded_by(
             return None
 
 
-def _judge(eval_file: str, case: EvalCase, judges: Judges) -> str | None:
+def _judge(case: EvalCase, judges: Judges) -> str | None:
     wanted = {name for spec in case.evaluators for name in wanted_judges(spec)}
-    named = judges.by_name(eval_file)
-    asked = [judges.default(eval_file, case.target) if name is None else named.get(name) for name in wanted]
+    named = judges.by_name(case.suite)
+    asked = [judges.default(case) if name is None else named.get(name) for name in wanted]
     return "; ".join(sorted({judge.identity for judge in asked if judge is not None})) or None
 
 

@@ -104,6 +104,7 @@ def _case(suite: wire.Suite, index: int, agent: SuiteAgent, location: Location, 
     timeout_ms = case.timeout or suite.defaults.timeout or TIMEOUT_MS
     return EvalCase(
         id=case.id,
+        suite=location.file,
         description=well_formed(case.name),
         messages=(Message(role="user", content=case.prompt),),
         evaluators=tuple(_spec(assertion) for assertion in case.assertions),

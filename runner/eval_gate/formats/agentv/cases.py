@@ -104,6 +104,7 @@ class CaseReader:
         asked: list[JsonValue] = [*question_of(said.turns), expected, outcome, judged.fingerprint]
         return EvalCase(
             id=found.id,
+            suite=self._file,
             description=found.description or beginning_of(outcome),
             messages=chat(said.turns),
             evaluators=judged.specs,

@@ -136,6 +136,7 @@ def _case(
     return construct(  # all of it was checked as it is written, and is large where somebody means harm
         EvalCase,
         id=case.id,
+        suite=location.file,
         description=case.description,
         messages=(construct(Message, role="user", content=case.input.message),),
         evaluators=evaluators,

@@ -22,7 +22,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcome
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import NO_RECORD, GroundKind
-from eval_gate.model.result import CaseResult, Control, RunResult, SuiteResult
+from eval_gate.model.result import CaseResult, Control, RunResult
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import one_line
@@ -196,12 +196,7 @@ def _could_turn(run: RunResult, question: GateQuestion, comparison: Comparison, 
         worse = first if first.status.judged and case.graded else _PASSES if case.passed else _FAILS
         return case.model_copy(update={"control": (worse,) * TWICE})
 
-    def suite_as_here(suite: SuiteResult) -> SuiteResult:
-        cases = tuple(as_here(CaseKey(suite.eval_file, case.id), case) for case in suite.cases)
-        return suite.model_copy(update={"cases": cases})
-
-    imagined = run.model_copy(
-        update={"suites": tuple(map(suite_as_here, run.suites)), "control": Control(target=run.target)}
-    )
+    imagined = run.with_cases({key: as_here(key, case) for key, case in run.cases()})
+    imagined = imagined.model_copy(update={"control": Control(target=run.target)})
     verdict = judge(imagined, replace(question, more_waivers=None)).verdict
     return verdict is None or verdict.outcome is not Outcome.FAIL

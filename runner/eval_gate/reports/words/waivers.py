@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from eval_gate.gate.waivers.words import DONE, MAX_NAMED, author, place_words, terms, warnings
-from eval_gate.model.case import CaseKey, Location
+from eval_gate.model.case import Location
 from eval_gate.model.comparison import CaseClass, RuleCode
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import (
@@ -107,7 +107,7 @@ def _kinds(run: RunResult) -> Iterator[tuple[WaiverKind, str]]:
     changes = {one.key: one.change for one in (run.comparison.changes if run.comparison else ())}
     flaky = {key for key, case in run.cases() if case.flaky}
     for one in _sound(run.waiving):
-        key, kind = CaseKey(one.suite, one.case_id), run.waiving.decisive(one).waiver.kind
+        key, kind = one.key, run.waiving.decisive(one).waiver.kind
         if one.standing is WaiverStanding.REGRESSED and kind is WaiverKind.ACCEPTED:
             yield kind, "regression"
         elif one.standing in {WaiverStanding.REGRESSED, WaiverStanding.FAILS}:

@@ -29,7 +29,9 @@ from tests.support.results import make_run, make_suite_result
 
 
 def stick(root: Path, *specs: EvaluatorSpec, tokens: TokenData | None = None) -> Yardstick:
-    case = EvalCase(id="a", messages=(), evaluators=specs, location=Location(file="e", line=1), fingerprint="f")
+    case = EvalCase(
+        id="a", suite="e", messages=(), evaluators=specs, location=Location(file="e", line=1), fingerprint="f"
+    )
     suite = EvalSuite(file="e", format="agentv", tool_name="t", tier=None, file_hash="h", cases=(case,))
     return yardsticks([suite], Judges(), tokens or TokenData(), NamedScripts(root))[CaseKey("e", "a")]
 
