@@ -16,6 +16,8 @@ class Allowance:
         self.budget = budget
         self.refused = False
         """Whether a re-run was wanted and not made for it."""
+        self._waits = False
+        """Whether that was because it would have had to wait beyond the end."""
         self._begun = begun
         self._since: float | None = None
         self._usd = 0.0
@@ -28,27 +30,34 @@ class Allowance:
 
     def notices(self, *, suspects: int, new: int) -> Iterator[str]:
         """What it did not reach for: so many cases in doubt, and so many that no earlier run knows."""
+        spent = f"the rerun-budget of {self.budget} is spent"
+        if self._waits:
+            spent += ", by what `rerun-spread` would still wait"
         if suspects:
             which = "1 suspect is" if suspects == 1 else f"{suspects} suspects are"
-            yield f"{which} not decided: the rerun-budget of {self.budget} is spent"
+            yield f"{which} not decided: {spent}"
         if new:
             which = "1 new case is" if new == 1 else f"{new} new cases are"
-            yield f"{which} not run as often as asked: the rerun-budget of {self.budget} is spent"
+            yield f"{which} not run as often as asked: {spent}"
 
     def cost(self, usd: float) -> None:
         """So much was spent on re-runs, in US dollars."""
         self._usd += usd
 
-    def take(self, count: int = 1) -> bool:
-        """Whether so many more may begin, which are counted then. The clock runs from the first time on."""
+    def take(self, count: int = 1, *, wait_s: float = 0.0) -> bool:
+        """Whether so many more may begin, which are counted then. The clock runs from the first time on.
+
+        They begin after `wait_s` seconds only: what would begin too late is not waited for.
+        """
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        budget = self.budget
+        budget, spent_s = self.budget, now - self._since
         fits = (
             (budget.executions is None or self._begun + count <= budget.executions)
-            and (budget.seconds is None or now - self._since < budget.seconds)
+            and (budget.seconds is None or spent_s + wait_s < budget.seconds)
             and (budget.usd is None or self._usd < budget.usd)
         )
         self._begun += count if fits else 0
         self.refused = self.refused or not fits
+        self._waits = self._waits or (budget.seconds is not None and spent_s < budget.seconds <= spent_s + wait_s)
         return fits

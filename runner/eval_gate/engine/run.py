@@ -177,8 +177,10 @@ class Run:
         trials = TrialRunner(target, plan.limits, shared)
 
         async def work(job: TrialJob | None) -> None:
-            while job is not None and not self._lane.is_set() and self._may_begin(job):
+            while job is not None and not self._lane.is_set():
                 given = batched.answers.get(job.key)
+                if not self._may_begin(job, trials.wait_s(job, given)):
+                    return
                 try:
                     record = await self._stored(await trials.run(job, given))
                     self._unanswered.note_answer(target)
@@ -253,9 +255,9 @@ class Run:
         confirming = self._plan.confirming
         return confirming.fresh if confirming is not None else frozenset()
 
-    def _may_begin(self, job: TrialJob) -> bool:
-        """A first execution may, and a re-run as long as the budget for those lasts."""
-        return job.trial < self._plan.limits.trials or self._allowance is None or self._allowance.take()
+    def _may_begin(self, job: TrialJob, wait_s: float) -> bool:
+        """A first execution may, and a re-run as long as the budget for those lasts, and the wait before it."""
+        return job.trial < self._plan.limits.trials or self._allowance is None or self._allowance.take(wait_s=wait_s)
 
     def _next(self, case: EvalCase) -> TrialJob | None:
         """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""

@@ -136,7 +136,7 @@ class TrialRunner:
         One answer, one case: a defect that an answer brings to light is an execution error of its case, and ours.
         """
         if self._apart and given is None and job.trial >= self._limits.trials:
-            await self._keep_apart(job)
+            await self._keep_apart(job, self.wait_s(job))
         started = time.perf_counter()
         try:
             return await self._run(job, given)
@@ -149,19 +149,27 @@ class TrialRunner:
             if self._spread_s:
                 self._latest[job.case.key] = time.monotonic()
 
-    async def _keep_apart(self, job: TrialJob) -> None:
+    def wait_s(self, job: TrialJob, given: Response | None = None) -> float:
+        """Seconds that this execution would wait now before it is asked, so that it is apart from the one before.
+
+        Re-runs begin when all first executions are over, which is from when the first of them is kept apart.
+        """
+        if not (self._spread_s and self._apart and given is None and job.trial >= self._limits.trials):
+            return 0.0
+        due = self._latest.get(job.case.key, self._began) + self._spread_s
+        return max(due - time.monotonic(), 0.0)
+
+    async def _keep_apart(self, job: TrialJob, wait_s: float) -> None:
         """Let others go between two executions of a case, as a bad minute must not be all that is seen of it.
 
         Not where somebody bounded what re-runs may take: a bound that ends amid all cases would leave none decided.
-        Re-runs begin when all first executions are over, which is from when the first of them is kept apart.
         """
         if self._spread_s:
             now = time.monotonic()
-            due = self._latest.get(job.case.key, self._began) + self._spread_s
-            if due > now >= self._told_until:
-                self._told_until = due
-                tell(f"executions of one case are {self._limits.rerun_spread} apart: a re-run waits {due - now:.1f} s")
-            await give_way(max(due - now, 0.0))
+            if wait_s and now >= self._told_until:
+                self._told_until = now + wait_s
+                tell(f"executions of one case are {self._limits.rerun_spread} apart: a re-run waits {wait_s:.1f} s")
+            await give_way(wait_s)
         elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
             await give_way()
 
