@@ -7,7 +7,8 @@ case is graded, a pass is a score of 0.85, which passes only a gate that asks fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eval_gate.config.policy import Policy
@@ -15,9 +16,11 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.settling import known_anew, settle, trial_of
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
+from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
 from eval_gate.model.execution import Blame, Status
+from eval_gate.model.grounds import Counts
 from eval_gate.model.result import CaseResult, GitFacts, RerunEnd, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.ledger import EMPTY, Ledger
@@ -144,3 +147,8 @@ def permuted_ledger(ledger: Ledger) -> Ledger:
     """The same ledger with its suites and cases the other way round."""
     suites = {suite: dict(reversed(list(cases.items()))) for suite, cases in reversed(list(ledger.suites.items()))}
     return ledger.model_copy(update={"suites": suites})
+
+
+def learned(records: Iterable[Counts]) -> Prior:
+    """The prior of a suite whose cases have these records."""
+    return learned_from(Counter((record.passes, record.failures) for record in records))

@@ -83,8 +83,7 @@ def _from_artifacts(
     log.did(_sentence(found, choice.branch))
     if found.lost:
         log.missed(f"the record of earlier runs is lost: {found.lost}")
-    known = found.baseline.ledger.up_to(found.baseline.result)
-    log.did(f"its record goes back {count(len(known.runs), 'run')}")
+    log.did(f"its record goes back {count(len(found.baseline.own_ledger.runs), 'run')}")
     run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
     return Origin(found.baseline, run_url, found.sha, recorded=beside is not None)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from statistics import multimode
 
+from eval_gate.config.policy import Policy
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
 from eval_gate.gate.evidence.bars import Executions, bars_of, of_size
 from eval_gate.gate.evidence.current_day import on_this_day
 from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.late import without_the_late
-from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier, Past, counts_of, first_score
+from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier, counts_of, first_score, past_before
 from eval_gate.gate.evidence.prior import RATES, Prior
 from eval_gate.gate.evidence.pushes import Earlier
 from eval_gate.gate.evidence.repeats import repeats_of, with_repeats, without_repeats
@@ -29,6 +30,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, GroundKind, LostCase, ScoreFinding
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
+from eval_gate.results.baseline import Baseline
 from eval_gate.struct import FrozenStruct, replace
 
 
@@ -37,6 +39,8 @@ class KnownBefore(FrozenStruct):
 
     past: Mapping[CaseKey, CasePast]
     evidence: Evidence
+    aside: Collection[CaseKey] = ()
+    """The cases that are in no test, because they are in quarantine."""
 
     @property
     def lost(self) -> Mapping[CaseKey, NewestEarlier]:
@@ -85,27 +89,20 @@ def confirmation_of(evidence: Evidence) -> Confirmation:
     )
 
 
-def known_from(
-    past: Past,
-    run: RunResult,
-    baseline: RunResult,
-    *,
-    error_rate: float,
-    pass_score: float,
-    quarantined: Collection[CaseKey] = (),
-) -> KnownBefore:
+def known_from(baseline: Baseline, run: RunResult, policy: Policy, aside: Collection[CaseKey] = ()) -> KnownBefore:
     """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
-    belief, number = past.belief(quarantined), max(planned(run), 1)
+    past = past_before(baseline, policy.pass_score)
+    belief, number = past.belief(aside), max(planned(run), 1)
     executions = Executions(run.confirm, trials_of(run))
-    asked = bars_of(belief, past.records(quarantined), number, executions, error_rate)
-    unjudged = [key for key, case in baseline.cases() if not case.status.judged]
+    asked = bars_of(belief, past.records(aside), number, executions, policy.error_rate)
+    unjudged = [key for key, case in baseline.result.cases() if not case.status.judged]
     evidence = Evidence(
-        baseline_run_id=baseline.run_id,
+        baseline_run_id=baseline.result.run_id,
         cases=number,
-        error_rate=error_rate,
+        error_rate=policy.error_rate,
         confirm=run.confirm,
         trials=executions.trials,
-        pass_score=pass_score,
+        pass_score=policy.pass_score,
         belief=Belief(
             passes=belief.strength * belief.pass_rate,
             failures=belief.strength * (1 - belief.pass_rate),
@@ -115,15 +112,17 @@ def known_from(
         sure=asked.sure if asked else None,
         every=asked.every if asked else None,
         runs=past.level,
-        days=past.days(quarantined),
+        days=past.days(aside),
         lost=tuple(
             LostCase(**key._asdict(), **one.tally.model_dump(), run=one.run) for key, one in past.lost(unjudged).items()
         ),
     )
-    return KnownBefore(past.of(run), evidence)
+    return KnownBefore(past.of(run), evidence, aside)
 
 
-def known_again(run: RunResult, baseline: RunResult, evidence: Evidence) -> KnownBefore:
+def known_again(
+    run: RunResult, baseline: RunResult, evidence: Evidence, aside: Collection[CaseKey] = ()
+) -> KnownBefore:
     """What was known when the run was made, from its own record; whether the baseline has a case is told by itself.
 
     Of parts that were joined only the whole knows which cases are another file's now.
@@ -136,6 +135,7 @@ def known_again(run: RunResult, baseline: RunResult, evidence: Evidence) -> Know
             for change in run.comparison.changes
         },
         evidence,
+        aside,
     )
 
 
@@ -175,14 +175,7 @@ def trials_of(run: RunResult) -> int:
     return max(multimode(max(len(case.trials) - case.reruns, 1) for _, case in run.cases()), default=1)
 
 
-def facts_of(
-    comparison: Comparison,
-    run: RunResult,
-    known: KnownBefore,
-    *,
-    patterns: Sequence[str] = (),
-    quarantined: Collection[CaseKey] = (),
-) -> list[CaseFacts]:
+def facts_of(comparison: Comparison, run: RunResult, known: KnownBefore, patterns: Sequence[str]) -> list[CaseFacts]:
     """What is known of every case of this run, in its order; cases that are set aside are in no test.
 
     Cases that depend on earlier ones are left to the plain rule: they cannot be run again by themselves.
@@ -192,7 +185,7 @@ def facts_of(
     for change in comparison.changes:
         key = change.key
         case = cases.get(key)
-        if case is None or change.change is CaseClass.REMOVED or case.dependent or key in quarantined:
+        if case is None or change.change is CaseClass.REMOVED or case.dependent or key in known.aside:
             continue
         first, again = counts_of(case, known.evidence.pass_score)
         past = known.past.get(key, NOTHING_KNOWN)
@@ -265,23 +258,12 @@ def _told(past: CasePast) -> dict[str, object]:
     return {**told, "case_record": past.record} if past.record.counts.runs else told
 
 
-def conclude(
-    comparison: Comparison,
-    run: RunResult,
-    known: KnownBefore,
-    *,
-    allowed: int = 0,
-    patterns: Sequence[str] = (),
-    quarantined: Collection[CaseKey] = (),
-) -> Comparison:
-    """The comparison with what the records and re-runs make of it; the classes of the plain rule stay what they are.
-
-    `allowed` is the number of regressions that do not fail the gate.
-    """
+def conclude(comparison: Comparison, run: RunResult, known: KnownBefore, policy: Policy) -> Comparison:
+    """The comparison with what the records and re-runs make of it; the classes of the plain rule stay what they are."""
     if not run.confirm:
         changes = tuple(_with_record(change, known) for change in comparison.changes)
         return comparison.model_copy(update={"changes": changes, "evidence": known.evidence})
-    facts = facts_of(comparison, run, known, patterns=patterns, quarantined=quarantined)
+    facts, allowed = facts_of(comparison, run, known, policy.must_pass), policy.allowed_regressions
     cases = run.by_key()
     repeats = {one.key: found for one in facts if (found := repeats_of(cases[one.key])) is not None}
     counted = [without_repeats(one, repeats.get(one.key)) for one in facts]

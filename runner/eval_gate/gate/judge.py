@@ -25,7 +25,6 @@ from eval_gate.gate.conclude import (
 from eval_gate.gate.control.answers import notes_of_control
 from eval_gate.gate.drift.models import notes_of_models
 from eval_gate.gate.evidence.current_day import on_this_day
-from eval_gate.gate.evidence.past import past_before
 from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
@@ -87,8 +86,7 @@ def judge(run: RunResult, question: GateQuestion) -> RunResult:
         then, held, policy.on_record(run), everything_selected=question.everything_selected, lost=known.lost
     )
     comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
-    ledger = baseline.ledger.up_to(baseline.result)
-    comparison = with_baseline_sides(comparison, held, then, ledger, policy.pass_score, question.keeping)
+    comparison = with_baseline_sides(comparison, held, then, baseline.own_ledger, policy.pass_score, question.keeping)
     waiving = _waiving(held, comparison, question)
     judged = RuleInput(held, comparison, then, waiving or Waiving())
     return run.model_copy(
@@ -117,23 +115,15 @@ def facts_before_reruns(run: RunResult, question: GateQuestion) -> tuple[list[Ca
             max(planned(run), 1), error_rate=question.policy.error_rate, confirm=run.confirm, trials=trials_of(run)
         )
     then, known = held_to(question.baseline.result, question.policy.pass_score), _known(held, question)
-    aside = quarantined_cases(held, then, question.waivers)
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
     plain = _plain(held, then, known, question, heard_elsewhere=run.shard is not None)
-    facts = facts_of(plain, held, known, patterns=question.policy.must_pass, quarantined=aside)
+    facts = facts_of(plain, held, known, question.policy.must_pass)
     return facts, on_this_day(known.confirmation, facts, known.days)
 
 
 def _compared(held: RunResult, then: RunResult, known: KnownBefore, question: GateQuestion) -> Comparison:
     policy = question.policy
-    concluded = conclude(
-        _plain(held, then, known, question),
-        held,
-        known,
-        allowed=policy.allowed_regressions,
-        patterns=policy.must_pass,
-        quarantined=quarantined_cases(held, then, question.waivers),
-    )
+    concluded = conclude(_plain(held, then, known, question), held, known, policy)
     notes = (
         *concluded.notes,
         *_not_rerun(held, policy),
@@ -230,21 +220,15 @@ def _known_of_the_branch(held: RunResult, question: GateQuestion) -> KnownBefore
     """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
     baseline, policy = question.baseline, question.policy
     assert isinstance(baseline, Baseline)
+    aside = quarantined_cases(held, baseline.result, question.waivers)
     recorded = held.comparison.evidence if held.comparison else None
     if recorded is not None and (recorded.baseline_run_id, recorded.error_rate, recorded.pass_score) == (
         baseline.result.run_id,
         policy.error_rate,
         policy.pass_score,
     ):
-        return known_again(held, baseline.result, recorded)
-    return known_from(
-        past_before(baseline, policy.pass_score),
-        held,
-        baseline.result,
-        error_rate=policy.error_rate,
-        pass_score=policy.pass_score,
-        quarantined=quarantined_cases(held, baseline.result, question.waivers),
-    )
+        return known_again(held, baseline.result, recorded, aside)
+    return known_from(baseline, held, policy, aside)
 
 
 def quarantined_cases(run: RunResult, baseline: RunResult, waivers: KnownWaivers | None) -> frozenset[CaseKey]:

@@ -24,6 +24,11 @@ class Baseline(FrozenStruct):
     exact: str | None = None
     """What leads to exactly this run, where `source` may lead to another one later: `latest`, a folder of runs."""
 
+    @property
+    def own_ledger(self) -> Ledger:
+        """The ledger that ends with this run."""
+        return self.ledger.up_to(self.result)
+
     def of(self, held: RunResult) -> Baseline:
         """The same with its run as the gate counts it."""
         return replace(self, result=held)

@@ -6,7 +6,7 @@ before, and by how much the cases that both have differ: added, removed and rewr
 
 from collections import Counter
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
@@ -54,6 +54,10 @@ class RunLevels(Record):
     """The models that answered, as whoever runs them names them in their answers; none where none says."""
     anew: Many[LevelKind] = Field((), max_length=len(LevelKind))
     """Levels that do not go on from the run before: too few cases were in both."""
+
+    def same_commit(self, other: Self) -> bool:
+        """Whether there is no commit between both: nothing in the repository has changed."""
+        return self.sha is not None and self.sha == other.sha
 
 
 def models_of(run: RunResult) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ class Worse(FrozenStruct):
     @property
     def same_commit(self) -> bool:
         """Whether there is no commit between before and since: nothing in the repository has changed."""
-        return self.before.sha is not None and self.before.sha == self.since.sha
+        return self.before.same_commit(self.since)
 
     @property
     def name(self) -> str:

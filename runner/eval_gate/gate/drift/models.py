@@ -31,7 +31,7 @@ class ModelChange(FrozenStruct):
     @property
     def same_commit(self) -> bool:
         """Whether there is no commit between both runs."""
-        return self.before.sha is not None and self.before.sha == self.since.sha
+        return self.before.same_commit(self.since)
 
 
 def model_changes(levels: Sequence[RunLevels]) -> tuple[ModelChange, ...]:

@@ -84,7 +84,7 @@ class Past:
     def __init__(self, baseline: Baseline, pass_score: float) -> None:
         self._baseline = baseline.result
         self._pass_score = pass_score
-        self._ledger = baseline.ledger.up_to(baseline.result)
+        self._ledger = baseline.own_ledger
         self._runs = _comparable(self._ledger.runs)
         self._records: dict[_Kind, CaseRecord] = {}
         self._pasts: dict[Hashable, CasePast] = {}
@@ -270,7 +270,7 @@ def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
     if isinstance(baseline, NoBaseline):
         return with_levels(EMPTY.with_run(run), run)
     before, earlier = baseline.result, earlier_keys(baseline.result, run)
-    return with_levels(baseline.ledger.up_to(before).with_run(run, earlier), run, before, earlier)
+    return with_levels(baseline.own_ledger.with_run(run, earlier), run, before, earlier)
 
 
 def _alike_among(yardsticks: Sequence[str]) -> tuple[tuple[YardstickLikeness, ...], ...]:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -126,13 +125,10 @@ UNKNOWN: Final = Prior.of(*_FIRST_BELIEF)
 _UNSEEN: Final = _beta(*_FIRST_BELIEF, _TOLD_APART)
 
 
-def learned(records: Iterable[Counts]) -> Prior:
-    """The prior of a suite, from the records of its cases."""
-    return learned_from(Counter((record.passes, record.failures) for record in records))
-
-
 def learned_from(records: Mapping[tuple[int, int], float]) -> Prior:
-    """The same from how many cases have passed and failed so often: by expectation and maximisation, and few steps.
+    """The prior of a suite, from how many of its cases have passed and failed so often.
+
+    It is found by expectation and maximisation, in few steps.
 
     A case that has failed every time, and at least three times, is broken and not flaky: it is left out.
     """

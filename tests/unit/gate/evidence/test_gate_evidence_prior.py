@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, RATES, UNKNOWN, Prior, learned, learned_from
+from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, RATES, UNKNOWN, Prior, learned_from
 from eval_gate.model.grounds import Counts
+from tests.support.histories import learned
 
 COUNTS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
 

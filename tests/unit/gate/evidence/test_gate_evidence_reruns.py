@@ -8,10 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.bars import Executions, bars_of
-from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, STEADY_RATE, UNKNOWN, Prior, learned, learned_from
+from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, STEADY_RATE, UNKNOWN, Prior, learned_from
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, doubt, e_value, known_to_fail, unsteady
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 from eval_gate.struct import replace
+from tests.support.histories import learned
 
 RECORDS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
 PASSING = RECORDS.filter(lambda record: not record.fails)

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.flakiness import CaseSeen, record_of
-from eval_gate.gate.evidence.prior import learned
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.gate.evidence.settle import CaseFacts, Settlement, next_step, settle
 from eval_gate.model.case import CaseKey
@@ -13,6 +12,7 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import NO_RECORD, Counts, GroundKind, Grounds
 from eval_gate.model.result import RerunEnd
 from eval_gate.struct import replace
+from tests.support.histories import learned
 
 CLEAN = "P" * 10
 CONFIRMATION = Confirmation(100, confirm=6)

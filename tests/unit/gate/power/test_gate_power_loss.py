@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-from eval_gate.gate.evidence.prior import learned
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.power.cases import CaseGroup, CaseGroups
 from eval_gate.gate.power.loss import Losses
@@ -12,6 +11,7 @@ from eval_gate.gate.power.sight import sight_of
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.grounds import CaseRecord, Counts
 from tests.support.bounds import within_cpu
+from tests.support.histories import learned
 
 
 def steady(number: int, *, flaky: int = 0, trials: int = 1) -> CaseGroups:

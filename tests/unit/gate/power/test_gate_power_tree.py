@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.evidence.prior import UNKNOWN, learned
+from eval_gate.gate.evidence.prior import UNKNOWN
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.power.cases import (
@@ -25,7 +25,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import CaseRecord, Counts
 from eval_gate.struct import replace
-from tests.support.histories import Asked, Branch, Engine
+from tests.support.histories import Asked, Branch, Engine, learned
 
 CONFIRM = 4
 RULES = Policy(frozenset({FailOn.REGRESSIONS}), confirm=CONFIRM)
