@@ -1,4 +1,4 @@
-"""`eval-gate drift` on a machine: the record beside a run that lies among red ones."""
+"""`eval-gate drift` on a machine: the record beside a run that lies among red ones, or is forged."""
 
 import json
 
@@ -15,3 +15,15 @@ def test_drift__a_red_run_lies_between_two_that_passed__both_are_on_record(tmp_p
     assert [judged(tmp_path), judged(tmp_path, "a"), judged(tmp_path)] == [0, 1, 0]
     done = gate(tmp_path, "drift")
     assert (done.returncode, done.stdout) == (3, "not known: 2 runs on record, 12 are needed\n")
+
+
+def test_drift__forged_times_beyond_all_numbers__are_no_record(tmp_path) -> None:
+    assert judged(tmp_path) == 0
+    (file,) = tmp_path.glob("**/ledger.json")
+    levels = [
+        {"runId": f"r{at}", "timestamp": "2026-11-20T10:00:00Z", "cases": 4, "levels": {"time": 800 if at < 10 else 1}}
+        for at in range(20)
+    ]
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"levels": levels}))
+    done = gate(tmp_path, "drift")
+    assert (done.returncode, done.stdout) == (3, "not known: 0 runs on record, 12 are needed\n"), done.stderr

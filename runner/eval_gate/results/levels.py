@@ -8,7 +8,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator, field_validator
 
 from eval_gate.model import limits
 from eval_gate.model.base import FailFastNamed, Many, Record
@@ -20,6 +20,8 @@ MAX_LEVELS: Final = limits.LEDGER_LEVELS
 
 MAX_MODELS: Final = 8
 """Names of models that are kept of a run: where more answered, those that answered most."""
+MOST_LOG: Final = 100.0
+"""The greatest logarithm of milliseconds or dollars that is read: a number far beyond it has no power of e."""
 
 
 class LevelKind(StrEnum):
@@ -54,6 +56,13 @@ class RunLevels(Record):
     """The models that answered, as whoever runs them names them in their answers; none where none says."""
     anew: Many[LevelKind] = Field((), max_length=len(LevelKind))
     """Levels that do not go on from the run before: too few cases were in both."""
+
+    @field_validator("levels")
+    @classmethod
+    def _of_this_world(cls, levels: dict[LevelKind, float]) -> dict[LevelKind, float]:
+        if any(abs(levels.get(kind, 0.0)) > MOST_LOG for kind in (LevelKind.TIME, LevelKind.COST)):
+            raise ValueError("no case takes or costs so much")
+        return levels
 
     def same_commit(self, other: Self) -> bool:
         """Whether there is no commit between both: nothing in the repository has changed."""

@@ -39,6 +39,8 @@ LEAST_CHANGE: Final = MappingProxyType(
     }
 )
 """A smaller change is none that somebody should be told about, however sure it is. One case that fails is, too."""
+LEAST_SLOWER_MS: Final = 10.0
+"""Nor is a case that takes less than so much longer: a busy machine does that to an agent that answers at once."""
 ONE_CASE: Final = 0.9
 _BETTER_IS_MORE: Final = frozenset({LevelKind.SCORE, LevelKind.GRADING})
 
@@ -214,7 +216,10 @@ class _Row:
         least = LEAST_CHANGE[self._measured]
         if self._measured in {LevelKind.FAILING, LevelKind.FIRST}:
             least = min(least, ONE_CASE / max(self._kept[-1].cases, 1))
-        return median(numbers[found.place :]) - median(numbers[: found.place]) >= least
+        then, now = median(numbers[: found.place]), median(numbers[found.place :])
+        if self._measured is LevelKind.TIME and math.exp(now) - math.exp(then) < LEAST_SLOWER_MS:
+            return False
+        return now - then >= least
 
     def _mended(self, change: _Open) -> bool:
         """Whether the newest runs are nearer to what was before than to what came since."""

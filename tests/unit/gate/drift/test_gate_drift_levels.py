@@ -148,6 +148,14 @@ def test_drift__a_little_slower_for_certain__is_nothing_to_be_told_about() -> No
     assert not drift_of(branch.baseline.ledger).anything_worse
 
 
+@pytest.mark.parametrize(("before", "since", "told"), [(1, 9, False), (30, 39, False), (30, 45, True), (1, 15, True)])
+def test_drift__slower_by_less_than_ten_milliseconds__is_the_machine_and_not_the_agent(before, since, told) -> None:
+    branch = Branch()
+    for number in range(24):
+        branch.run([case("a", took=(since if number > 12 else before) + number % 3 * 0.01)])
+    assert drift_of(branch.baseline.ledger).anything_worse is told
+
+
 def test_drift__same_commit_run_every_night__says_that_nothing_in_the_repository_changed() -> None:
     random, branch = Random(5), Branch()
     for number in range(24):
