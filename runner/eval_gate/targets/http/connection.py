@@ -16,7 +16,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.address import Address, proxied, proxies
 from eval_gate.targets.http.incoming import AnswerHead, NoHttpError
-from eval_gate.targets.http.plain_pool import BrokenError, NotConnectedError, PlainPool
+from eval_gate.targets.http.plain_pool import LostError, PlainPool
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.redact import Redactor
@@ -59,19 +59,6 @@ class SentRequest(NamedTuple):
     headers: Mapping[str, str]
     """Their names in lower case."""
     content: bytes | None = None
-
-
-class LostError(Exception):
-    """No connection, or one that broke. Its cause is the client's own error."""
-
-    def __init__(self, said: str, *, made: bool, begun: bool = False, system: OSError | None = None) -> None:
-        super().__init__(said)
-        self.system = system
-        """What the system said, of one that was not made."""
-        self.made = made
-        """There was a connection."""
-        self.begun = begun
-        """The answer had begun."""
 
 
 class Bounds(FrozenStruct):
@@ -167,14 +154,11 @@ class Connection:
         length = b"content-length: %d\r\n" % len(data) if data or request.method not in _BODILESS else b""
         try:
             found = await pool.ask(request.method, b"%b%b\r\n%b" % (begin, length, data))
-        except NotConnectedError as error:
-            raise LostError(str(error), made=False, system=error.system) from error
-        except BrokenError as error:
-            raise LostError(str(error), made=True, begun=error.begun) from error
         except NoHttpError as error:
             raise self._no_http(str(error)) from error
         except PackingError as error:
             raise _packed(error) from error
+        assert found.head is not None  # it is whole
         return found.head, self._without_secrets(found.head, bytes(found.body))
 
     def _straight_to(self, request: SentRequest) -> tuple[PlainPool, bytes] | None:

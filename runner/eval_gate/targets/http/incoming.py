@@ -81,14 +81,10 @@ class IncomingAnswer:
 
     def __init__(self, method: str, *, success_limit: int, error_limit: int) -> None:
         """Of the body as it is unpacked no more is kept than the limit, and a piece: whoever reads it sees that."""
-        self.status = 0
-        self.said = ""
-        self.headers: Mapping[str, str] = {}
-        """By their names in small letters; of several of one name the first."""
+        self.head: AnswerHead | None = None
+        """What it begins with; None as long as that is not there."""
         self.body = bytearray()
         self.whole = False
-        self.begun = False
-        """The head is there."""
         self.reusable = False
         """Once it is whole: whether the connection may be asked again."""
         self._bodiless = method == "HEAD"
@@ -109,14 +105,9 @@ class IncomingAnswer:
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
 
-    @property
-    def head(self) -> AnswerHead:
-        """What it begins with, once it has begun."""
-        return AnswerHead(self.status, self.said, self.headers)
-
     def feed(self, data: bytes) -> None:
         """The next bytes. Raises NoHttpError, and PackingError for a body that cannot be unpacked."""
-        if not self.begun:
+        if self.head is None:
             self._first = (self._first + data[:_SHOWN])[:_SHOWN]
         self._quiet += len(data)
         try:
@@ -126,7 +117,7 @@ class IncomingAnswer:
                 raise self._wrong(error) from error
             self.reusable = False  # nobody asked for what comes behind it
         if self._quiet > MAX_HEAD and not self.whole:
-            what = "what is around its body" if self.begun else "its head"
+            what = "its head" if self.head is None else "what is around its body"
             raise NoHttpError(f"{what} is longer than {MAX_HEAD:,} bytes")
 
     def ended(self) -> bool:
@@ -162,7 +153,7 @@ class IncomingAnswer:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A line of the head, or of what follows the last chunk, in which nothing is that anybody wants to know."""
-        if self.begun:
+        if self.head is not None:
             return
         self._count += 1
         if self._count > MAX_FIELDS:
@@ -183,10 +174,8 @@ class IncomingAnswer:
             raise NoHttpError(f"its status is {status}")
         if status <= 199 and status != _SWITCHES:
             return
-        self.begun, self.status = True, status
-        self.said = self._said.decode("utf-8", "surrogateescape").strip()
-        fields = self._fields
-        self.headers = {name: values[0] for name, values in fields.items()}
+        fields, said = self._fields, self._said.decode("utf-8", "surrogateescape").strip()
+        self.head = AnswerHead(status, said, {name: values[0] for name, values in fields.items()})
         self._limit = self._limits[0] if 200 <= status <= 299 else self._limits[1]
         if "content-encoding" in fields:
             self._unpacker = Unpacker(fields["content-encoding"])
@@ -214,6 +203,6 @@ class IncomingAnswer:
 
     def on_message_complete(self) -> None:
         """The answer is whole, or the one that comes before it."""
-        if self.begun and not self.whole:
+        if self.head is not None and not self.whole:
             self.whole = True
             self.reusable = self._parser.should_keep_alive()

@@ -28,26 +28,37 @@ _MAY_REPEAT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """What is the same done twice (RFC 9110): asked again where a kept connection broke before a byte came."""
 
 
-class BrokenError(Exception):
-    """The connection broke. `begun`: the head of the answer was there. The message are the system's words, if any."""
+class LostError(Exception):
+    """No connection, or one that broke. Its message are the words of the system or of a client, if there are any."""
+
+    def __init__(self, said: str, *, made: bool, begun: bool = False, system: OSError | None = None) -> None:
+        super().__init__(said)
+        self.system = system
+        """What the system said, of one that was not made."""
+        self.made = made
+        """There was a connection."""
+        self.begun = begun
+        """The answer had begun: its head was there."""
+
+
+class BrokenError(LostError):
+    """The connection broke."""
 
     def __init__(self, said: str, *, begun: bool, silent: bool) -> None:
-        super().__init__(said)
-        self.begun = begun
+        super().__init__(said, made=True, begun=begun)
         self.silent = silent
         """Not a byte had come."""
 
 
-class NotConnectedError(Exception):
-    """There is no connection. `system` is what the system said, where it said anything."""
+class NotConnectedError(LostError):
+    """There is no connection."""
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.system = error if isinstance(error, OSError) else None
+        super().__init__(str(error), made=False, system=error if isinstance(error, OSError) else None)
 
 
 class PlainPool:
-    """The connections to one server. Raises BrokenError, NotConnectedError, NoHttpError and PackingError."""
+    """The connections to one server. Raises LostError, NoHttpError and PackingError."""
 
     def __init__(self, host: str, port: int, at_most: int, *, success_limit: int, error_limit: int) -> None:
         """`at_most` connections at once; of a body no more bytes are read than the limit, and a piece."""
@@ -218,8 +229,9 @@ class _Line(asyncio.Protocol):
         if exc is None and answer.ended():
             waiter.set_result(None)
             return
-        said = str(exc) if exc else "the server closed it" if answer.begun else "Server disconnected"
-        waiter.set_exception(BrokenError(said, begun=answer.begun, silent=self._silent))
+        begun = answer.head is not None
+        said = str(exc) if exc else "the server closed it" if begun else "Server disconnected"
+        waiter.set_exception(BrokenError(said, begun=begun, silent=self._silent))
 
     def close(self) -> None:
         """Close it, whatever is under way."""

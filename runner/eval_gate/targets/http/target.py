@@ -15,15 +15,9 @@ from eval_gate.targets.base import DescribedTarget, Request, TargetError, Target
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.container import System, connection_hint, is_here, reachable_host
 from eval_gate.targets.http.address import Address, address_of, proxied
-from eval_gate.targets.http.connection import (
-    ACCEPTED,
-    Bounds,
-    Connection,
-    LostError,
-    SentRequest,
-    head_of,
-)
+from eval_gate.targets.http.connection import ACCEPTED, Bounds, Connection, SentRequest, head_of
 from eval_gate.targets.http.incoming import AnswerHead
+from eval_gate.targets.http.plain_pool import LostError
 from eval_gate.targets.http.reading import AnswerReader, other_format
 from eval_gate.targets.http.requests import Asking
 from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat

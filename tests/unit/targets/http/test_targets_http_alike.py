@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.http.address import address_of
-from eval_gate.targets.http.connection import Bounds, Connection, LostError, SentRequest, head_of
+from eval_gate.targets.http.connection import Bounds, Connection, SentRequest, head_of
 from eval_gate.targets.http.incoming import IncomingAnswer, NoHttpError
+from eval_gate.targets.http.plain_pool import LostError
 from eval_gate.text.foreign.unpacking import PackingError
 from eval_gate.text.redact import Redactor
 
@@ -135,10 +136,10 @@ def byte_by_byte(method: str, sent: bytes) -> tuple[Outcome, int]:
         except (NoHttpError, PackingError) as error:
             return ("no HTTP", str(error)), len(sent)
         if answer.whole:
-            return (answer.status, bytes(answer.body)), at + 1
+            return (answer.head.status, bytes(answer.body)), at + 1
     if answer.ended():
-        return (answer.status, bytes(answer.body)), len(sent)
-    return ("lost", answer.begun), len(sent)
+        return (answer.head.status, bytes(answer.body)), len(sent)
+    return ("lost", answer.head is not None), len(sent)
 
 
 def check(method: str, sent: bytes) -> None:

@@ -27,7 +27,7 @@ def fed(pieces: list[bytes], *, method: str = "POST", ended: bool = False) -> In
 
 
 def told(answer: IncomingAnswer) -> tuple[object, ...]:
-    return answer.whole, answer.status, answer.said, dict(answer.headers), bytes(answer.body)
+    return answer.whole, answer.head, bytes(answer.body)
 
 
 def head(*lines: str, status: str = "HTTP/1.1 200 OK") -> bytes:
@@ -150,7 +150,7 @@ def test_feed__answer_that_has_no_body__ends_with_its_head(method: str, status: 
 @pytest.mark.parametrize("behind", [b"", b"\x81\x02hi"], ids=["nothing", "frames"])
 def test_feed__switches_to_something_else__is_an_answer_without_body(lines: list[str], behind: bytes) -> None:
     answer = fed([head(*lines, status="HTTP/1.1 101 Switching Protocols") + behind])
-    assert (answer.whole, answer.status, bytes(answer.body), answer.reusable) == (True, 101, b"", False)
+    assert (answer.whole, answer.head.status, bytes(answer.body), answer.reusable) == (True, 101, b"", False)
 
 
 @pytest.mark.parametrize(("status", "limit"), [("200 OK", LIMIT), ("500 Oh", 10)])

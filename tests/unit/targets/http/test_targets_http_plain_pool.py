@@ -34,7 +34,7 @@ def asked(running: Agent, *methods: str, at_once: bool = False, host: str = "127
 
 
 def statuses(found: list[object]) -> list[object]:
-    return [one.status if isinstance(one, IncomingAnswer) else type(one) for one in found]
+    return [one.head.status if isinstance(one, IncomingAnswer) else type(one) for one in found]
 
 
 def closing_at(*numbers: int):
@@ -110,7 +110,7 @@ def test_ask__cancelled__closes_the_connection_and_the_next_one_is_answered() ->
         answer = await asyncio.wait_for(pool.ask("POST", b"POST / HTTP/1.1" + ENDS), 10)
         pool.close()
         await asyncio.sleep(0)
-        return answer.status
+        return answer.head.status
 
     with agent(hangs_first) as running:
         assert asyncio.run(main(running.port)) == 200
@@ -206,7 +206,7 @@ def test_ask__answered_before_the_request_is_read__what_is_left_of_it_is_not_bef
             pool = PlainPool("127.0.0.1", port, 1, success_limit=100, error_limit=100)
             found = []
             for request in large, b"GET / HTTP/1.1" + ENDS:
-                found.append((await asyncio.wait_for(pool.ask("POST", request), 10)).status)
+                found.append((await asyncio.wait_for(pool.ask("POST", request), 10)).head.status)
             pool.close()
         return found
 
@@ -259,7 +259,7 @@ def test_ask__listens_on_the_ipv6_of_the_machine_itself__is_found(host, monkeypa
                 pool = PlainPool(host, port, 1, success_limit=100, error_limit=100)
                 found = await asyncio.wait_for(pool.ask("POST", b"POST / HTTP/1.1" + ENDS), 20)
             pool.close()
-        return found.status
+        return found.head.status
 
     assert asyncio.run(main()) == 413
 
