@@ -134,7 +134,7 @@ async def evaluate_async(  # noqa: PLR0913 (as above)
         session = _session(flags, target, Path(config) if config is not None else None, selection)
         kept = await keep.evaluate(session, CalmProgress(progress or _unheard))
         context = keep.context_of(session, kept)
-        reports = keep.report(session, kept, context)
+        reports = keep.report(session.config.files, kept, context)
         assert kept.run.verdict is not None
         return Evaluation(kept.run, kept.run.verdict, kept.record, reports, context)
 

@@ -7,7 +7,7 @@ and changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eval_gate.action.configuration import read_config
@@ -35,7 +35,6 @@ from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.session.keep import KeptRun, exit_code_of, keep, report
-from eval_gate.session.session import Session
 from eval_gate.struct import replace
 
 PAGE = "html"
@@ -151,7 +150,7 @@ def _gate(
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=ruled.config.evals)
     # a relay keeps nothing of what it was given
     kept = None if step.plan.mode is Mode.RELAY else keep(session, judged, made)
-    files = _kept(session, kept, context) if kept else None
+    files = _kept(session.config.files, kept, context) if kept else None
     shown = replace(context, result_path=str(files.record)) if files else context
     log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
     code = exit_code_of(judged, made.interrupted)
@@ -162,9 +161,9 @@ def _gate(
     return FinishedRun(judged, code, files, made.interrupted is not None, left, drift), context
 
 
-def _kept(session: Session, kept: KeptRun, context: ReportContext) -> RunFiles:
+def _kept(asked: Sequence[ReportRequest], kept: KeptRun, context: ReportContext) -> RunFiles:
     """The reports that were asked for, and the page whether it was asked for or not."""
-    asked = next((one for one in session.reports if one.format == PAGE), ReportRequest(PAGE, None))
-    wanted = tuple(dict.fromkeys((*session.reports, asked)))
-    files = report(replace(session, reports=wanted), kept, context)
-    return RunFiles(kept.record, files[wanted.index(asked)])
+    page = next((one for one in asked if one.format == PAGE), ReportRequest(PAGE, None))
+    wanted = tuple(dict.fromkeys((*asked, page)))
+    files = report(wanted, kept, context)
+    return RunFiles(kept.record, files[wanted.index(page)])

@@ -80,7 +80,7 @@ def session_of(step: Step, config: RunConfig, lookups: Lookups, variables: Mappi
         recorded_by_baseline=origin.recorded,
     )
     later = LaterBaseline(lookups, question) if beside else None
-    return Session(config, selection, around, question, config.files, later)
+    return Session(config, selection, around, question, later)
 
 
 def get_result(step: Step, session: Session, log: Log) -> MadeRun:

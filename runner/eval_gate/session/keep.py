@@ -5,10 +5,11 @@ Something has been run by then. Whatever cannot be written is no mistake of usag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from eval_gate.config.outputs import ReportRequest
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import judge
@@ -83,7 +84,7 @@ def context_of(session: Session, kept: KeptRun) -> ReportContext:
     return ReportContext(result_path=str(kept.record), no_baseline_reason=reason, junit=session.config.junit)
 
 
-def report(session: Session, kept: KeptRun, context: ReportContext) -> tuple[Path, ...]:
-    """Write every report that was asked for; where they are, in that order."""
+def report(wanted: Sequence[ReportRequest], kept: KeptRun, context: ReportContext) -> tuple[Path, ...]:
+    """Write these reports; where they are, in that order."""
     with after_asking():
-        return write_reports(session.reports, kept.run, context, kept.record.parent)
+        return write_reports(wanted, kept.run, context, kept.record.parent)

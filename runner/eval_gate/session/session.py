@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparing.context import RunContext
@@ -39,7 +38,6 @@ class Session(FrozenStruct):
     selection: Selection
     context: RunContext
     question: GateQuestion
-    reports: tuple[ReportRequest, ...] = ()
     later_question: LaterQuestion | None = None
     """Where the question's baseline is not there yet; nothing is judged by `question` before it is."""
 
@@ -52,7 +50,7 @@ class Session(FrozenStruct):
 def open_session(
     config: RunConfig, selection: Selection, context: RunContext, baseline: Baseline | NoBaseline | None = None
 ) -> Session:
-    """What the configuration says: its rules, baseline, accepted failures and reports.
+    """What the configuration says: its rules, baseline and accepted failures.
 
     `baseline` is what the run is compared with where that is not simply what the configuration names.
     Raises GateError for whatever is wrong with them, before anybody is asked anything.
@@ -60,16 +58,26 @@ def open_session(
     if baseline is None:
         folder = Path(config.output_dir)
         baseline = find_baseline(config.baseline_reference, folder, config.history, besides=context.resume)
-    waivers = known_waivers(config, context.root, datetime.now(UTC).date())
+    question = question_of(config, context.root, baseline, everything_selected=selection.everything)
+    return Session(config, selection, context, question)
+
+
+def question_of(
+    config: RunConfig, root: Path, baseline: Baseline | NoBaseline, *, everything_selected: bool = True
+) -> GateQuestion:
+    """What a run is judged by: the configuration's rules, and what files below `root` say of failures and judges.
+
+    Raises GateError for whatever is wrong with these files.
+    """
+    waivers = known_waivers(config, root, datetime.now(UTC).date())
     pushes = pushes_before(config.earlier, Path(config.output_dir)) if config.earlier else None
-    comparisons = Comparisons(read_comparisons(context.root))
-    question = GateQuestion(
+    comparisons = Comparisons(read_comparisons(root))
+    return GateQuestion(
         baseline,
         config.policy,
-        selection.everything,
+        everything_selected,
         waivers,
         keeping=config.keeping,
         pushes=pushes,
         comparisons=lambda: comparisons,
     )
-    return Session(config, selection, context, question, config.files)

@@ -105,4 +105,4 @@ def show(
 ) -> None:
     """Print the summary, then write the reports: one that cannot be written does not take it away."""
     print_result(kept.run, context, verbosity, as_json=as_json)
-    say_written(report(session, kept, context), verbosity)
+    say_written(report(session.config.files, kept, context), verbosity)
