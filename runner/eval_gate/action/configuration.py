@@ -9,6 +9,7 @@ from typing import Final
 from eval_gate.action.inputs import Settings
 from eval_gate.config.load import GivenBy, find_config, from_text, load_config
 from eval_gate.config.settings import SETTINGS, RunConfig
+from eval_gate.files.place import shown_as
 
 DEFAULTS: Final = {row.key: row.in_action for row in SETTINGS.values() if row.in_action is not None}
 """What the action takes where nobody says otherwise, and the command line does not."""
@@ -20,7 +21,8 @@ def read_config(settings: Settings, variables: Mapping[str, str], workspace: Pat
     Whoever wrote them, files go to the workspace and nowhere else: all else would be lost with the container, or be a
     pull request's hand in ours.
     """
-    return config_of(settings, variables, workspace / settings.config if settings.config else find_config(workspace))
+    file = workspace / settings.config if settings.config else find_config(workspace)
+    return config_of(settings, variables, file, shown_as(file, workspace) if file else None)
 
 
 def config_of(

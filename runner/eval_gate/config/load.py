@@ -19,6 +19,7 @@ from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
 from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.config.wire import read_config
 from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.files import place
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
@@ -81,13 +82,14 @@ def load_config(
 ) -> RunConfig:
     """Join the layers. `flags` maps keys to values that were given; absent ones are not in it.
 
+    Its file is shown as the way to it from the working directory, where nothing else is said by `shown_as`.
     `defaults` stand below the file, in place of a key's own default. `hand` is whoever gave the flags.
     Raises GateError `invalid-configuration` with every problem of all layers at once.
     """
     problems: list[Problem] = []
     given = {key: _Given(value, key) for key, value in (defaults or {}).items()}
     if file is not None:
-        given.update(_from_file(file, shown_as or str(file), problems))
+        given.update(_from_file(file, shown_as or place.shown_from(file), problems))
     given.update(_from_environment(environment, problems))
     given.update({key: _Given(value, hand.name_of(SETTINGS[key]), by_hand=True) for key, value in flags.items()})
     config = _validated(given, problems)

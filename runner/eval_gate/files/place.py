@@ -1,4 +1,4 @@
-"""Where may be written: below the working directory, or where a person at the command line says.
+"""Where may be written: below the working directory, or where a person at the command line says; how a place is shown.
 
 A path of a configuration file may be a stranger's (a pull request brings its own), and we may be root. Whatever it
 holds, `/etc/x`, `../x`, or the name of a link that was committed, it leads to a place below the working directory or
@@ -61,6 +61,20 @@ def why_not_read(path: str | Path, *, root: Path | None = None) -> str | None:
 def repository_of(folder: Path) -> Path | None:
     """The nearest folder with a `.git`, this one or one above it; None outside of a repository."""
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def shown_as(path: Path, root: Path | None = None) -> str:
+    """The path for people: POSIX style, from `root` or the working directory on where it lies below it."""
+    here = root or Path.cwd()
+    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+
+
+def shown_from(path: Path, root: Path | None = None) -> str:
+    """The same of a file that is looked for upward: from deeper in its folder or repository the way to it, `../x`."""
+    here = root or Path.cwd()
+    if path.parent in here.parents or path.is_relative_to(repository_of(here) or here):
+        return Path(os.path.relpath(path, here)).as_posix()
+    return shown_as(path, here)
 
 
 def _kind(path: str | Path) -> int | None:

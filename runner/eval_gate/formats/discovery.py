@@ -12,6 +12,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.files.place import shown_as
 from eval_gate.formats.base import Dialect, ReadOptions, Source
 from eval_gate.formats.documents import parse_document, read_bytes
 from eval_gate.formats.names import DIALECTS as NAMES
@@ -181,7 +182,7 @@ def load_suites(files: Sequence[EvalFile], root: Path, reading: ReadOptions) -> 
 
 def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
     """The suite in a file; None for a file that was only found by walking and holds something else."""
-    shown = shown_as(file.path, root)
+    shown = shown_as(file.path, root)  # by which results identify the suite
     data = read_bytes(file.path, shown)
     suffix = file.path.suffix if file.path.suffix in SUFFIXES else ".json"
     dialects = [dialect for dialect in DIALECTS.values() if suffix in dialect.notations]
@@ -224,8 +225,3 @@ def _refuse_no_text(shown: str) -> None:
 def belongs_to_another(file: Path) -> bool:
     """Whether this file says more about the evals of a file beside it, and need not hold any itself."""
     return any(one.accompanies(file) for one in DIALECTS.values())
-
-
-def shown_as(path: Path, root: Path) -> str:
-    """The path as people see it and as results identify the suite: POSIX style, relative to the root if below it."""
-    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()

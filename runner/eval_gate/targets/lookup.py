@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem
-from eval_gate.files.place import repository_of
+from eval_gate.files.place import repository_of, shown_from
 from eval_gate.targets.base import BatchTarget, Target
 from eval_gate.targets.build import BuildContext, described_by_flags, make_target, model_settings
 from eval_gate.targets.kinds import names_model
@@ -69,7 +69,7 @@ class TargetBook:
         for folder in () if named is not None else folders:
             found = find_targets(root / folder, repository_of(root / folder) or root, root)
             if found is not None and what is None:
-                what = Path(os.path.relpath(found, root)).as_posix()
+                what = shown_from(found, root)
         if what is None:
             return None
         key = "agentEndpoint" if self._choice.endpoint is not None else "model"

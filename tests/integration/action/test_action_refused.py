@@ -65,3 +65,12 @@ def test_configuration__three_mistakes__are_said_at_once_with_their_places(job, 
     assert [line for line in said if line not in ended.log] == []
     assert FAIL_ON not in ended.log, "an input wins over the file, whose value counts for nothing then"
     assert ended.outputs["exit-code"] == "2"
+    assert str(job.workspace) not in ended.log + ended.summary, "a place of the container says nothing to its author"
+    (error,) = [line.strip() for line in ended.commands if line.strip().startswith("::error")]
+    assert "file=eval-gate.yaml,line=" in error, "GitHub shows it at a file of the checkout, and none else"
+
+
+def test_configuration__named_and_not_there__is_said_as_it_was_named(job, github) -> None:
+    ended = job.pull_request(github.state.add_pull(7), "http://localhost:9", {"config": "ci/gate.yaml"})
+    assert ended.code == 2
+    assert "error[no-configuration]: ci/gate.yaml cannot be read: No such file or directory" in ended.log

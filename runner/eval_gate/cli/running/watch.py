@@ -14,7 +14,8 @@ from eval_gate.config.load import CONFIG_NAMES, find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.changes import Stamps, stamps_of, wait_for_change
-from eval_gate.formats.discovery import belongs_to_another, discover, shown_as
+from eval_gate.files.place import shown_as, shown_from
+from eval_gate.formats.discovery import belongs_to_another, discover
 from eval_gate.gate.waivers.file import DEFAULT_PATH
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.names import LATEST
@@ -143,7 +144,7 @@ class _Watch:
 
     def _hear(self, news: Sequence[Path]) -> None:
         """Say what has changed, and see what that is about; what was due and could not be run still is."""
-        say(f"\n{time.strftime('%H:%M:%S')} changed: {_listed([shown_as(file, self._root) for file in news])}")
+        say(f"\n{time.strftime('%H:%M:%S')} changed: {_listed([shown_from(file, self._root) for file in news])}")
         about = self._watched.suites_of(news)
         self._due = None if about is None or self._due is None else self._due | about
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.files.certificates import certificates
+from eval_gate.files.place import shown_as
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
@@ -38,7 +39,7 @@ def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
     """
     if path is None:
         return None
-    name = _shown(path)
+    name = shown_as(path)
     try:
         data = _read(path, name)
     except FileNotFoundError as error:
@@ -199,9 +200,3 @@ def _bounded(data: bytes, name: str) -> bytes:
 
 def _too_large(name: str) -> _CaptureError:
     return _CaptureError(f"{name} is larger than {MAX_BYTES:,} bytes")
-
-
-def _shown(path: Path) -> str:
-    """The path as people know it: from the working directory on, when it is below."""
-    here = Path.cwd()
-    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()

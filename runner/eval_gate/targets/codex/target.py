@@ -8,7 +8,7 @@ from typing import Final
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.files.place import why_no_folder
+from eval_gate.files.place import shown_as, why_no_folder
 from eval_gate.model import limits
 from eval_gate.model.conversation import OutputMessage, Response
 from eval_gate.model.result import TargetIdentity
@@ -20,7 +20,6 @@ from eval_gate.targets.build import BuildContext
 from eval_gate.targets.codex.log import FOLDER, CodexLog, logs_wanted, no_log, open_log
 from eval_gate.targets.codex.output import CodexAnswer, OutputError, failure_of, read_output
 from eval_gate.targets.codex.settings import CodexSettings
-from eval_gate.targets.coding_agent.files import shown_path
 from eval_gate.targets.coding_agent.program import find_program
 from eval_gate.targets.coding_agent.prompt import INPUT_FILES, prompt_document, refuse_missing_file
 from eval_gate.text.escape import one_line
@@ -184,7 +183,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         if missing := self._withheld.needed("", " ".join(parts)):
             parts.append(missing)
         if log.path is not None:
-            parts.append(f"log: {shown_path(log.path, self._root)}")
+            parts.append(f"log: {shown_as(log.path, self._root)}")
         return TargetError("; ".join(parts), fault=fault)
 
     def _quoted(self, said: str | None) -> str:

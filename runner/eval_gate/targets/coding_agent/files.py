@@ -35,8 +35,3 @@ def new_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryI
     descriptor = open_new(path)
     assert descriptor is not None  # nobody else has this name
     return os.fdopen(descriptor, "wb", buffering=0), path
-
-
-def shown_path(path: Path, root: Path) -> str:
-    """The path for people: relative to the root of the run where it lies below it."""
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -9,12 +9,13 @@ from typing import Final
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
+from eval_gate.files.place import shown_as
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
-from eval_gate.targets.coding_agent.files import new_file, shown_path
+from eval_gate.targets.coding_agent.files import new_file
 from eval_gate.targets.coding_agent.prompt import ATTACHMENT_FILES, linked_files, prompt_document, refuse_missing_file
 from eval_gate.targets.deadline import not_counted
 from eval_gate.targets.vscode.dispatch import Dispatcher, PromptFile, PromptReply
@@ -145,7 +146,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
             why = error.message if isinstance(error, GateError) else error.strerror
             what = f"the prompt cannot be written to {PROMPTS}: {why}"
             raise TargetError(what, fault=TargetFault.NOT_ASKED) from error
-        return shown_path(path, self._root)
+        return shown_as(path, self._root)
 
 
 def build(settings: VscodeSettings, choice: TargetChoice, context: BuildContext) -> VscodeTarget:
