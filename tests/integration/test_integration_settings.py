@@ -47,12 +47,24 @@ def test_settings__mistakes_in_file_flags_and_variables__each_in_its_authors_spe
     (tmp_path / "eval-gate.yaml").write_text("exports: [agentv]\n")
     done = gate(tmp_path, "run", "--fail-on", "regresion", "--trials", "0", EVAL_GATE_REPORTS="md,pdf")
     assert done.returncode == 2
-    said = [line.removeprefix(f"{tmp_path}/") for line in problems(done.stderr)]
-    assert [line.split(" is ")[0].split(" must ")[0] for line in sorted(said)] == [
+    said = problems(done.stderr)
+    assert [line.split(" is ")[0].split(" must ")[0].split(" names ")[0] for line in sorted(said)] == [
         '--fail-on[0]: "regresion"',
         "--trials:",
         'EVAL_GATE_REPORTS[1]: "pdf"',
         'eval-gate.yaml:1: exports[0]: "agentv"',
+    ]
+
+
+def test_settings__outputs_without_their_file__are_told_that_it_is_missing(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    done = gate(tmp_path, "run", "--export", "jsonl", "--export", "agentv=", "--report", "junit=", "--report", "agentv")
+    assert done.returncode == 2
+    assert sorted(problems(done.stderr)) == [
+        '--export[0]: "jsonl" names no file: jsonl=FILE',
+        '--export[1]: "agentv=" names no file: agentv=FILE',
+        '--report[0]: "junit=" names no file: junit=FILE, or junit for its usual place in the run\'s folder',
+        '--report[1]: "agentv" is no report but an export: `exports` (--export) asks for it',
     ]
 
 

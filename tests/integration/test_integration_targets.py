@@ -31,7 +31,7 @@ CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
         (
             CLI + "  timeout_seconds: soon\n",
             "targets.yaml:5: targets[desk].timeout_seconds",
-            "input should be a valid number",
+            "expected a number, got",
         ),
         (
             CLI.replace("{PROMPT}", "{PROMT}"),

@@ -104,10 +104,12 @@ def _number(kind: type) -> Callable[[str], int | float | str]:
     """Reads a number; what is none stays text, for the configuration says what was expected and what is there."""
 
     def read(text: str) -> int | float | str:
-        try:
-            return cast("int | float", kind(text))
-        except ValueError:
-            return text
+        for one in (int, kind):  # a whole number is said as one also where it need not be one
+            try:
+                return cast("int | float", one(text))
+            except ValueError:
+                continue
+        return text
 
     return read
 

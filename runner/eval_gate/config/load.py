@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
+from eval_gate.config.given import GivenSettings, GivenValue
 from eval_gate.config.places import SENT, WRITTEN, wrong_places
 from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
 from eval_gate.config.settings import SETTINGS, RunConfig
@@ -23,30 +25,17 @@ from eval_gate.files import place
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.foreign.well_formed import holds_halves
-from eval_gate.text.sources.shape import mistakes, sentence
+from eval_gate.text.sources.shape import either, mistakes, sentence
+
+if TYPE_CHECKING:
+    from eval_gate.text.sources.json import JsonPositions
+    from eval_gate.text.sources.yaml import YamlPositions
 
 CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
 MAX_CONFIG_BYTES: Final = limits.CONFIG_BYTES
 _NO_TEXT: Final = "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
-
-
-class _Given(FrozenStruct):
-    """One value and where a person wrote it. `type` is the flag, the variable or the key, as they know it."""
-
-    value: JsonValue
-    name: str
-    file: str | None = None
-    line_of: Callable[[Sequence[str | int]], int] | None = None
-    """The line of a path in `file`."""
-    by_hand: bool = False
-    """Given by the person who starts us, as a flag or a variable."""
-
-    def problem(self, message: str, below: Sequence[int] = ()) -> Problem:
-        """A problem with this value, or with the part of it at `below`: the numbers of members of lists."""
-        line = self.line_of([self.name, *below]) if self.line_of else None
-        return Problem(message, file=self.file, line=line, field=self.name + "".join(f"[{step}]" for step in below))
 
 
 class GivenBy(FrozenStruct):
@@ -87,15 +76,15 @@ def load_config(
     Raises GateError `invalid-configuration` with every problem of all layers at once.
     """
     problems: list[Problem] = []
-    given = {key: _Given(value, key) for key, value in (defaults or {}).items()}
+    given = {key: GivenValue(value, key) for key, value in (defaults or {}).items()}
     if file is not None:
         given.update(_from_file(file, shown_as or place.shown_from(file), problems))
     given.update(_from_environment(environment, problems))
-    given.update({key: _Given(value, hand.name_of(SETTINGS[key]), by_hand=True) for key, value in flags.items()})
+    given.update({key: GivenValue(value, hand.name_of(SETTINGS[key]), by_hand=True) for key, value in flags.items()})
     config = _validated(given, problems)
     if config is not None:
         for key in sorted(WRITTEN | SENT):
-            one = given.get(key, _Given(None, key, by_hand=True))
+            one = given.get(key, GivenValue(None, key, by_hand=True))
             wrong = wrong_places(config, key, anywhere=hand.anywhere and one.by_hand)
             problems.extend(one.problem(what, below) for below, what in wrong)
     if config is None or problems:
@@ -105,12 +94,20 @@ def load_config(
             "`eval-gate run --help` and `eval-gate schema config` say what is known",
             problems=problems,
         )
-    return config
+    where = GivenSettings(given, lambda other, key: _named_like(other, SETTINGS[key], hand))
+    return replace(config, target=replace(config.target, given=where))
 
 
-def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, _Given]:
+def _named_like(other: GivenValue, row: Setting, hand: GivenBy) -> str:
+    """What this setting would be called where the other one was given."""
+    if not other.by_hand:
+        return row.key
+    return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else hand.name_of(row)
+
+
+def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, GivenValue]:
     data = _read(file, shown_as)
-    document, line = _parse(data, shown_as, as_json=file.suffix == ".json")
+    document, positions = _parse(data, shown_as, as_json=file.suffix == ".json")
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -118,25 +115,23 @@ def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, 
         return {}
     strangers = [key for key in document if key not in SETTINGS]
     problems += [
-        Problem(f"unknown key{did_you_mean(key, SETTINGS)}", file=shown_as, line=line([key]), field=key)
+        Problem(f"unknown key{did_you_mean(key, SETTINGS)}", file=shown_as, line=positions.line([key]), field=key)
         for key in strangers[:FINDINGS]
     ]
     if len(strangers) > FINDINGS:
         problems.append(Problem(f"and {len(strangers) - FINDINGS:,} more unknown keys", file=shown_as))
-    return {key: _Given(value, key, shown_as, line) for key, value in document.items() if key in SETTINGS}
+    return {key: GivenValue(value, key, shown_as, positions) for key, value in document.items() if key in SETTINGS}
 
 
-def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Callable[[Sequence[str | int]], int]]:
+def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, JsonPositions | YamlPositions]:
     """The document and where its keys stand."""
     if as_json:
         from eval_gate.text.sources.json import parse_json
 
-        document, json_positions = parse_json(data, shown_as, halves=True, values=SETTING_VALUES)
-        return document, json_positions.line
+        return parse_json(data, shown_as, halves=True, values=SETTING_VALUES)
     from eval_gate.text.sources.yaml import parse_yaml
 
-    document, yaml_positions = parse_yaml(data, shown_as)
-    return document, yaml_positions.line
+    return parse_yaml(data, shown_as)
 
 
 def _read(file: Path, shown_as: str) -> bytes:
@@ -151,7 +146,7 @@ def _read(file: Path, shown_as: str) -> bytes:
     return data
 
 
-def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> dict[str, _Given]:
+def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> dict[str, GivenValue]:
     known = {row.variable: row for row in SETTINGS.values()}
     found = {}
     for variable, text in environment.items():
@@ -160,7 +155,7 @@ def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -
         if variable not in known:
             problems.append(Problem(f"unknown variable{did_you_mean(variable, known)}", field=variable))
         elif text != "":  # an empty variable is how workflows say "not set"
-            found[known[variable].key] = _Given(from_text(known[variable], text), variable, by_hand=True)
+            found[known[variable].key] = GivenValue(from_text(known[variable], text), variable, by_hand=True)
     return found
 
 
@@ -178,7 +173,7 @@ def from_text(row: Setting, text: str) -> JsonValue:
     return value
 
 
-def _validated(given: Mapping[str, _Given], problems: list[Problem]) -> RunConfig | None:
+def _validated(given: Mapping[str, GivenValue], problems: list[Problem]) -> RunConfig | None:
     values = {key: one.value for key, one in given.items()}
     broken = [one.problem(_NO_TEXT) for one in given.values() if holds_halves(one.value)]
     if broken:
@@ -194,7 +189,7 @@ def _validated(given: Mapping[str, _Given], problems: list[Problem]) -> RunConfi
         return None
 
 
-def _stored_and_not(given: Mapping[str, _Given]) -> Iterator[Problem]:
+def _stored_and_not(given: Mapping[str, GivenValue]) -> Iterator[Problem]:
     """`storeResponses` is the older and coarser name: beside `store` it must not say something else."""
     store, responses = given.get("store"), given.get("storeResponses")
     if store and responses and isinstance(responses.value, bool) and (store.value == "none") is responses.value:
@@ -202,15 +197,25 @@ def _stored_and_not(given: Mapping[str, _Given]) -> Iterator[Problem]:
         yield responses.problem(f'contradicts {store.name} "{store.value}", by which answers are {other}: leave it out')
 
 
-def _mistakes(error: ValidationError, given: Mapping[str, _Given]) -> Iterator[Problem]:
+def _mistakes(error: ValidationError, given: Mapping[str, GivenValue]) -> Iterator[Problem]:
     """What is wrong with the values, one by one, each where it was given."""
-    seen = set()
+    by_key = dict[str, list[ErrorDetails]]()
     for detail in mistakes(error):
         if not detail["loc"]:  # there are too many to name each
             yield Problem(sentence(detail))
             continue
-        key, *below = detail["loc"]
-        # a union reports each of its members: the first one is enough for a person
-        if key not in seen or SETTINGS[str(key)].type == list[str]:
-            seen.add(key)
-            yield given[str(key)].problem(sentence(detail), [step for step in below if isinstance(step, int)])
+        by_key.setdefault(str(detail["loc"][0]), []).append(detail)
+    for key, details in by_key.items():
+        one = given[key]
+        members = [detail for detail in details if _steps(detail)]
+        if not members:  # a union reports each of its members
+            value = details[0]["input"]
+            yield one.problem(either(details) + one.taken_for(value, ()))
+        for detail in members:  # the list as a whole is then as wrong as they are
+            below = _steps(detail)
+            yield one.problem(sentence(detail) + one.taken_for(detail["input"], below), below)
+
+
+def _steps(detail: ErrorDetails) -> list[int]:
+    """The numbers of members of lists, below a setting."""
+    return [step for step in detail["loc"] if isinstance(step, int)]

@@ -55,16 +55,24 @@ class ReportRequest(FrozenStruct):
 def parse_report(text: str) -> ReportRequest:
     """`html` or `junit=out/junit.xml`. Raises ValueError with what is wrong."""
     name, equals, file = text.partition("=")
-    if name not in REPORTS or (equals and not file):
+    if name in EXPORTS:
+        raise ValueError(f'"{name}" is no report but an export: `exports` (--export) asks for it')
+    if name not in REPORTS:
         raise ValueError(_unknown(text, "FORMAT or FORMAT=FILE", REPORTS))
+    if equals and not file:
+        raise ValueError(f'"{text}" names no file: {name}=FILE, or {name} for its usual place in the run\'s folder')
     return ReportRequest(name, Path(file) if file else None)
 
 
 def parse_export(text: str) -> ReportRequest:
     """`agentv=out/cases.jsonl`: an export always says where. Raises ValueError with what is wrong."""
     name, _, file = text.partition("=")
-    if name not in EXPORTS or not file:
+    if name in REPORTS:
+        raise ValueError(f'"{name}" is no export but a report: `reports` (--report) asks for it')
+    if name not in EXPORTS:
         raise ValueError(_unknown(text, "FORMAT=FILE", EXPORTS))
+    if not file:
+        raise ValueError(f'"{text}" names no file: {name}=FILE')
     return ReportRequest(name, Path(file))
 
 

@@ -113,17 +113,13 @@ def setting(default: T, description: str, **row: Any) -> T:
 
 def settings_of(part: type) -> Iterator[Setting]:
     """The rows of a dataclass of settings and of the parts it is made of, in the order of their declaration."""
-    for one in fields(part):
+    for one in declared_in(part):
         yield from settings_of(inner) if (inner := part_of(one)) else (row_of(one),)
 
 
-def made_of(part: type[T], values: Mapping[str, object]) -> T:
-    """The settings with these values by key."""
-    made = {
-        one.name: made_of(inner, values) if (inner := part_of(one)) else values[row_of(one).key]
-        for one in fields(part)  # type: ignore[arg-type]  # a dataclass, which no type can say
-    }
-    return part(**made)
+def declared_in(part: type) -> Iterator[Field[Any]]:
+    """The fields of a dataclass that are settings or parts with settings; others only accompany them."""
+    return (one for one in fields(part) if "row" in one.metadata or part_of(one))
 
 
 def part_of(one: Field[Any]) -> type | None:

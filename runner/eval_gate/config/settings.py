@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from eval_gate.config.given import NOWHERE, GivenSettings
 from eval_gate.config.outputs import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
 from eval_gate.config.policy import Policy
+from eval_gate.config.preset import PresetName
 from eval_gate.config.rerun_budget import checked_rerun_budget, checked_rerun_spread
 from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.config.setting import Setting, Text, setting, settings_of
@@ -57,7 +59,7 @@ class TargetChoice:
     endpoint: Text | None = setting(
         None, "URL of the agent: POST {message} answers {response, toolCalls}.", key="agentEndpoint", metavar="URL"
     )
-    preset: Text | None = setting(
+    preset: PresetName | None = setting(
         None,
         "How the agent at `agentEndpoint` speaks, such as langgraph or ag-ui.",
         key="agentPreset",
@@ -110,6 +112,8 @@ class TargetChoice:
         "Requests a minute to each target, tries again included, of all shards together; each begins its even part.",
         limits={"gt": 0, "le": 1_000_000},
     )
+    given: GivenSettings = field(default=NOWHERE, compare=False, repr=False)
+    """Where all settings were given, for what turns out to be wrong with them later."""
 
     @property
     def said(self) -> bool:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from enum import EnumMeta
 from functools import cache, partial
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
-from eval_gate.config.setting import Setting, made_of, part_of, row_of
+from eval_gate.config.setting import Setting, declared_in, part_of, row_of
 from eval_gate.config.settings import RunConfig
 
 Text = Annotated[str, Field(min_length=1)]
+Part = TypeVar("Part")
 
 
 def read_config(text: str) -> RunConfig:
     """The configuration that this JSON holds. Raises pydantic's ValidationError with every mistake."""
-    return made_of(RunConfig, dict(_wire().model_validate_json(text)))
+    return _made(RunConfig, dict(_wire().model_validate_json(text)))
 
 
 def json_schema() -> dict[str, Any]:
     """What editors check a configuration file by."""
     return _wire().model_json_schema()
+
+
+def _made(part: type[Part], values: Mapping[str, object]) -> Part:
+    """The settings with these values by key."""
+    made = {
+        one.name: _made(inner, values) if (inner := part_of(one)) else values[row_of(one).key]
+        for one in declared_in(part)
+    }
+    return part(**made)
 
 
 @cache
@@ -35,7 +45,7 @@ def _fields(part: type) -> Mapping[str, Any]:
     """Type and description of every key, parts within each other as one."""
     types = get_type_hints(part, localns={"Text": Text, "JsonValue": JsonValue}, include_extras=True)
     found: dict[str, Any] = {}
-    for one in fields(part):
+    for one in declared_in(part):
         if inner := part_of(one):
             found |= _fields(inner)
         else:
@@ -47,7 +57,7 @@ def _fields(part: type) -> Mapping[str, Any]:
 def _written(row: Setting, kind: Any) -> Any:
     """How the value is written: what is read from texts is a list of them."""
     if row.each is None:
-        return Annotated[kind, Field(**row.limits)]
+        return Annotated[kind, Field(**row.limits), *_off(kind)]
     if not row.takes_list:
         return Annotated[kind, Field(**row.limits), AfterValidator(partial(_read, row.each))]
     texts = tuple[Annotated[Text, AfterValidator(row.each)], ...]
@@ -57,3 +67,9 @@ def _written(row: Setting, kind: Any) -> Any:
 def _read(each: Callable[[str], object], said: str | None) -> object:
     """What nobody said is left as it is."""
     return said if said is None or said == "" else each(said)
+
+
+def _off(kind: Any) -> Iterator[BeforeValidator]:
+    """A word `off` without quotes is `false` to YAML."""
+    if isinstance(kind, EnumMeta) and "off" in [one.value for one in list[Any](kind)]:
+        yield BeforeValidator(lambda said: kind("off") if said is False else said)

@@ -185,10 +185,10 @@ def test_export__asked_for__is_written_whole_where_it_says(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("agentv", '--export[0]: "agentv" is not known'),
-        ("agentv=", '--export[0]: "agentv=" is not known'),
+        ("agentv", '--export[0]: "agentv" names no file: agentv=FILE'),
+        ("agentv=", '--export[0]: "agentv=" names no file: agentv=FILE'),
         ("agent=x", '--export[0]: "agent=x" is not known (did you mean "agentv"?)'),
-        ("junit=x.xml", '--export[0]: "junit=x.xml" is not known'),
+        ("junit=x.xml", '--export[0]: "junit" is no export but a report'),
     ],
 )
 def test_export__without_a_file_or_unknown__is_a_usage_error(text, message) -> None:
@@ -200,4 +200,4 @@ def test_export__without_a_file_or_unknown__is_a_usage_error(text, message) -> N
 def test_report__agentv__is_not_a_report_for_people() -> None:
     with pytest.raises(GateError) as refused:
         load_config({"reports": ["agentv"]}, {}, None)
-    assert str(refused.value.problems[0]).startswith('--report[0]: "agentv" is not known')
+    assert str(refused.value.problems[0]).startswith('--report[0]: "agentv" is no report but an export')

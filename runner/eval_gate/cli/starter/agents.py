@@ -15,9 +15,9 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from eval_gate.config.preset import PresetName
 from eval_gate.formats.discovery import SKIPPED_FOLDERS
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.targets.http.presets import PresetName
 
 MEMBERS: Final = ("packages", "apps", "services", "agents")
 """Folders of a monorepo whose own folders are looked into."""

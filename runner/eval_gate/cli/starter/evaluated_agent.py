@@ -11,12 +11,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from eval_gate.cli.starter.agents import USUAL, FoundAgent
 from eval_gate.cli.starter.folder import FoundEvals
+from eval_gate.config.preset import PresetName
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
-from eval_gate.targets.http.presets import PresetName
 from eval_gate.targets.listing import find_targets
 from eval_gate.targets.model.providers.table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings

@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Final
 
+from eval_gate.config.preset import PresetName
 from eval_gate.model.base import JsonValue
-
-
-class PresetName(StrEnum):
-    """The words that `preset` may be."""
-
-    EVAL_GATE = "eval-gate"
-    TOOL_FORGE_SIDECAR = "tool-forge-sidecar"
-    OPENAI_CHAT = "openai-chat"
-    OPENAI_RESPONSES = "openai-responses"
-    LANGGRAPH = "langgraph"
-    LANGSERVE = "langserve"
-    A2A = "a2a"
-    A2A_0_3 = "a2a-0.3"
-    AG_UI = "ag-ui"
-    VERCEL_AI = "vercel-ai"
-    OLLAMA = "ollama"
-
 
 Row = Mapping[str, JsonValue]
 

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
+from eval_gate.config.preset import PresetName
 from eval_gate.model.limits import MAX_ANSWER_BYTES
 from eval_gate.targets.http.paths import Condition, Path
 from eval_gate.targets.http.placeholders import (
@@ -16,7 +17,7 @@ from eval_gate.targets.http.placeholders import (
     names_in,
     remembered_by,
 )
-from eval_gate.targets.http.presets import PresetName, with_preset
+from eval_gate.targets.http.presets import with_preset
 from eval_gate.targets.settings import DescribedSettings, TargetSettings, Text
 from eval_gate.text.urls import url_problem
 

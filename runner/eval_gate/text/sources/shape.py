@@ -14,11 +14,19 @@ _KINDS: Final = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a number that is finite",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "list_type": "a list",
     "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "iterable_type": "a list",
     "dict_type": "a mapping",
+    "mapping_type": "a mapping",
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
     "dataclass_type": "a mapping",
@@ -45,11 +53,15 @@ def kind_of(value: object) -> str:
             return type(value).__name__
 
 
-def sentence(detail: ErrorDetails) -> str:  # noqa: C901, PLR0911 (a table of kinds, each one line)
-    """One problem as `expected …, got …`."""
+def sentence(  # noqa: C901, PLR0911, PLR0912 (a table of kinds, each one line)
+    detail: ErrorDetails, got: str | None = None
+) -> str:
+    """One problem as `expected …, got …`. `got` is said in the value's place where nobody may see that."""
     kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
+    near = str(value) if got is None else ""
+    got = got or kind_of(value)
     if kind in _KINDS:
-        return f"expected {_KINDS[kind]}, got {kind_of(value)}"
+        return f"expected {_KINDS[kind]}, got {got}"
     match kind:
         case "missing":
             return "is missing"
@@ -58,23 +70,37 @@ def sentence(detail: ErrorDetails) -> str:  # noqa: C901, PLR0911 (a table of ki
         case "literal_error" | "enum":
             expected = str(context["expected"])
             allowed = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
-            return f"expected {expected}, got {kind_of(value)}{did_you_mean(str(value), allowed)}"
+            return f"expected {expected}, got {got}{did_you_mean(near, allowed)}"
         case "string_too_short":
             return "must not be empty"
         case "too_short":
-            return f"needs at least {context['min_length']}, got {kind_of(value)}"
+            return f"needs at least {context['min_length']}, got {got}"
+        case "too_long":
+            return f"holds more than {context['max_length']:,}"
+        case "int_parsing_size":
+            return "is a number of too many digits"
+        case "string_unicode":
+            return "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
             limit = next(iter(context.values()))
             relation = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}
-            return f"must be {relation[kind]} {limit}, got {kind_of(value)}"
+            return f"must be {relation[kind]} {limit}, got {got}"
         case "string_too_long":
             return f"is longer than {context['max_length']} characters"
         case "string_pattern_mismatch":
             return "holds control characters"
         case "value_error":
             return str(context["error"])
-        case _:
-            return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, got {kind_of(value)}"
+        case _:  # pydantic's own words speak of its types, and of inputs: they are for who wrote the shape
+            return f"is not what belongs here, got {got}"
+
+
+def either(details: Sequence[ErrorDetails]) -> str:
+    """What is wrong with one value that may be of several kinds, each of which says that it is not of this one."""
+    kinds = dict.fromkeys(_KINDS.get(detail["type"], "") for detail in details)
+    if not all(kinds):
+        return next(sentence(detail) for detail in details if detail["type"] not in _KINDS)
+    return f"expected {' or '.join(kinds)}, got {kind_of(details[0]['input'])}"
 
 
 def mistakes(error: ValidationError) -> list[ErrorDetails]:

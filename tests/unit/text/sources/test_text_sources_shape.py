@@ -1,9 +1,12 @@
 """What is wrong with a shape, in words for people."""
 
+import re
 from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_core._pydantic_core import list_all_errors
 
 from eval_gate.model.limits import MISTAKES
 from eval_gate.text.sources.shape import field_path, kind_of, mistakes, sentence
@@ -82,3 +85,42 @@ def test_sentence__required_key_that_is_not_there__is_missing() -> None:
         Needs.model_validate({})
     (only,) = mistakes(caught.value)
     assert (field_path(only["loc"]), sentence(only)) == ("name", "is missing")
+
+
+class Lax(BaseModel):
+    """What texts may stand for, as in settings of targets whose values come from variables."""
+
+    seconds: float | None = None
+    times: int | None = None
+    yes: bool = False
+    codes: frozenset[int] = frozenset()
+    few: Annotated[list[int], Field(max_length=1)] = []
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"seconds": "soon"}, 'expected a number, got text "soon"'),
+        ({"times": "often"}, 'expected a whole number, got text "often"'),
+        ({"times": 1.5}, "expected a whole number, got the number 1.5"),
+        ({"times": "9" * 5_000}, "is a number of too many digits"),
+        ({"yes": "perhaps"}, 'expected true or false, got text "perhaps"'),
+        ({"yes": 7}, "expected true or false, got the number 7"),
+        ({"codes": 429}, "expected a list, got the number 429"),
+        ({"few": [1, 2]}, "holds more than 1"),
+    ],
+    ids=str,
+)
+def test_sentence__text_that_stands_for_no_such_value__says_expected_and_got(value, said) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Lax.model_validate(value)
+    assert sentence(caught.value.errors()[0]) == said
+
+
+@pytest.mark.parametrize("known", list_all_errors(), ids=lambda known: known["type"])
+def test_sentence__every_error_of_the_library__is_not_in_its_words(known) -> None:
+    context = known.get("example_context") or {}
+    detail = ErrorDetails(type=known["type"], loc=(), msg=known["example_message_python"], input=3, ctx=context)
+    said = sentence(detail)
+    assert said
+    assert not re.search(r"(?i)input should|value error|valid |unable to parse|pydantic|instance|tag ", said)
