@@ -106,6 +106,22 @@ def test_judge__a_file_that_means_harm__is_refused_by_name_soon_and_in_little_me
     within(done, idle)
 
 
+OWN_KEYS = {
+    "many-keys.jsonl": b'{"id":"a","status":"passed",' + b",".join(b'"scre%06x":1' % at for at in range(60_000)) + b"}",
+    "many-lines.jsonl": b"\n".join(
+        b'{"id":"%d","status":"passed","annotator":1,"session":2,"region":3,"git_branch":4,"top_p":5}' % at
+        for at in range(10_000)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_KEYS)
+def test_judge__keys_of_somebodys_own__are_not_looked_at_again_and_again(name, tmp_path, idle) -> None:
+    done = judged(tmp_path, name, OWN_KEYS[name])
+    assert done.code == 0, (done.stdout, done.stderr)
+    within(done, idle)
+
+
 BROKE_OFF = {
     "quotes.json": PROMPTFOO + b'"' + b'\\"' * 400_000,
     "middle.json": PROMPTFOO + b'{"success":true,"vars":{"a":',

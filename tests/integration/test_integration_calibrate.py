@@ -119,3 +119,33 @@ def test_calibrate__nothing_to_compare__says_what_labels_are_made_of(judged) -> 
     done = gate(judged, "calibrate", labels(judged, *people()), "--evaluator", "tonne")
     assert done.returncode == 2
     assert 'has an evaluator "tonne" (did you mean "tone"?)' in done.stderr
+
+
+def test_calibrate__several_wrong_lines_in_several_files__are_all_said_at_once(judged) -> None:
+    wrong = ['{"id": "good-0", "status": "pass"}', '{"id": "good-1"}', '{"id": "good-2", "status": "passed"', "[]"]
+    wrong += ['{"id": "good-3", "status": "passed"}', '{"ids": "good-4", "status": 1, "score": "high"}']
+    (judged / "labels.jsonl").write_text("\n".join(wrong))
+    (judged / "more.csv").write_text("id,status\ngood-5,yes\n,passed\nbad-0,failed\nbad-1,failed,too,many\n")
+    done = gate(judged, "calibrate", "labels.jsonl", "more.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [line.strip().split(", got ")[0] for line in done.stderr.splitlines()[1:-1]] == [
+        "labels.jsonl:1: status: expected 'passed', 'failed', 'error' or 'skipped'",
+        "labels.jsonl:2: has neither a status nor a score: one of them says whether it passed",
+        "labels.jsonl:3: is not JSON: Expecting ',' delimiter: line 1 column 36 (char 35)",
+        "labels.jsonl:4: is not a mapping",
+        "labels.jsonl:6: id: is missing",
+        "labels.jsonl:6: status: expected 'passed', 'failed', 'error' or 'skipped'",
+        "labels.jsonl:6: score: expected a number",
+        'labels.jsonl:6: ids: is not known (did you mean "id"?)',
+        "more.csv:2: status: expected 'passed', 'failed', 'error' or 'skipped'",
+        "more.csv:3: id: is missing",
+        "more.csv:5: has more cells than there are columns",
+    ]
+
+
+def test_calibrate__a_file_that_is_wrong_throughout__is_not_named_line_by_line_for_ever(judged) -> None:
+    (judged / "labels.jsonl").write_text('{"id": 3}\n' * 100_000)
+    done = gate(judged, "calibrate", "labels.jsonl")
+    lines = done.stderr.splitlines()
+    assert (done.returncode, len(lines) < 1_000) == (2, True)
+    assert "labels.jsonl:1: id: expected text, got the number 3" in done.stderr

@@ -80,6 +80,7 @@ BROUGHT_FILES: Final = 1_000
 BROUGHT_DEPTH: Final = 50
 BROUGHT_SCORES: Final = 10_000
 BROUGHT_COLUMNS: Final = 1_000
+BROUGHT_NEAR_KEYS: Final = 20_000
 ARCHIVE_ENTRIES: Final = 10_000
 RUNS_READ: Final = 50
 RUNS_SOUGHT: Final = 1_000
@@ -216,6 +217,7 @@ TABLE: Final = (
     LimitRow("elements of JUnit XML within each other", BROUGHT_DEPTH, "levels"),
     LimitRow("scores, tool calls or tags of one execution in such results", BROUGHT_SCORES, "scores"),
     LimitRow("columns of a table of such results", BROUGHT_COLUMNS, "columns"),
+    LimitRow("keys of one file of your own that look like ours and are compared with them", BROUGHT_NEAR_KEYS, "keys"),
     LimitRow("cases of such results", CASES, "cases"),
     LimitRow("executions of all of them", 10 * CASES, "executions"),
     LimitRow("entries of an archive", ARCHIVE_ENTRIES, "entries"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from eval_gate.errors import did_you_mean
+from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import ToolCall
@@ -18,17 +18,29 @@ from eval_gate.model.limits import (
     BROUGHT_COLUMNS,
     BROUGHT_SCORES,
     BROUGHT_TEXT,
+    FINDINGS,
     MAX_COST_USD,
     MAX_DURATION_MS,
     MAX_TOKENS,
 )
 from eval_gate.model.usage import Usage
-from eval_gate.result_formats.rows import MAX_NAME, FileFacts, ResultRow, RowPlace, RowScore, unreadable, words
-from eval_gate.result_formats.streaming import lines, value_of
+from eval_gate.result_formats.near_keys import NearKeys
+from eval_gate.result_formats.rows import (
+    MAX_NAME,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    unreadable,
+    unreadable_at,
+    words,
+)
+from eval_gate.result_formats.streaming import texts, value_of
 from eval_gate.text.digest import fingerprint
 from eval_gate.text.foreign.well_formed import well_formed
-from eval_gate.text.sources.shape import field_path, sentence
+from eval_gate.text.sources.shape import field_path, mistakes, sentence
 
+Line = TypeVar("Line")
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 _Text = Annotated[str, Field(max_length=BROUGHT_TEXT)]
 _Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -89,14 +101,17 @@ class ResultLine(_Part):
 
 def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
-    facts.tool = "JSON lines"
-    for place, value in lines(file, shown):
-        yield _row(value, place)
+    facts.tool, near = "JSON lines", NearKeys(facts)
+    return _each(texts(file, shown), lambda text, place: _row(value_of(text, place), place, near))
 
 
 def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
-    facts.tool = "CSV"
+    facts.tool, near = "CSV", NearKeys(facts)
+    return _each(_lines_of_table(file, shown), lambda cells, place: _row_of_table(cells, place, near))
+
+
+def _lines_of_table(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[str, str]]]:
     place = RowPlace(shown, 1)
     csv.field_size_limit(BROUGHT_TEXT)
     try:
@@ -105,15 +120,38 @@ def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
                 if len(table.fieldnames or ()) > BROUGHT_COLUMNS:  # every row would have as many cells
                     raise unreadable(RowPlace(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")
                 place = RowPlace(shown, table.line_num)
-                if None in cells:
-                    raise unreadable(place, "has more cells than there are columns")
-                yield _row(
-                    {name: _cell(name, cell, place) for name, cell in cells.items() if cell not in _BLANK}, place
-                )
+                yield place, cells
     except csv.Error as error:
         raise unreadable(place, f"is not CSV: {error}") from None
     except OSError as error:
         raise unreadable(place, f"cannot be read: {error.strerror}") from error
+
+
+def _row_of_table(cells: dict[str, str], place: RowPlace, near: NearKeys) -> ResultRow:
+    if None in cells:
+        raise unreadable(place, "has more cells than there are columns")
+    return _row({name: _cell(name, cell, place) for name, cell in cells.items() if cell not in _BLANK}, place, near)
+
+
+def _each(lines: Iterable[tuple[RowPlace, Line]], read: Callable[[Line, RowPlace], ResultRow]) -> Iterator[ResultRow]:
+    """The row of every line. Raises GateError at the end, with what is wrong in all of them."""
+    problems: list[Problem] = []
+    try:
+        for place, line in lines:
+            try:
+                row = read(line, place)
+            except GateError as error:
+                problems += error.problems
+                if len(problems) >= FINDINGS:
+                    problems[FINDINGS:] = [Problem("there may be more: this is how many are named", file=place.file)]
+                    break
+            else:
+                if not problems:
+                    yield row
+    except GateError as error:  # what comes after this line cannot be read
+        problems += error.problems
+    if problems:
+        raise unreadable_at(problems)
 
 
 def _cell(name: str, cell: str, place: RowPlace) -> JsonValue:
@@ -125,7 +163,7 @@ def _cell(name: str, cell: str, place: RowPlace) -> JsonValue:
     return cell
 
 
-def _row(value: JsonValue, place: RowPlace) -> ResultRow:
+def _row(value: JsonValue, place: RowPlace, near: NearKeys) -> ResultRow:
     if not isinstance(value, dict):
         raise unreadable(place, "is not a mapping")
     for name in _LISTS:
@@ -135,9 +173,14 @@ def _row(value: JsonValue, place: RowPlace) -> ResultRow:
     try:
         line = ResultLine.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise unreadable(RowPlace(place.file, place.line, field_path(first["loc"])), sentence(first)) from None
-    _refuse_misspelt(line, place)
+        wrong = [
+            RowPlace(place.file, place.line, field_path(one["loc"])).problem(sentence(one)) for one in mistakes(error)
+        ]
+        raise unreadable_at([*wrong, *near.misspelt(ResultLine, value, place)]) from None
+    parts: list[_Part] = [line, *line.checks, *line.tool_calls]
+    misspelt = [one for part in parts for one in near.misspelt(type(part), part.model_extra or {}, place)]
+    if misspelt:
+        raise unreadable_at(misspelt)
     if line.status is None and line.score is None:
         raise unreadable(place, "has neither a status nor a score: one of them says whether it passed")
     return ResultRow(
@@ -184,12 +227,3 @@ def _usage(line: ResultLine) -> Usage | None:
     if line.input_tokens is None and line.output_tokens is None:
         return None
     return Usage(input_tokens=line.input_tokens, output_tokens=line.output_tokens)
-
-
-def _refuse_misspelt(line: ResultLine, place: RowPlace) -> None:
-    """A key that is nearly one of ours is a mistake; any other is whoever's own and is left alone."""
-    parts: list[_Part] = [line, *line.checks, *line.tool_calls]
-    for part in parts:
-        for key in part.model_extra or {}:
-            if meant := did_you_mean(key, type(part).model_fields):
-                raise unreadable(RowPlace(place.file, place.line, key[:80]), f"is not known{meant}")

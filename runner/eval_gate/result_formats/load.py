@@ -9,13 +9,13 @@ from typing import Final
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
-from eval_gate.model.limits import BROUGHT_FILES, BROUGHT_SCORES, CASES
+from eval_gate.model.limits import BROUGHT_FILES, BROUGHT_SCORES, CASES, FINDINGS
 from eval_gate.result_formats.agentv import INDEX
 from eval_gate.result_formats.masking import masked
 from eval_gate.result_formats.recognise import SUFFIXES, recognise
 from eval_gate.result_formats.rows import DOCS, MAX_ROWS, FileFacts, ResultRow, RowPlace, broken_off, unreadable
 from eval_gate.result_formats.scoring import ScoreRules
-from eval_gate.struct import Struct
+from eval_gate.struct import Struct, field
 from eval_gate.text.redact import NOTHING_SECRET, Redactor
 
 _NAMED: Final = 10
@@ -44,48 +44,91 @@ class BroughtResults(Struct):
             yield held.pop()
 
 
+class _Gathering(Struct):
+    """What the files have brought so far."""
+
+    wanted: ResultsFormat
+    rules: ScoreRules
+    redact: Redactor
+    formats: dict[ResultsFormat, str] = field(default_factory=dict)
+    """With the file that each was seen in first."""
+    tools: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+    cases: dict[CaseKey, list[ResultRow]] = field(default_factory=dict)
+    clashing: set[CaseKey] = field(default_factory=set)
+    count: int = 0
+
+    @property
+    def too_many(self) -> bool:
+        """Whether there are more cases or executions than are read."""
+        return self.count > MAX_ROWS or len(self.cases) > CASES
+
+    def read(self, file: Path, shown: str) -> None:
+        """Add one file. Raises GateError for what is wrong in it."""
+        known, facts = recognise(file, shown, self.wanted), FileFacts()
+        self.formats.setdefault(known.format, shown)
+        first = next(iter(self.formats))
+        if known.format is not first:
+            which = f"is {known.format}, and {self.formats[first]} is {first}"
+            raise unreadable(RowPlace(shown), f"{which}: one tool's results at a time")
+        for row in known.reader()(file, shown, facts):
+            self._add(row)
+        self.tools[self.redact(facts.tool)] = None
+        self.notes.update(dict.fromkeys(map(self.redact, facts.notes)))
+
+    def _add(self, row: ResultRow) -> None:
+        self.count += 1
+        if len(row.scores) > BROUGHT_SCORES:
+            raise unreadable(row.place, f"has more than {BROUGHT_SCORES:,} scores")
+        if self.redact.knows_any:
+            row = masked(row, self.redact)
+        judged, key = self.rules.judged(row), row.key
+        there = self.cases.get(key)
+        if there is None:
+            self.cases[key] = [judged]
+        else:
+            if row.repeat is None or row.repeat != there[0].repeat:
+                self.clashing.add(key)
+            there.append(judged)
+        if self.too_many:
+            raise unreadable(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
+
+
 def load_results(
     paths: Sequence[str], wanted: ResultsFormat, rules: ScoreRules, redact: Redactor = NOTHING_SECRET
 ) -> BroughtResults:
     """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
 
-    Raises GateError `results-unreadable`, `results-duplicate`, `results-need-rule` and `results-incomplete`.
+    Raises GateError `results-unreadable`, `results-duplicate`, `results-need-rule` and `results-incomplete`, with what
+    is wrong in all of the files.
     """
-    tools: dict[str, None] = {}
-    notes: dict[str, None] = {}
-    formats: dict[ResultsFormat, str] = {}
-    cases: dict[CaseKey, list[ResultRow]] = {}
-    clashing: set[CaseKey] = set()
-    count = 0
-    for file, shown in _files(paths):
-        known, facts = recognise(file, shown, wanted), FileFacts()
-        formats.setdefault(known.format, shown)
-        if len(formats) > 1:
-            (one, first), (other, second) = formats.items()
-            raise unreadable(RowPlace(second), f"is {other}, and {first} is {one}: one tool's results at a time")
-        for row in known.reader()(file, shown, facts):
-            count += 1
-            if len(row.scores) > BROUGHT_SCORES:
-                raise unreadable(row.place, f"has more than {BROUGHT_SCORES:,} scores")
-            row = masked(row, redact) if redact.knows_any else row  # noqa: PLW2901 (nobody sees it as it was)
-            judged, key = rules.judged(row), CaseKey(row.suite, row.id)
-            there = cases.get(key)
-            if there is None:
-                cases[key] = [judged]
-            else:
-                if row.repeat is None or row.repeat != there[0].repeat:
-                    clashing.add(key)
-                there.append(judged)
-            if count > MAX_ROWS or len(cases) > CASES:
-                raise unreadable(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
-        tools[redact(facts.tool)] = None
-        notes.update(dict.fromkeys(map(redact, facts.notes)))
-    if clashing:
-        cases = _told_apart(cases, clashing)
+    gathering = _Gathering(wanted, rules, redact)
+    _read_each(paths, gathering)
+    cases, notes = gathering.cases, gathering.notes
+    if gathering.clashing:
+        cases = _told_apart(cases, gathering.clashing)
     if not cases:
         raise unreadable(RowPlace(paths[0]), "holds no case")
     notes.update(dict.fromkeys(_unstable(cases)))
-    return BroughtResults(next(iter(formats)), ", ".join(tools), cases, tuple(paths), tuple(notes))
+    return BroughtResults(next(iter(gathering.formats)), ", ".join(gathering.tools), cases, tuple(paths), tuple(notes))
+
+
+def _read_each(paths: Sequence[str], gathering: _Gathering) -> None:
+    """Read all files. Raises the GateError of the first that is wrong, which names what is wrong in the others too."""
+    wrong: list[GateError] = []
+    try:
+        for file, shown in _files(paths):
+            try:
+                gathering.read(file, shown)
+            except GateError as error:
+                wrong.append(error)
+                if gathering.too_many or sum(len(one.problems) for one in wrong) >= FINDINGS:
+                    break
+    except GateError as error:  # what was named after this one is not looked at
+        wrong.append(error)
+    if wrong:
+        wrong[0].problems = tuple(problem for one in wrong for problem in one.problems)
+        raise wrong[0]
 
 
 def _files(paths: Sequence[str]) -> Iterator[tuple[Path, str]]:

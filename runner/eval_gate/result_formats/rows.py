@@ -140,12 +140,13 @@ class ResultsReader(Protocol):
 
 def unreadable(place: RowPlace, what: str, hint: str | None = None) -> GateError:
     """The error for a file that is not what it should be. Nothing was judged: usage."""
-    return GateError(
-        "results-unreadable",
-        "the results cannot be read",
-        hint or f"{DOCS} shows what each format needs",
-        problems=[place.problem(what)],
-    )
+    return unreadable_at([place.problem(what)], hint)
+
+
+def unreadable_at(problems: Sequence[Problem], hint: str | None = None) -> GateError:
+    """The same of several places."""
+    hint = hint or f"{DOCS} shows what each format needs"
+    return GateError("results-unreadable", "the results cannot be read", hint, problems=problems)
 
 
 def broken_off(place: RowPlace, what: str) -> GateError:

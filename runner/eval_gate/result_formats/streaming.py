@@ -66,6 +66,12 @@ def left_raw(data: bytes) -> JsonValue:
 
 def lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValue]]:
     """The values of a file with one JSON value a line, empty lines left out. Raises GateError."""
+    for place, text in texts(file, shown):
+        yield place, value_of(text, place)
+
+
+def texts(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
+    """The lines themselves, which nobody has read as JSON yet. Raises GateError."""
     place = RowPlace(shown)
     try:
         with file.open("rb") as stream:
@@ -77,7 +83,7 @@ def lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValue]]:
                     raise unreadable(place, f"is longer than {BROUGHT_LINE_BYTES:,} bytes")
                 text = line.strip().removeprefix(codecs.BOM_UTF8)
                 if text:
-                    yield place, value_of(text, place)
+                    yield place, text
     except OSError as error:
         raise unreadable(place, f"cannot be read: {error.strerror}") from error
 
