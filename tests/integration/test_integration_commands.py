@@ -11,7 +11,7 @@ import pytest
 
 from eval_gate.cli.repository.schema import KINDS
 from tests.integration.test_integration_run import ROOT, fails_on, gate, write_suite
-from tests.support.agents import agent
+from tests.support.agents import agent, ok
 from tests.support.write_schemas import schema_files
 
 
@@ -277,3 +277,47 @@ def test_completion__commands_and_the_options_of_one__are_known_to_a_shell(tmp_p
 def test_command__unknown__is_told_the_nearest_of_all(tmp_path) -> None:
     done = gate(tmp_path, "jugde", "results.xml")
     assert (done.returncode, "Did you mean 'judge'?" in done.stderr) == (2, True), done.stderr
+
+
+def test_merge__ids_of_runs__are_sought_where_results_are_and_only_the_whole_is_written_elsewhere(tmp_path) -> None:
+    write_suite(tmp_path, 4)
+    (tmp_path / "eval-gate.yaml").write_text("outputDir: out/runs\n")
+    with agent(ok) as running:
+        for part in ("1/2", "2/2"):
+            done = gate(tmp_path, "run", "--shard", part, "--agent-endpoint", running.url)
+            assert done.returncode == 0, done.stderr
+    first, second = sorted(path.parent.name for path in (tmp_path / "out" / "runs").glob("*/run.json"))
+    joined = gate(tmp_path, "merge", first, second, "--output-dir", "joined")
+    assert (joined.returncode, joined.stderr.strip()) == (0, "2 results joined: 4 cases")
+    assert joined.stdout.startswith("joined/")
+    assert not (tmp_path / "evals" / "results").exists()
+    beside = gate(tmp_path, "merge", first, second)
+    assert beside.stdout.startswith("out/runs/")
+    gone = gate(tmp_path, "merge", f"{first[:-1]}x", second, "-o", "joined")
+    assert gone.returncode == 2
+    assert f'there is no stored result "{first[:-1]}x" (did you mean "{first}"?)' in gone.stderr
+    assert "a run id of out/runs, a results file" in gone.stderr
+
+
+def test_stored_runs__where_the_configuration_keeps_them__are_found_by_every_command_that_reads_them(tmp_path) -> None:
+    write_suite(tmp_path, 2)
+    (tmp_path / "eval-gate.yaml").write_text("outputDir: out/runs\n")
+    with agent(ok) as running:
+        assert gate(tmp_path, "run", "--agent-endpoint", running.url).returncode == 0
+    (name,) = [path.parent.name for path in tmp_path.glob("out/runs/*/run.json")]
+    for command in (("compare", name, "latest"), ("report", "latest"), ("power",), ("view",)):
+        done = gate(tmp_path, *command)
+        assert done.returncode == 0, (command, done.stderr)
+    assert "1 run on record" in gate(tmp_path, "drift").stdout + gate(tmp_path, "drift").stderr
+    assert gate(tmp_path, "report", "latest", EVAL_GATE_OUTPUT_DIR="elsewhere").returncode == 2
+    assert gate(tmp_path, "report", "latest", "--output-dir", "elsewhere").returncode == 2
+
+
+def test_calibrate__before_the_first_run__says_that_there_is_none_and_what_makes_one(tmp_path) -> None:
+    (tmp_path / "labels.csv").write_text("id,status\na,passed\n")
+    done = gate(tmp_path, "calibrate", "labels.csv")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error[baseline-not-found]: there is no run in evals/results yet, so none is the latest",
+        "  hint: `eval-gate run` makes one; --output-dir names another folder of runs",
+    ]

@@ -42,6 +42,16 @@ Config = Annotated[
         help="Configuration file.  [default: eval-gate.yaml, .yml or .json, from the working directory upward]",
     ),
 ]
+StoredIn = Annotated[
+    str | None,
+    typer.Option(
+        "--output-dir",
+        metavar="DIR",
+        help="Where runs are looked up by id or as latest.  "
+        f"[default: outputDir of the configuration, else {SETTINGS['outputDir'].default}]",
+    ),
+]
+"""For commands that read stored runs: where `run` has written them."""
 Json = Annotated[bool, typer.Option("--json", help="Print the run record instead of the summary.")]
 Cases = Annotated[
     list[str] | None, typer.Option("--case", metavar="GLOB", help="Only cases with these ids; commas join.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from eval_gate.config.places import SENT, WRITTEN, wrong_places
 from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
 from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.config.wire import read_config
-from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.errors import GateError, Problem, did_you_mean, nearest
 from eval_gate.files import place
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
@@ -78,8 +78,33 @@ def load_config(
     problems: list[Problem] = []
     given = {key: GivenValue(value, key) for key, value in (defaults or {}).items()}
     if file is not None:
-        given.update(_from_file(file, shown_as or place.shown_from(file), problems))
-    given.update(_from_environment(environment, problems))
+        given.update(_from_file(file, shown_as or place.shown_from(file), problems, SETTINGS))
+    given.update(_from_environment(environment, problems, SETTINGS))
+    return _made(given, flags, hand, problems)
+
+
+def load_part(
+    keys: Collection[str], flags: Mapping[str, JsonValue], environment: Mapping[str, str], file: Path | None
+) -> tuple[RunConfig, Sequence[Problem]]:
+    """The configuration for who needs only these keys of it, and what is wrong with the others, which are left out.
+
+    Raises GateError as above where one of these is wrong, or an unknown key is near to one, or the file cannot be read.
+    """
+    try:
+        return load_config(flags, environment, file), ()
+    except GateError as error:
+        if error.code != "invalid-configuration":
+            raise
+        problems: list[Problem] = []
+        given = _from_file(file, place.shown_from(file), problems, keys) if file else {}
+        given.update(_from_environment(environment, problems, keys))
+        return _made(given, flags, AT_A_TERMINAL, problems), error.problems
+
+
+def _made(
+    given: dict[str, GivenValue], flags: Mapping[str, JsonValue], hand: GivenBy, problems: list[Problem]
+) -> RunConfig:
+    """The configuration of what the layers below and the flags give. Raises GateError where anything is wrong."""
     given.update({key: GivenValue(value, hand.name_of(SETTINGS[key]), by_hand=True) for key, value in flags.items()})
     config = _validated(given, problems)
     if config is not None:
@@ -105,7 +130,7 @@ def _named_like(other: GivenValue, row: Setting, hand: GivenBy) -> str:
     return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else hand.name_of(row)
 
 
-def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, GivenValue]:
+def _from_file(file: Path, shown_as: str, problems: list[Problem], only: Collection[str]) -> dict[str, GivenValue]:
     data = _read(file, shown_as)
     document, positions = _parse(data, shown_as, as_json=file.suffix == ".json")
     if document is None:
@@ -113,14 +138,19 @@ def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, 
     if not isinstance(document, dict):
         problems.append(Problem("a configuration is a mapping of keys to values", file=shown_as, line=1))
         return {}
-    strangers = [key for key in document if key not in SETTINGS]
+    strangers = [key for key in document if key not in SETTINGS and _may_mean(key, only)]
     problems += [
         Problem(f"unknown key{did_you_mean(key, SETTINGS)}", file=shown_as, line=positions.line([key]), field=key)
         for key in strangers[:FINDINGS]
     ]
     if len(strangers) > FINDINGS:
         problems.append(Problem(f"and {len(strangers) - FINDINGS:,} more unknown keys", file=shown_as))
-    return {key: GivenValue(value, key, shown_as, positions) for key, value in document.items() if key in SETTINGS}
+    return {key: GivenValue(value, key, shown_as, positions) for key, value in document.items() if key in only}
+
+
+def _may_mean(word: str, only: Collection[str]) -> bool:
+    """Whether an unknown word may have been meant for one of the keys that are read."""
+    return len(only) == len(SETTINGS) or nearest(word, only) is not None
 
 
 def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, JsonPositions | YamlPositions]:
@@ -146,15 +176,18 @@ def _read(file: Path, shown_as: str) -> bytes:
     return data
 
 
-def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> dict[str, GivenValue]:
+def _from_environment(
+    environment: Mapping[str, str], problems: list[Problem], only: Collection[str]
+) -> dict[str, GivenValue]:
     known = {row.variable: row for row in SETTINGS.values()}
     found = {}
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
         if variable not in known:
-            problems.append(Problem(f"unknown variable{did_you_mean(variable, known)}", field=variable))
-        elif text != "":  # an empty variable is how workflows say "not set"
+            if _may_mean(variable.removeprefix(ENVIRONMENT_PREFIX).replace("_", ""), only):
+                problems.append(Problem(f"unknown variable{did_you_mean(variable, known)}", field=variable))
+        elif text != "" and known[variable].key in only:  # an empty variable is how workflows say "not set"
             found[known[variable].key] = GivenValue(from_text(known[variable], text), variable, by_hand=True)
     return found
 

@@ -193,6 +193,12 @@ def find_run(reference: str, output_dir: Path, *, compared: bool = True) -> tupl
     if is_run_id(reference) and record.is_file():
         return _run_in(record, compared=compared), record.parent
     known = [record.parent.name for record in output_dir.glob(IN_RUNS)]
+    if reference == LATEST and not known:
+        raise GateError(
+            "baseline-not-found",
+            f"there is no run in {output_dir} yet, so none is the {LATEST}",
+            "`eval-gate run` makes one; --output-dir names another folder of runs",
+        )
     raise GateError(
         "baseline-not-found",
         f'there is no stored result "{reference[:200]}"{did_you_mean(reference, known)}',

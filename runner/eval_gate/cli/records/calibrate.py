@@ -6,10 +6,7 @@ from typing import Annotated
 
 import typer
 
-from eval_gate.config.settings import SETTINGS
-
-USED = ("outputDir",)
-"""The configuration keys that this command has use for."""
+from eval_gate.cli import options
 
 
 def calibrate(
@@ -44,7 +41,7 @@ def calibrate(
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
-    **settings: object,
+    output_dir: options.StoredIn = None,
 ) -> None:
     """Compare a judge with people: agreement, kappa with its interval, and what the judge wrongly passes.
 
@@ -59,6 +56,7 @@ def calibrate(
     from datetime import UTC, datetime
     from pathlib import Path
 
+    from eval_gate.cli.records.stored_runs import results_folder
     from eval_gate.cli.terminal.console import out, say
     from eval_gate.errors import ExitCode
     from eval_gate.gate.judges.file import PATH
@@ -69,7 +67,7 @@ def calibrate(
     from eval_gate.session.calibration import save as saved
     from eval_gate.text.inert import TextForm
 
-    stored = read_run(run, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
+    stored = read_run(run, results_folder(output_dir, run))
     found = compare_with_people(stored, labels, evaluator, pass_score)
     if json:
         out(as_json(found, stored.run_id, evaluator), TextForm.JSON)

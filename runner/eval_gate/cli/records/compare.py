@@ -12,9 +12,9 @@ from eval_gate.cli import options
 from eval_gate.config.settings import RULES, SETTINGS
 
 _USED = RULES - {"errorRate", "confirm", "newCaseRuns"}
-_USED |= {"history", "earlier", "outputDir", "reports", "junit", "exports"}
+_USED |= {"history", "earlier", "reports", "junit", "exports"}
 USED = tuple(key for key in SETTINGS if key in _USED)
-"""The configuration keys that judging a stored result has use for: whatever is about running is done."""
+"""The settings that judging a stored result has use for: whatever is about running is done."""
 
 
 def compare(
@@ -36,6 +36,7 @@ def compare(
         ),
     ],
     *,
+    output_dir: options.StoredIn = None,
     as_json: options.Json = False,
     **settings: object,
 ) -> None:
@@ -46,6 +47,7 @@ def compare(
     """
     from pathlib import Path
 
+    from eval_gate.cli.records.stored_runs import results_folder
     from eval_gate.cli.terminal.output import print_result, say_written
     from eval_gate.config.load import load_config
     from eval_gate.errors import ExitCode
@@ -55,8 +57,12 @@ def compare(
     from eval_gate.session.rejudge import judge_again, rules_for
 
     flags = options.given_settings(settings)
+    load_config(flags, {}, None)  # what is wrong with them is said first
+    named = (baseline, current, *([str(flags["earlier"])] if "earlier" in flags else []))
+    folder = results_folder(output_dir, *named)
+    flags["outputDir"] = str(folder)
     with _told_whose(current):
-        run = read_whole([current], Path(load_config(flags, {}, None).output_dir))
+        run = read_whole([current], folder)
     config = rules_for(run, flags)
     with _told_whose(baseline):
         judged = judge_again(run, baseline, config, Path.cwd())

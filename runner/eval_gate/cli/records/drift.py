@@ -8,8 +8,8 @@ import typer
 
 from eval_gate.cli import options
 
-USED = ("outputDir", "passScore")
-"""The configuration keys that this command has use for."""
+USED = ("passScore",)
+"""The settings that this command has options for."""
 
 
 def drift(
@@ -21,13 +21,15 @@ def drift(
         ),
     ] = "latest",
     *,
+    output_dir: options.StoredIn = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
     **settings: object,
 ) -> None:
     """Say whether a branch got worse over its runs: cases, scores, the judge, time, cost; since when, and by how much.
 
     It reads the record beside the run, which each run takes over from its baseline: what became worse too slowly for
-    any one of them. Runs nothing. While nothing changes, one of 200 runs or fewer is called worse.
+    any one of them. Runs nothing. Of the configuration passScore and history count too. While nothing changes, one of
+    200 runs or fewer is called worse.
 
       eval-gate drift
 
@@ -40,7 +42,7 @@ def drift(
     from eval_gate.reports.drift import console_lines
     from eval_gate.text.inert import TextForm
 
-    found = drift_up_to(run, options.given_settings(settings))
+    found = drift_up_to(run, options.given_settings({"outputDir": output_dir, **settings}))
     if as_json:
         import json
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from eval_gate.config.load import find_config, load_config
+from eval_gate.cli.records.stored_runs import part_of_settings
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.drift.cases import CaseSince
 from eval_gate.gate.drift.drift import FALSE_ALARM_RUNS, Drift, Worse, drift_of
@@ -23,7 +22,7 @@ from eval_gate.results.read import find_baseline, runs_in
 
 def drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
     """What became worse up to this run. Raises GateError where there is no such run."""
-    config = load_config(flags, os.environ, find_config(Path.cwd()))
+    config = part_of_settings(("outputDir", "history", "passScore"), flags)
     found = find_baseline(reference, Path(config.output_dir), config.history)
     if isinstance(found, NoBaseline):
         raise GateError(found.code, found.reason, "name a run, or make one: `eval-gate run`")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from eval_gate.config.load import find_config, load_config
+from eval_gate.cli.records.stored_runs import results_folder
 from eval_gate.config.policy import DEFAULT_CONFIRM
 from eval_gate.errors import GateError
 from eval_gate.gate.evidence.suite.level import MAX_RUNS
@@ -54,10 +53,11 @@ class ForecastRow(FrozenStruct):
     sight: Sight
 
 
-def forecast_rows(reference: str, supposed: Supposition, flags: Mapping[str, JsonValue]) -> list[ForecastRow]:
+def forecast_rows(
+    reference: str, supposed: Supposition, output_dir: str | None, flags: Mapping[str, JsonValue]
+) -> list[ForecastRow]:
     """The record as it is, then what else there may be. Raises GateError `baseline-not-found` without a record."""
-    config = load_config(flags, os.environ, find_config(Path.cwd()))
-    baseline = find_baseline(reference, Path(config.output_dir))
+    baseline = find_baseline(reference, results_folder(output_dir, reference))
     if isinstance(baseline, NoBaseline):
         hint = "`eval-gate run` makes the first run; RUN names another, by its id or its path"
         raise GateError("baseline-not-found", f"no record yet: {baseline.reason}", hint)

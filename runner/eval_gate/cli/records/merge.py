@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from eval_gate.model.result import RunResult
 
 
 def merge(
@@ -13,13 +17,20 @@ def merge(
         list[str],
         typer.Argument(
             metavar="RESULT",
-            help="Results files, run folders, zips, folders of shards, or ids of runs in DIR: each part once.",
+            help="Results files, run folders, zips, folders of shards, or ids of runs where `eval-gate run` writes them"
+            " (outputDir): each part once.",
             show_default=False,
         ),
     ],
     output_dir: Annotated[
-        str, typer.Option("--output-dir", "-o", metavar="DIR", help="Where the run goes.")
-    ] = "evals/results",
+        str | None,
+        typer.Option(
+            "--output-dir",
+            "-o",
+            metavar="DIR",
+            help="Where the run goes; nothing is looked up there.  [default: the configuration's outputDir]",
+        ),
+    ] = None,
 ) -> None:
     """Join the results of shards, or of several jobs, into one run, which `compare` and the action can judge.
 
@@ -28,18 +39,18 @@ def merge(
     joined.
     """
     import uuid
-    from pathlib import Path
 
+    from eval_gate.cli.records.stored_runs import results_folder
     from eval_gate.cli.terminal.console import Verbosity, out, say
     from eval_gate.errors import ExitCode
     from eval_gate.reports.words.numbers import count
     from eval_gate.results.merge import merge as merged
     from eval_gate.results.merge import missing_shards
-    from eval_gate.results.parts import read_parts
     from eval_gate.results.write import write_result
 
-    folder = Path(output_dir)
-    runs = [run for result in results for run in read_parts(result, folder)]
+    kept = results_folder(None, *(results if output_dir else ()))
+    folder = Path(output_dir) if output_dir else kept
+    runs = [run for result in results for run in _parts(result, kept)]
     run = merged(runs, str(uuid.uuid4()))
     record, run = write_result(folder, run)
     if context.obj is not Verbosity.QUIET:
@@ -48,3 +59,17 @@ def merge(
     out(str(record))
     if missing_shards(runs):
         raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _parts(reference: str, kept: Path) -> tuple[RunResult, ...]:
+    """The run, or the shards, that it leads to. Raises GateError, which never offers -o as the place to look."""
+    from eval_gate.errors import GateError
+    from eval_gate.results.names import LATEST
+    from eval_gate.results.parts import read_parts
+
+    try:
+        return read_parts(reference, kept)
+    except GateError as error:
+        if reference == LATEST and error.code == "baseline-not-found":
+            error.hint = "`eval-gate run --shard 1/2` makes a part there; RESULT also names one elsewhere, by its path"
+        raise

@@ -8,8 +8,8 @@ import typer
 
 from eval_gate.cli import options
 
-USED = ("outputDir", "errorRate")
-"""The configuration keys that this command has use for."""
+USED = ("errorRate",)
+"""The settings that this command has options for."""
 
 
 def power(
@@ -33,6 +33,7 @@ def power(
         int | None,
         typer.Option(min=0, max=100, metavar="N", help="Suppose so many re-runs of a case in doubt at most."),
     ] = None,
+    output_dir: options.StoredIn = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
     **settings: object,
 ) -> None:
@@ -52,7 +53,7 @@ def power(
     from eval_gate.text.inert import TextForm
 
     supposed = Supposition(history, cases, confirm)
-    rows = forecast_rows(run, supposed, options.given_settings(settings))
+    rows = forecast_rows(run, supposed, output_dir, options.given_settings(settings))
     if as_json:
         import json
 

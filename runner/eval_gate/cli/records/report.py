@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from eval_gate.cli import options
 from eval_gate.config.outputs import FORMATS, JunitFailures
-from eval_gate.config.settings import SETTINGS
 
-USED = ("outputDir", "junit")
-"""The configuration keys that this command has use for."""
+USED = ("junit",)
+"""The settings that this command has options for."""
 
 
 def report(
@@ -28,6 +28,7 @@ def report(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")
     ] = None,
+    output_dir: options.StoredIn = None,
     **settings: object,
 ) -> None:
     """Render a stored result: md is the pull request comment, html a page, junit for CI systems, agentv for AgentV.
@@ -36,6 +37,7 @@ def report(
     """
     from pathlib import Path
 
+    from eval_gate.cli.records.stored_runs import results_folder
     from eval_gate.cli.terminal.console import Verbosity, out
     from eval_gate.cli.terminal.output import refuse_place, style_of
     from eval_gate.errors import GateError
@@ -50,7 +52,7 @@ def report(
         allowed = f"allowed: {', '.join(JunitFailures)}"
         raise GateError("unknown-value", f'--junit: "{which[:80]}" is not known', allowed)
     junit = JunitFailures(which)
-    stored = read_run(result, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
+    stored = read_run(result, results_folder(output_dir, result))
     style = style_of(Verbosity.NORMAL) if output is None else None
     text = render(report_format, stored, ReportContext(junit=junit), style=style)
     if output is None:

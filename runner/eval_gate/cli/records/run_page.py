@@ -11,9 +11,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from eval_gate.cli.records.stored_runs import part_of_settings
 from eval_gate.cli.terminal.console import in_ci, say
 from eval_gate.cli.terminal.output import refuse_place
-from eval_gate.config.load import find_config, load_config
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.writing import write_atomically
@@ -33,7 +33,7 @@ _ALWAYS_WITH_SCREEN: Final = ("darwin", "win32")
 def make_page(reference: str, baseline: str | None, output: str | None, flags: Mapping[str, JsonValue]) -> Path:
     """Write the page of the run; where it is. Raises GateError for a run, a baseline or a place that cannot be had."""
     refuse_place(output)
-    config = load_config(flags, os.environ, find_config(Path.cwd()))
+    config = part_of_settings(("outputDir", "acceptedPath"), flags)
     results = config.output_dir
     try:
         run, folder = find_run(reference, Path(results))

@@ -8,9 +8,6 @@ import typer
 
 from eval_gate.cli import options
 
-USED = ("outputDir",)
-"""The configuration keys that this command has use for."""
-
 
 def view(
     context: typer.Context,
@@ -31,7 +28,7 @@ def view(
     browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open it, where there is a terminal and a screen.")
     ] = True,
-    **settings: object,
+    output_dir: options.StoredIn = None,
 ) -> None:
     """Write the page of a stored run and open it in the browser. Prints where it is. Asks nobody, and runs nothing.
 
@@ -48,7 +45,7 @@ def view(
     from eval_gate.cli.records.run_page import make_page, open_page
     from eval_gate.cli.terminal.console import Verbosity, out, say
 
-    page = make_page(run, baseline, output, options.given_settings(settings))
+    page = make_page(run, baseline, output, options.given_settings({"outputDir": output_dir}))
     out(str(page))
     if browser and not open_page(page) and context.obj is Verbosity.VERBOSE:
         say("not opened: there is no terminal, no screen or no browser here")

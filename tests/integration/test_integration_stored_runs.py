@@ -1,0 +1,88 @@
+"""Commands that read stored runs: where they look, what a broken configuration is to them, and what they advise."""
+
+import re
+
+import pytest
+
+from eval_gate.config.settings import SETTINGS
+from tests.integration.test_integration_run import write_suite
+from tests.support.agents import agent, ok
+from tests.support.program import gate
+
+READERS = (
+    ("report", "latest"),
+    ("drift",),
+    ("power",),
+    ("view",),
+    ("compare", "RUN", "latest"),
+    ("merge", "latest"),
+)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A folder in which one run is stored where its configuration says."""
+    write_suite(tmp_path, 2)
+    (tmp_path / "eval-gate.yaml").write_text("outputDir: out/runs\n")
+    with agent(ok) as running:
+        assert gate(tmp_path, "run", "--agent-endpoint", running.url).returncode == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_stored_run__configuration_with_another_mistake__is_read_and_the_mistake_is_said(kept, command) -> None:
+    (name,) = [path.parent.name for path in kept.glob("out/runs/*/run.json")]
+    command = [name if word == "RUN" else word for word in command]
+    sound = gate(kept, *command)
+    (kept / "eval-gate.yaml").write_text("outputDir: out/runs\nbogus: 1\ntrials: none\n")
+    done = gate(kept, *command)
+    assert done.returncode == sound.returncode != 2, done.stderr
+    assert "warning: eval-gate.yaml:2: bogus: unknown key\n" in done.stderr
+    assert "warning: eval-gate.yaml:3: trials: " in done.stderr
+    assert "`eval-gate run` refuses it as it is" in done.stderr
+    (counting,) = re.findall("warning: of this configuration only (.*) counts? here;", done.stderr)
+    assert set(counting.split(", ")) <= set(SETTINGS)
+    assert done.stdout.count("out/runs") == sound.stdout.count("out/runs")
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "said"),
+    [
+        ("outputDri: out/runs\n", {}, 'eval-gate.yaml:1: outputDri: unknown key (did you mean "outputDir"?)'),
+        ("bogus: 1\noutputDir: 7\n", {}, "eval-gate.yaml:2: outputDir: "),
+        ("", {"EVAL_GATE_OUTPUTDIR": "out/runs"}, 'unknown variable (did you mean "EVAL_GATE_OUTPUT_DIR"?)'),
+        ("- outputDir\n", {}, "eval-gate.yaml:1: a configuration is a mapping of keys to values"),
+    ],
+)
+def test_stored_run__configuration_that_does_not_say_where__no_other_folder_is_taken(
+    kept, text, variables, said
+) -> None:
+    (kept / "eval-gate.yaml").write_text(text)
+    done = gate(kept, "report", "latest", **variables)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error[invalid-configuration]" in done.stderr
+    assert said in done.stderr
+
+
+def test_drift__settings_of_its_own_in_a_broken_configuration__count(kept) -> None:
+    (kept / "eval-gate.yaml").write_text("outputDir: out/runs\nbogus: 1\npassScore: 7\n")
+    done = gate(kept, "drift")
+    assert done.returncode == 2
+    assert "eval-gate.yaml:3: passScore: " in done.stderr
+
+
+@pytest.mark.parametrize("command", ["report", "drift", "power", "view", "compare", "calibrate"])
+def test_help__of_what_reads_stored_runs__says_that_the_configuration_counts(tmp_path, command) -> None:
+    said = " ".join(gate(tmp_path, command, "--help").stdout.split())
+    assert "--output-dir DIR Where runs are looked up" in said
+    assert "[default: outputDir of the configuration, else evals/results]" in said
+    assert "Where results are written" not in said
+
+
+def test_merge__before_the_first_run__does_not_advise_the_option_that_only_writes(tmp_path) -> None:
+    done = gate(tmp_path, "merge", "latest", "-o", "joined")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error[baseline-not-found]: there is no run in evals/results yet, so none is the latest",
+        "  hint: `eval-gate run --shard 1/2` makes a part there; RESULT also names one elsewhere, by its path",
+    ]
