@@ -36,6 +36,22 @@ def test_help__lists_the_commands_and_the_exit_codes(tmp_path) -> None:
     assert "Exit codes: 0 gate passed" in done.stdout
 
 
+def test_help__what_a_command_does__is_a_whole_sentence(tmp_path) -> None:
+    listed = gate(tmp_path, "--help", COLUMNS="60").stdout.partition("Commands:")[2].partition("Exit codes:")[0]
+    assert "..." not in listed
+    whole = " ".join(listed.split())
+    assert "compare Compare two stored results and judge the second one as `run` would. Runs nothing" in whole
+    assert "promptfoo, pytest, vitest, DeepEval, Inspect and others, or your own. accept Accept" in whole
+
+
+@pytest.mark.parametrize("command", ["run", "judge", "merge", "accept", "import", "view", "schema"])
+def test_help__of_a_command__speaks_of_no_types_and_of_flags_by_their_names(tmp_path, command) -> None:
+    shown = gate(tmp_path, command, "--help", COLUMNS="200").stdout
+    assert "Arguments:" in shown
+    assert "Options:" in shown
+    assert [word for word in ("<str>", "<list[str]>", "<int>", "of --targets.") if word in shown] == []
+
+
 def test_help__of_run__names_every_option_once(tmp_path) -> None:
     done = gate(tmp_path, "run", "--help", COLUMNS="200")
     assert done.returncode == 0

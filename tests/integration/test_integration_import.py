@@ -241,3 +241,22 @@ def test_import__a_system_message__is_the_targets(tmp_path) -> None:
     (target,) = yaml.safe_load((tmp_path / "evals" / "bot" / "targets.yaml").read_text())["targets"]
     assert (tmp_path / target["system_prompt_path"]).read_text() == "Be brief."
     assert target["model"] == "gpt-4o-mini"
+
+
+@pytest.mark.parametrize(
+    ("tool", "file", "said"),
+    [
+        ("promptfo", "x.yaml", ['cannot be imported (did you mean "promptfoo"?)', "allowed: promptfoo"]),
+        ("deepeval", "x.json", ['"deepeval" cannot be imported; allowed: promptfoo', "`eval-gate judge --help`"]),
+        ("promptfoo", "x.yaml", ["x.yaml: cannot be read: No such file", "hint: name a file that is there"]),
+        ("promptfoo", "nothere", ["nothere: cannot be read: No such file", "hint: name a file that is there"]),
+        ("promptfoo", "nothere.js", ["nothere.js: cannot be read: No such file", "hint: name a file that is there"]),
+        ("promptfoo", "a" * 300, ["cannot be read: File name too long", "hint: name a file that is there"]),
+        ("promptfoo", "there.js", ["there.js is a program, or no configuration", "hint: name a promptfooconfig.yaml"]),
+    ],
+)
+def test_import__what_cannot_be_imported__says_what_to_do(tmp_path, tool, file, said) -> None:
+    (tmp_path / "there.js").write_text("module.exports = {}")
+    done = gate(tmp_path, "import", tool, file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [words for words in said if words not in done.stderr] == []

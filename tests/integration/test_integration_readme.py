@@ -60,6 +60,7 @@ def test_commands__as_printed__pass_and_then_find_what_got_worse(tmp_path) -> No
         for line in typed():
             done = gate(tmp_path, *(word.replace(URL, running.url) for word in line))
             assert (done.returncode, "GATE PASSED" in done.stdout) == (0, True), done.stdout + done.stderr
+            assert "measured differently" not in done.stdout, "who types what is here has changed nothing"
     with agent() as worse:
         done = gate(tmp_path, *(word.replace(URL, worse.url) for word in typed()[-1]))
     assert (done.returncode, "REGRESSIONS (1): gs-get-weather-001" in done.stdout) == (1, True), done.stdout

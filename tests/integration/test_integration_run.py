@@ -454,3 +454,15 @@ def test_module_runner__in_a_checkout__is_the_program() -> None:
         [sys.executable, "-m", "runner", "--version"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout[:10]) == (0, "eval-gate ")
+
+
+def test_run__first_one_by_the_readme__speaks_of_known_failures_only_where_something_fails(tmp_path) -> None:
+    write_suite(tmp_path, 2)
+    with agent(fails_on()) as running:
+        green = gate(tmp_path, "run", "--agent-endpoint", running.url, "--fail-on", "regressions")
+    with agent(fails_on(1)) as running:
+        red = gate(tmp_path, "run", "--agent-endpoint", running.url, "--fail-on", "regressions")
+    assert (green.returncode, red.returncode) == (0, 0)
+    assert "GATE PASSED: every case passes; nothing was compared with an earlier run" in " ".join(green.stdout.split())
+    said = "there is nothing to compare with, so regressions could not be told from known failures"
+    assert said in " ".join(red.stdout.split())

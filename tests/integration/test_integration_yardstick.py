@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_integration_run import gate, record
+from tests.integration.test_integration_run import gate, record, write_suite
 from tests.support.agents import Exchange, agent
 
 TITLE = "measured differently than the baseline:"
@@ -151,6 +151,20 @@ BENDS = {
     "stricter": (configured(minPassRate=0.5), "rule tightened: min-pass-rate none → 0.5", False),
     "trials": (configured(trials=2), "rule changed: trials 1 → 2", False),
 }
+
+
+def test_run__by_the_usual_rules_after_one_by_the_default__says_what_the_difference_is(tmp_path) -> None:
+    write_suite(tmp_path, 2)
+    with agent() as running:
+        assert gate(tmp_path, "run", "--agent-endpoint", running.url).returncode == 0
+        asked = ("--agent-endpoint", running.url, "--baseline", "latest", "--fail-on", "regressions")
+        first, second = gate(tmp_path, "run", *asked), gate(tmp_path, "run", *asked)
+    said = " ".join(first.stdout.split())
+    assert (first.returncode, second.returncode, "measured differently" in second.stdout) == (0, 0, False)
+    assert (
+        "rule loosened: fail-on failures → regressions, by which a case that fails in the baseline too fails the gate"
+        " no more" in said
+    )
 
 
 @pytest.mark.parametrize("name", BENDS)

@@ -19,12 +19,14 @@ from eval_gate.cli.records import calibrate, compare, drift, judge, merge, power
 from eval_gate.cli.repository import accept, import_evals, init, schema, validate
 from eval_gate.cli.running import action, demo, run
 from eval_gate.cli.terminal.console import Verbosity, print_crash, print_error, say
+from eval_gate.cli.terminal.help import PlainCommand, WholeSentences
 from eval_gate.errors import ExitCode, GateError, exhausted
 
 _MOST_CAUSES: Final = 20
 
 app = typer.Typer(
     name="eval-gate",
+    cls=WholeSentences,
     help="Did this change break anything your agent could do yesterday, and can you believe the answer?",
     epilog="Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error, 3 the gate could not decide.",
     no_args_is_help=True,
@@ -69,8 +71,8 @@ for _command in (
     options.with_options(init.init, init.USED),
     options.with_options(demo.demo),
 ):
-    app.command()(_command)
-app.command("import")(options.with_options(import_evals.import_evals))
+    app.command(cls=PlainCommand)(_command)
+app.command("import", cls=PlainCommand)(options.with_options(import_evals.import_evals))
 app.command(cls=agent_evals.OriginalCommand)(options.with_options(agent_evals.agent_evals))
 app.command()(action.action)
 app.command()(action.publish)

@@ -94,7 +94,7 @@ class TargetChoice:
     """It wins over the target's own."""
     concurrency: int | None = setting(
         None,
-        "Cases in flight at once; the target's `workers`, else 1.",
+        "Cases that are asked at the same time; the target's `workers`, else 1.",
         other_flags=("--workers",),
         limits={"ge": 1, "le": 1000},
     )
@@ -105,11 +105,13 @@ class TargetChoice:
         limits={"ge": 0, "le": 3600},
     )
     max_retries: int | None = setting(
-        None, "Tries after the first one that broke; the target's own, else 2.", limits={"ge": 0, "le": 20}
+        None,
+        "How often a request that broke is tried again; as the target says, else 2 times.",
+        limits={"ge": 0, "le": 20},
     )
     requests_per_minute: float | None = setting(
         None,
-        "Requests a minute to each target, tries again included, of all shards together; each begins its even part.",
+        "Most requests a minute to each target, repeated ones included. Shards share it: each sends its even part.",
         limits={"gt": 0, "le": 1_000_000},
     )
     given: GivenSettings = field(default=NOWHERE, compare=False, repr=False)
@@ -156,7 +158,7 @@ class ControlChoice:
     command: Text | None = setting(
         None,
         "Command by which another tool runs cases with the base branch's agent, where its results would fail the gate;"
-        " it takes what rerunCommand takes, and has to name {output}.",
+        " written like rerunCommand, with {output} in it.",
         key="controlCommand",
         metavar="CMD",
         each=parse_control_command,
@@ -205,7 +207,7 @@ class RunLimits:
         False,
         "Whether every execution of a case but its first is sent with `cache-control: no-cache` and an"
         " `x-eval-gate-nonce` of its own, so that caches on the way to a model do not answer in its place.",
-        help="Send executions of a case but its first with headers that caches heed.",
+        help="Send every execution of a case but its first with headers that keep caches from answering it.",
     )
     store: Store = setting(
         Store.ALL,
@@ -330,7 +332,7 @@ class RunConfig:
     )
     pass_env: tuple[Text, ...] = setting(
         (),
-        "Variables that commands get beside what every program needs: of targets, judges, snapshot.",
+        "Variables that commands of targets, judges and the snapshot are given, beside PATH and the like.",
         metavar="NAME",
     )
     tool_registry_path: Text | None = setting(

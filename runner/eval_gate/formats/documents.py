@@ -17,7 +17,9 @@ def read_bytes(path: Path, shown: str) -> bytes:
         return read_up_to(path, MAX_BYTES)
     except OSError as error:
         problem = Problem(f"cannot be read: {error.strerror}", file=shown)
-        raise GateError("unreadable", f"{shown} cannot be read", problems=[problem]) from error
+        raise GateError(
+            "unreadable", f"{shown} cannot be read", "name a file that is there", problems=[problem]
+        ) from error
 
 
 def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> Document:

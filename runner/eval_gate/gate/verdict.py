@@ -153,6 +153,8 @@ def _passing(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
         return (Reason(code="never-fails", message="the policy is to report only: nothing fails this gate"),)
     if comparison is None and policy.by_comparison:
         message = "there is nothing to compare with, so regressions could not be told from known failures"
+        if run.summary.passed == run.summary.total_cases:  # which leaves nothing to be told apart
+            message = "every case passes; nothing was compared with an earlier run"
         return (Reason(code="no-baseline", message=message),)
     if comparison is None and policy.max_score_drop is not None:
         message = "there is nothing to compare with, so whether scores dropped could not be told"

@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
+
+from eval_gate.cli.terminal.mistakes import OwnWords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ class ReportKind(StrEnum):
         return ("json", "md") if self is ReportKind.BOTH else (self.value,)
 
 
-class OriginalCommand(TyperCommand):
+class OriginalCommand(OwnWords):
     """Takes the arguments as people write them for the original: behind a lone `--`, and flags with a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -23,7 +23,7 @@ def accept(
         str | None, typer.Option(metavar="GLOB", help="Only cases of these eval files.  [default: all]")
     ] = None,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="The case is flaky: run and show it, and never ask for its result.")
+        bool, typer.Option("--quarantine", help="The case is flaky: it is run and shown, and its result never counts.")
     ] = False,
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Who answers for it.")] = None,
     file: Annotated[

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from eval_gate.cli.terminal.console import Verbosity, out
+from eval_gate.errors import GateError, did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 _FORCE: Final = "choose another folder with -o, or replace them with --force"
 
 
-class Tool(StrEnum):
-    """Whose definitions are read."""
-
-    PROMPTFOO = "promptfoo"
+PROMPTFOO: Final = "promptfoo"
+"""Whose definitions are read."""
 
 
 def import_evals(
     context: typer.Context,
-    tool: Annotated[Tool, typer.Argument(metavar="TOOL", help="promptfoo.", show_default=False)],
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Whose they are: promptfoo.", show_default=False)],
     config: Annotated[str, typer.Argument(metavar="CONFIG", help="Its configuration file.", show_default=False)],
     *,
     folder: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write.")] = "evals",
@@ -46,6 +44,13 @@ def import_evals(
     """
     from pathlib import Path
 
+    if tool != PROMPTFOO:
+        near = did_you_mean(tool, [PROMPTFOO])
+        raise GateError(
+            "unknown-value",
+            f'the definitions of "{tool[:80]}" cannot be imported{near}; allowed: {PROMPTFOO}',
+            "what another tool found is judged as it is, without an import: `eval-gate judge --help`",
+        )
     from eval_gate.importing.promptfoo.convert import import_promptfoo
 
     place = Path(folder)

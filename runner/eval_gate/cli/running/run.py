@@ -21,7 +21,7 @@ def run(
         typer.Option(
             "--target",
             metavar="NAME",
-            help="The target of this name, of --targets. Repeated: each of them, side by side.",
+            help="Which target is evaluated, by its name in the list of targets. Repeated: each of them, side by side.",
         ),
     ] = None,
     *,
@@ -30,7 +30,7 @@ def run(
         bool, typer.Option("--failing", help="Only the cases that failed when they were last run.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Run again what a change of an eval file is about, until Ctrl-C.")
+        bool, typer.Option("--watch", help="Then run the cases of each eval file that changes, until Ctrl-C.")
     ] = False,
     json: options.Json = False,
     cases: options.Cases = None,

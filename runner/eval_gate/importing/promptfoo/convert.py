@@ -68,7 +68,7 @@ def import_promptfoo(config: Path, shown: str, into: str) -> Imported:
     `shown` is the file as people see it, `into` the folder that it is meant for, relative to the working directory.
     Raises GateError for a file that cannot be read, or is no promptfoo configuration.
     """
-    if config.suffix not in {".yaml", ".yml", ".json"}:
+    if config.suffix not in {".yaml", ".yml", ".json"} and os.path.exists(config):  # noqa: PTH110 (which never raises)
         raise _no_config(shown, "is a program, or no configuration", "name a promptfooconfig.yaml, .yml or .json")
     document = read_document(config, shown)
     value = document.value

@@ -113,7 +113,10 @@ def _rule(one: Difference) -> str:
         return f"must-pass {'no longer' if one.now is None else 'now'} covers {_code(one.then or one.now)}"
     if one.subject == "accepted":
         return f"accepted failures from {_code(one.now) or 'the usual file'}, were from {_code(one.then) or 'there'}"
-    return f"{one.subject} {_value(one.then)} → {_value(one.now)}"
+    changed = f"{one.subject} {_value(one.then)} → {_value(one.now)}"
+    if (one.subject, one.then, one.now) == ("fail-on", "failures", "regressions"):  # the default, and what is usual
+        return f"{changed}, by which a case that fails in the baseline too fails the gate no more"
+    return changed
 
 
 def _value(value: str | None) -> str:
