@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from itertools import islice
 from typing import Final
 
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 
 
 class ExitCode(IntEnum):
@@ -68,6 +68,13 @@ class GateError(Exception):
         self.hint = hint
         self.problems = tuple(problems)
         self.exit_code = exit_code
+
+    def mask(self, redact: Callable[[str], str]) -> None:
+        """Say nothing of what `redact` knows."""
+        self.message = redact(self.message)
+        self.args = (self.message,)
+        self.hint = None if self.hint is None else redact(self.hint)
+        self.problems = tuple(replace(one, message=redact(one.message)) for one in self.problems)
 
 
 _EXHAUSTED: Final = {

@@ -384,7 +384,9 @@ def test_target__chosen__answers(project) -> None:
 def test_key__missing__is_said_before_anything(project) -> None:
     done = gate(project, "agent-evals", "--all")
     assert done.returncode == 2
-    assert "suites/example.json:16: agent.model: there is no key for openai" in done.stderr
+    first, place, _ = done.stderr.splitlines()
+    assert first.startswith("error[no-api-key]: there is no key for openai: neither")
+    assert place == "  suites/example.json:16: agent.model"  # and not the sentence once more
 
 
 @pytest.mark.contract("agent_evals.command.model")

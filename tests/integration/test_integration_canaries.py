@@ -231,6 +231,95 @@ def test_finding_2__code_judge_and_snapshot__say_no_key_of_the_run(tmp_path) -> 
     assert everywhere(done, tmp_path) == {}
 
 
+KEY_ELSEWHERE = f"sk-live[{{{{SkLiveOfOurs}}}}{CANARY * 4}"
+"""A key that is no path, no number, no word and no placeholder, and is longer than what a message has of a value."""
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"workers": "${{ AGENT_KEY }}"}, "workers: expected a whole number, got the value of ${{ AGENT_KEY }}"),
+        ({"preset": "${{ AGENT_KEY }}"}, "preset: "),
+        ({"modelPath": "${{ AGENT_KEY }}"}, "modelPath"),
+        (
+            {"method": "${{ AGENT_KEY }}"},
+            "method: expected 'POST', 'GET', 'PUT', 'PATCH' or 'DELETE', got the value of ${{ AGENT_KEY }}",
+        ),
+        ({"failure": ["error", "${{ AGENT_KEY }}"]}, "failure[1].path: is not what belongs here, got the value of"),
+        ({"headers": {"x-key": "Bearer ${{ AGENT_KEY }}"}}, "headers: is not what belongs here, got a mapping"),
+        ({"requestTemplate": ["${{ AGENT_KEY }}"]}, "requestTemplate: is not what belongs here, got a list"),
+        ({"url": "${{ AGENT_KEY }}"}, "url: is not what belongs here, got the value of ${{ AGENT_KEY }}"),
+        ({"provider": "mock", "delayMs": "${{ AGENT_KEY }}"}, "delayMs: expected a number, got the value of"),
+        ({"provider": "model", "model": "${{ AGENT_KEY }}"}, "model: is not of the form provider:name, such as groq:"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("changed", [str, str.upper, str.lower], ids=["as it is", "in capitals", "in small letters"])
+def test_finding_2__key_in_a_setting_that_takes_none__is_not_said(tmp_path, setting, said, changed) -> None:
+    """What is wrong is said with the beginning of the value: one of a key is no key, and nobody masks it any more."""
+    write_cases(tmp_path, 1)
+    target = {"name": "a"} | ({} if "provider" in setting else {"url": "http://localhost:9"}) | setting
+    (tmp_path / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+    done = gate(tmp_path, "run", AGENT_KEY=changed(KEY_ELSEWHERE))
+    assert (done.returncode, f"targets[a].{said}" in done.stderr) == (2, True), done.stderr
+    assert "sk-live" not in done.stderr.lower()
+    assert "skliveofours" not in done.stderr.lower()
+    assert leaks(done.stderr.lower(), CANARY.lower()) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"url": "localhost:9"}, "url: the URL lacks http:// (or https://) at its beginning"),
+        ({"url": "${{ HERE }}"}, "url: the URL lacks http:// (or https://) at its beginning"),
+        (
+            {"requestTemplate": {"key": "${{ AGENT_KEY }}", "q": "{{mesage}}"}},
+            'requestTemplate: there is no placeholder "mesage"',
+        ),
+        (
+            {"form": {"key": "${{ AGENT_KEY }}"}, "requestTemplate": {"q": "{{message}}"}},
+            "form: the body is a form or requestTemplate, not both",
+        ),
+        ({"method": "psot"}, 'got text "psot" (did you mean "POST"?)'),
+    ],
+    ids=str,
+)
+def test_finding_2__mistake_beside_a_key__is_said_in_its_own_words(tmp_path, setting, said) -> None:
+    """Words that would be the same whatever the variables hold say nothing of them."""
+    write_cases(tmp_path, 1)
+    target = {"name": "a", "url": "http://localhost:9", "headers": {"x-key": "${{ AGENT_KEY }}"}} | setting
+    (tmp_path / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+    done = gate(tmp_path, "run", AGENT_KEY=CANARY, HERE="localhost:9")
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+NAMES_NOBODY = {
+    "judge": {"url": "http://localhost:9", "judge_target": "${{ AGENT_KEY }}"},
+    "model": {"provider": "model", "model": "${{ AGENT_KEY }}"},
+    "prompt": {"provider": "openai", "model": "m", "system_prompt_path": "${{ AGENT_KEY }}"},
+    "prompt outside": {"provider": "openai", "model": "m", "system_prompt_path": "../${{ AGENT_KEY }}"},
+}
+
+
+@pytest.mark.parametrize("listed", ["in the list", "alone"])
+@pytest.mark.parametrize("what", NAMES_NOBODY)
+def test_finding_2__key_as_the_name_of_something__is_not_said(tmp_path, what, listed) -> None:
+    (tmp_path / "y.eval.yaml").write_text(
+        "evalcases:\n- id: j1\n  expected_outcome: fine\n  input_messages:\n  - {role: user, content: hi}\n"
+        "  execution:\n    evaluators:\n    - {name: g, type: llm_judge}\n"
+    )
+    others = [{"name": "sk-live-desk", "url": "http://localhost:9"}] if listed == "in the list" else []
+    (tmp_path / "targets.yaml").write_text(json.dumps([{"name": "a"} | NAMES_NOBODY[what], *others]))
+    for key in ("Sk-LiVe:" + CANARY * 20, "opneai:Sk-LiVe-key-of-ours", "Sk-LiVe-desc"):
+        done = gate(tmp_path, "run", "--target", "a", "y.eval.yaml", AGENT_KEY=key, OPENAI_API_KEY="x" * 20)
+        assert done.returncode == 2, done.stdout
+        assert "${{ AGENT_KEY }}" in done.stderr or "***" in done.stderr or ":name" in done.stderr, done.stderr
+        said = done.stderr.lower().replace('"sk-live-desk"', "").replace("a, sk-live-desk", "")
+        assert "sk-live" not in said, done.stderr
+        assert leaks(done.stderr, CANARY) == []
+        assert "did you mean" not in done.stderr
+
+
 def test_finding_2__tokens_of_github_and_a_password_in_an_address__are_nowhere(tmp_path) -> None:
     write_cases(tmp_path, 1)
 

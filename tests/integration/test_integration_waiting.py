@@ -138,7 +138,7 @@ def test_url__without_http__is_said_to_lack_it_in_its_line(tmp_path, address) ->
     assert "hidden" not in done.stderr
     short = gate(tmp_path, "run", "--agent-endpoint", address)
     assert short.returncode == 2
-    assert "agentEndpoint (--agent-endpoint): the URL lacks http:// (or https://) at its beginning" in short.stderr
+    assert "--agent-endpoint: the URL lacks http:// (or https://) at its beginning" in short.stderr
 
 
 def test_preset__beside_an_endpoint__is_named_in_one_word(tmp_path) -> None:
@@ -154,7 +154,7 @@ def test_preset__beside_an_endpoint__is_named_in_one_word(tmp_path) -> None:
     (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://a/x\nagentPreset: langraph\n")
     wrong = gate(tmp_path, "run")
     assert wrong.returncode == 2
-    assert "agentPreset (--agent-preset): expected " in wrong.stderr
+    assert "eval-gate.yaml:2: agentPreset: expected " in wrong.stderr
     assert 'did you mean "langgraph"?' in wrong.stderr
     (tmp_path / "eval-gate.yaml").write_text("agentPreset: langgraph\n")
     assert "no agentEndpoint is given" in gate(tmp_path, "run").stderr

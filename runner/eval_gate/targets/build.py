@@ -7,7 +7,9 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from eval_gate.config.settings import CacheMode, TargetChoice
+from eval_gate.config.given import GivenValue
+from eval_gate.config.preset import PresetName
+from eval_gate.config.settings import SETTINGS, CacheMode, TargetChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.home import Home
@@ -21,7 +23,7 @@ from eval_gate.targets.missing_parts import MissingParts
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.pacing.rate import share
-from eval_gate.targets.settings import ProgramSettings
+from eval_gate.targets.settings import ProgramSettings, camel
 from eval_gate.targets.variable_receivers import Doorkeeper
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import mistakes, sentence
@@ -78,47 +80,54 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
 
     Raises GateError for a choice that contradicts itself.
     """
-    named = [flag for flag, value in _NAMING.items() if getattr(choice, value) is not None]
-    if len(named) > 1:
+    several = [choice.given.of(key) for key, value in _NAMING.items() if getattr(choice, value) is not None]
+    if len(several) > 1:
         raise GateError(
             "two-targets",
-            f"{' and '.join(named)} are both given: one run evaluates one target",
+            f"{' and '.join(one.name for one in several)} are both given: one run evaluates one target",
             "leave out all but one; what the configuration file says (agentEndpoint, target, model) counts too",
+            problems=[one.problem("is given here") for one in several if one.file is not None],
         )
     if choice.endpoint is not None:
-        return Chosen(_endpoint(choice.endpoint, choice.preset), Redactor())
+        where = choice.given.of("agentEndpoint")
+        settings = _endpoint(choice.endpoint, choice.preset, where)
+        return Chosen(settings, Redactor(), problem=lambda message, _: where.problem(message))
     if choice.preset is not None:
         raise GateError(
             "unknown-value",
             "agentPreset (--agent-preset) says how the agent at agentEndpoint speaks, and no agentEndpoint is given",
             "--agent-endpoint URL beside it; a target of a list has its own `preset`",
+            problems=[choice.given.of("agentPreset").problem("is given without agentEndpoint")],
         )
     if choice.provider is not None or choice.model is not None:
-        settings = _short_form(choice)
-        entry: dict[str, JsonValue] = {"name": settings.name, "provider": settings.provider, "model": settings.model}
-        return Chosen(settings, Redactor(), entry=entry | {"baseUrl": settings.base_url})
+        model = _short_form(choice)
+        entry: dict[str, JsonValue] = {"name": model.name, "provider": model.provider, "model": model.model}
+        entry["baseUrl"] = model.base_url
+        return Chosen(model, Redactor(), entry=entry, problem=lambda message, key: _of_model(choice, message, key))
     return None
 
 
-def _endpoint(url: str, preset: str | None) -> HttpSettings:
-    """The agent at an address. Raises GateError for what is none, and for a preset there is not."""
+def _of_model(choice: TargetChoice, message: str, key: str | None) -> Problem:
+    """A problem with this setting of the model that was named in short, where that was given or is missing."""
+    main = "provider" if choice.model is None else "model"
+    return choice.given.problem(message, key if key and key in SETTINGS else main, main)
+
+
+def _endpoint(url: str, preset: PresetName | None, where: GivenValue) -> HttpSettings:
+    """The agent at an address, and where that was given. Raises GateError for what is none."""
     try:
         public_url(url)
-    except GateError as error:
-        raise GateError(error.code, f"agentEndpoint (--agent-endpoint): {error.message}", error.hint) from error
-    described = {"name": "agent", "url": url} | ({} if preset is None else {"preset": preset})
-    try:
+        described = {"name": "agent", "url": url} | ({} if preset is None else {"preset": preset})
         return HttpSettings.model_validate(described).written_at("agentEndpoint")
-    except ValidationError as error:
-        (detail, *_) = mistakes(error)
-        what = "agentPreset (--agent-preset)" if "preset" in detail["loc"] else "agentEndpoint (--agent-endpoint)"
-        raise GateError(
-            "unknown-value", f"{what}: {sentence(detail)}", "docs/agent-kinds.md lists the presets"
-        ) from error
+    except (GateError, ValidationError) as error:
+        wrong = error.message if isinstance(error, GateError) else sentence(mistakes(error)[0])
+        hint = error.hint if isinstance(error, GateError) else "docs/targets.md says what may stand in a URL"
+        said = "the agent's address cannot be used"
+        raise GateError("invalid-url", said, hint, problems=[where.problem(wrong)]) from error
 
 
-_NAMING = {"--agent-endpoint": "endpoint", "--target": "name", "--provider or --model": "model"}
-"""What names a target, with its place in a choice."""
+_NAMING = {"agentEndpoint": "endpoint", "target": "name", "model": "model"}
+"""The keys that name a target, each with its place in a choice."""
 
 
 def _short_form(choice: TargetChoice) -> ModelSettings:
@@ -132,7 +141,12 @@ def _short_form(choice: TargetChoice) -> ModelSettings:
     if choice.base_url:
         described["baseUrl"] = choice.base_url
     name = ":".join(str(part) for part in (described["provider"], described["model"]) if part)
-    return model_settings(name, {key: value for key, value in described.items() if value is not None})
+    given = {key: value for key, value in described.items() if value is not None}
+    try:
+        return model_settings(name, given)
+    except GateError as error:
+        error.problems = tuple(_of_model(choice, one.message, one.field) for one in error.problems)
+        raise
 
 
 def model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettings:
@@ -141,7 +155,8 @@ def model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettin
         return ModelSettings.model_validate({"name": name, **described})
     except ValidationError as error:
         problems = [
-            Problem(sentence(detail), field=".".join(str(step) for step in detail["loc"])) for detail in mistakes(error)
+            Problem(sentence(detail), field=camel(str(detail["loc"][0])) if detail["loc"] else None)
+            for detail in mistakes(error)
         ]
         raise GateError(
             "invalid-targets",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import JsonValue, TypeAdapter
 
 from eval_gate.config.settings import TargetChoice
+from eval_gate.errors import nearest
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.model.providers.table import PROVIDER_NAMES, ModelProvider
 from eval_gate.targets.settings import TargetSettings, styled_name
@@ -102,6 +103,13 @@ def names_model(provider: str) -> bool:
     """Whether this word for a provider is one of models."""
     kind = kind_of(provider)
     return kind is not None and kind.is_model
+
+
+def meant_model(name: str) -> str:
+    """` (did you mean "openai:gpt-4"?)` for a `provider:model` whose provider is misspelt; else nothing."""
+    provider, colon, model = name.partition(":")
+    meant = nearest(provider, PROVIDER_NAMES) if colon and model and kind_of(provider) is None else None
+    return f' (did you mean "{meant}:{model[:80]}"?)' if meant else ""
 
 
 def json_schema() -> dict[str, JsonValue]:

@@ -11,11 +11,12 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from eval_gate.config.given import NOWHERE, GivenSettings
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.targets.kinds import DEFAULT_PROVIDER, TargetKind, kind_of, providers
+from eval_gate.targets.kinds import DEFAULT_PROVIDER, TargetKind, kind_of, meant_model, providers
 from eval_gate.targets.missing_parts import STAND_IN, MissingParts
 from eval_gate.targets.settings import (
     TWICE,
@@ -27,9 +28,10 @@ from eval_gate.targets.settings import (
     normalize_names,
     styled_name,
 )
-from eval_gate.targets.variables import LITERAL_KEY, Resolver, Unset, is_literal
+from eval_gate.targets.variables import LITERAL_KEY, Resolver, Unset, is_literal, is_reference, refers
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
+from eval_gate.text.sources.shape import kind_of as kind_of_value
 
 FILE_NAMES: Final = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
 DEFAULT_NAME: Final = "default"
@@ -51,14 +53,28 @@ class Chosen(FrozenStruct):
     """The list that it stands in; None where it was given."""
     variables: tuple[str, ...] = ()
     """What was put in for its references."""
-    line: int | None = None
-    """Where it begins in the list."""
+    problem: Callable[[str, str], Problem] | None = None
+    """Says of something wrong with one of its settings, by our name in camelCase, where that is written.
+
+    An empty name is the target as a whole. None where nobody knows.
+    """
     left_out: frozenset[str] = frozenset()
     """Settings, by our names, that are as if they were absent, because their variables are not set."""
     whole: bool = True
     """Whether all is known that it is built with; not so where a variable is lacking and was only noted."""
     remarks: tuple[str, ...] = ()
     """What its author may not have meant."""
+
+    def places_of(self, error: GateError) -> tuple[Problem, ...]:
+        """Where what is wrong with it is written: the settings that the error is about, else the target as a whole.
+
+        Without what says no more than the error itself.
+        """
+        if self.problem is None:
+            return tuple(one for one in error.problems if one.file is not None)
+        about = error.problems or (Problem(error.message),)
+        placed = [one if one.file is not None else self.problem(one.message, one.field or "") for one in about]
+        return tuple(one for one in placed if one.file is not None or one.message != error.message)
 
     @property
     def kind(self) -> TargetKind:
@@ -82,11 +98,20 @@ def find_targets(folder: Path, repository: Path, root: Path) -> Path | None:
     return None
 
 
-def read_targets(source: str | Sequence[dict[str, JsonValue]], root: Path) -> TargetList:
+def read_targets(
+    source: str | Sequence[dict[str, JsonValue]], root: Path, given: GivenSettings = NOWHERE
+) -> TargetList:
     """The targets of a file or folder below `root`, or of an inline list. Raises GateError naming file and line."""
     if not isinstance(source, str):
-        return TargetList(_parsed(list(source), None, lambda _: None), None, lambda _: None)
-    return parse_targets(*_read(source, root))
+        inline = given.of("targets")
+        return TargetList(tuple(source), None, inline.line, inline.file)
+    with given.blamed("targets"):
+        return read_list(*_named(source, root))
+
+
+def read_list(path: Path, shown: str) -> TargetList:
+    """The targets of this file, which people know as `shown`. Raises GateError naming file and line."""
+    return parse_targets(shown, _read(path, shown))
 
 
 def parse_targets(shown: str, data: bytes) -> TargetList:
@@ -99,7 +124,8 @@ def parse_targets(shown: str, data: bytes) -> TargetList:
     return TargetList(raw, shown, lambda path: positions.line([*prefix, *path]))
 
 
-def _read(source: str, root: Path) -> tuple[str, bytes]:
+def _named(source: str, root: Path) -> tuple[Path, str]:
+    """The file that is meant by a file or folder, and how it is shown."""
     path = root / source
     if path.is_dir():
         held = next((name for name in FILE_NAMES if (path / name).is_file()), None)
@@ -107,16 +133,20 @@ def _read(source: str, root: Path) -> tuple[str, bytes]:
             raise GateError(
                 "no-targets-file", f"there is no targets.yaml in the folder {source}", "name the file with --targets"
             )
-        source, path = (Path(source) / held).as_posix(), path / held
+        return path / held, (Path(source) / held).as_posix()
+    return path, source
+
+
+def _read(path: Path, shown: str) -> bytes:
     try:
         data = read_up_to(path, MAX_BYTES)
     except OSError as error:
         raise GateError(
-            "no-targets-file", f"{source} cannot be read: {error.strerror}", "name an existing file with --targets"
+            "no-targets-file", f"{shown} cannot be read: {error.strerror}", "name an existing file with --targets"
         ) from error
     if len(data) > MAX_BYTES:
-        raise GateError("no-targets-file", f"{source} is larger than {MAX_BYTES:,} bytes", "name a list of targets")
-    return source, data
+        raise GateError("no-targets-file", f"{shown} is larger than {MAX_BYTES:,} bytes", "name a list of targets")
+    return data
 
 
 def _parsed(document: JsonValue, file: str | None, locate: Locate) -> tuple[dict[str, JsonValue], ...]:
@@ -130,9 +160,14 @@ def _parsed(document: JsonValue, file: str | None, locate: Locate) -> tuple[dict
 class TargetList:
     """Targets that were read but not yet checked: only the one that is used needs its variables."""
 
-    def __init__(self, raw: tuple[dict[str, JsonValue], ...], file: str | None, locate: Locate) -> None:
+    def __init__(
+        self, raw: tuple[dict[str, JsonValue], ...], file: str | None, locate: Locate, inside: str | None = None
+    ) -> None:
+        """`inside` is the configuration in which it stands, where it is no file of its own."""
         self._raw = raw
-        self._file = file
+        self.file = file
+        """The file that it is; None where it stands in the configuration."""
+        self._shown = file or inside
         self._locate = locate
         self._spelled = tuple(map(normalize_names, raw))
         self.entries = tuple(one.values for one in self._spelled)
@@ -166,8 +201,8 @@ class TargetList:
         resolver = Resolver(environment, partial=described.refers_within_texts, stand_in=stand_in)
         resolved = {key: resolver(value, (key,)) for key, value in given.items()} | {"provider": provider}
         left_out = {unset.path[0]: unset for unset in resolver.unset if _optional(unset, described)}
-        for key in left_out:
-            del resolved[str(key)]
+        given = {key: value for key, value in given.items() if key not in left_out}
+        resolved = {key: value for key, value in resolved.items() if key not in left_out}
         problems = [self._problem(f"{key} {TWICE}", index, path) for key, path in found.twice.items()]
         needed = [unset for unset in resolver.unset if unset not in left_out.values()]
         if lacking is None:
@@ -184,8 +219,11 @@ class TargetList:
         try:
             settings = described.model_validate(resolved)
         except ValidationError as error:
+            blind = resolver.blind()
+            unseen = {key: blind(value, (key,)) for key, value in given.items()} | {"provider": provider}
+            words = _own_words(described, unseen) if resolver.used else None
             problems += [
-                self._mistake(detail, index, described, found, resolver.redactor)
+                self._mistake(_unseeing(detail, words), index, described, found, resolver.redactor)
                 for detail in mistakes(error)
                 if not any(_is_at(unset, detail["loc"]) for unset in resolver.unset)
             ]
@@ -202,6 +240,7 @@ class TargetList:
             for key, unset in left_out.items()
         )
         remarks = settings.remarks if whole else ()
+        settings.made_of({key: one for key, one in given.items() if isinstance(one, str) and refers(one)})
         if "url" in found.written:
             settings.written_at(str(self._problem("", index, found.written["url"])))
         return Chosen(
@@ -209,13 +248,18 @@ class TargetList:
             resolver.redactor,
             notices,
             entry=self.entries[index],
-            file=self._file,
+            file=self.file,
             variables=tuple(resolver.used),
-            line=self._locate([index]),
+            problem=lambda message, key: self._problem(message, index, self._written((key,) if key else (), found)),
             left_out=frozenset(map(str, left_out)),
             remarks=tuple(f"target {self._names[index]}: {remark}" for remark in remarks),
             whole=whole or lacking is None,
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its targets are called, in order."""
+        return tuple(self._names)
 
     def _index(self, name: str | None) -> int:
         if name is not None and name in self._names:
@@ -225,21 +269,21 @@ class TargetList:
         if name is None and DEFAULT_NAME in self._names:
             return self._names.index(DEFAULT_NAME)
         said = "several targets are described: say which" if name is None else f'there is no target "{name[:80]}"'
-        where = f" in {self._file}" if name is not None and self._file else ""
+        where = f" in {self.file}" if name is not None and self.file else ""
         raise GateError(
             "unknown-target",
-            f"{said}{where}{did_you_mean(name or '', self._names)}",
+            f"{said}{where}{did_you_mean(name or '', self._names) or meant_model(name or '')}",
             f"--target with one of {', '.join(self._names) or 'none, the list is empty'}",
         )
 
     def _kind(self, index: int) -> tuple[TargetKind, str]:
         """The kind of a target, and what it calls its provider. Raises GateError for a provider there is not."""
-        word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip().lower()
+        word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip()
         kind = kind_of(word)
         if kind is None:
             said = f'the provider "{word[:80]}" is not known{did_you_mean(word, providers())}'
             raise _invalid([self._problem(said, index, ["provider"])])
-        return kind, kind.other_names.get(word, word)
+        return kind, kind.other_names.get(word.lower(), word.lower())
 
     def _not_set(self, unset: Unset, index: int, found: Spelled) -> Problem:
         return self._problem(f"the variable {unset.variable} is not set", index, self._written(unset.path, found))
@@ -248,14 +292,14 @@ class TargetList:
         """What is wrong at this path, as its author wrote it; they need not be told that it is below `settings`."""
         shown = path[1:] if path[:1] == ("settings",) and len(path) > 1 else path
         place = ".".join(part for part in (f"targets[{self._names[index] or index}]", field_path(shown)) if part)
-        return Problem(message, file=self._file, line=self._locate([index, *path]), field=place)
+        return Problem(message, file=self._shown, line=self._locate([index, *path]), field=place)
 
     def _mistake(
         self, detail: ErrorDetails, index: int, described: type[TargetSettings], found: Spelled, redact: Redactor
     ) -> Problem:
         path = self._written(detail["loc"], found)
         if detail["type"] != "extra_forbidden":
-            return self._problem(redact(sentence(detail)), index, path)
+            return self._problem(redact(sentence(detail, _as_written(found.values, detail["loc"]))), index, path)
         word, around = str(path[-1]), detail["loc"][:-1]
         known = [*names_at(described, around), *(() if around else described.other_names)]
         example = word if has_style(word) else self._example
@@ -291,6 +335,41 @@ def _is_at(unset: Unset, path: Sequence[str | int]) -> bool:
 
 def _in_camel(step: str | int) -> str | int:
     return camel(step) if isinstance(step, str) else step
+
+
+def _as_written(entry: JsonValue, path: Sequence[str | int]) -> str | None:
+    """What stands at this place where it, or something in it, is a variable's value, for people; None where not.
+
+    A validator may have changed the value before it refused it, so that no secret is found in it any more. Where the
+    value has been given more depth than was written, its place is the part that holds it.
+    """
+    for step in path:
+        if isinstance(entry, list) and isinstance(step, int) and step < len(entry):
+            entry = entry[step]
+        elif isinstance(entry, dict):
+            named = [key for key in entry if _in_camel(key) == _in_camel(step)]
+            if not named:
+                break
+            entry = entry[named[0]]
+    if not refers(entry):
+        return None
+    return f"the value of {str(entry).strip()[:80]}" if is_reference(entry) else kind_of_value(entry)
+
+
+def _own_words(described: type[TargetSettings], values: Mapping[str, JsonValue]) -> frozenset[str]:
+    """What validators say of these values in words of their own."""
+    try:
+        described.model_validate(values)
+    except ValidationError as error:
+        return frozenset(sentence(detail) for detail in mistakes(error) if detail["type"] == "value_error")
+    return frozenset()
+
+
+def _unseeing(detail: ErrorDetails, words: frozenset[str] | None) -> ErrorDetails:
+    """The mistake without words that may have parts of a variable's value: all but those that are said without it."""
+    if words is None or detail["type"] != "value_error" or sentence(detail) in words:
+        return detail
+    return ErrorDetails(**{**detail, "type": "value"})
 
 
 def _invalid(problems: Sequence[Problem]) -> GateError:

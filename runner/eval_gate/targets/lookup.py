@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from eval_gate.config.settings import TargetChoice
-from eval_gate.errors import GateError, Problem
+from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.place import repository_of, shown_from
 from eval_gate.targets.base import BatchTarget, Target
 from eval_gate.targets.build import BuildContext, described_by_flags, make_target, model_settings
-from eval_gate.targets.kinds import names_model
-from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_targets
+from eval_gate.targets.kinds import meant_model, names_model
+from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_list, read_targets
 from eval_gate.targets.masked import masked
 from eval_gate.targets.model.asker import Asker
 from eval_gate.targets.settings import ProgramSettings
@@ -45,6 +45,11 @@ class TargetBook:
         self._remarks: dict[str, None] = {}
         self.starts_programs = False
         """Whether one of them is a program."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether who is asked was chosen for all cases, whatever they want themselves."""
+        return self._fixed is not None or self._answerer is not None or self._choice.name is not None
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -92,25 +97,36 @@ class TargetBook:
         Whom the configuration names, else the target's own judge, else the target itself if it is a model.
         """
         if named is not None:
-            return self.grader(eval_file, named)
+            with self._choice.given.blamed("judge"):
+                return self.grader(eval_file, named)
         if self._answerer is not None:
             return None
         _, chosen = self._described(eval_file, wanted)
         settings = chosen.settings
         if settings.judge_target is not None:
-            return self.grader(eval_file, settings.judge_target)
+            self._context.redact.include(chosen.redact)
+            try:
+                return self.grader(eval_file, settings.judge_target, settings.reference("judgeTarget"))
+            except GateError as error:
+                error.mask(self._context.redact)
+                if chosen.problem is not None and not error.problems:
+                    error.problems = (chosen.problem(error.message, "judgeTarget"),)
+                raise
         if "judgeTarget" in chosen.left_out and self._context.lacking is not None:
             return settings.name, _stand_in(chosen)
         return (settings.name, self._grader(None, chosen, eval_file)) if chosen.kind.is_model else None
 
-    def grader(self, eval_file: str, name: str) -> tuple[str, Grader]:
-        """A grader by name: a target of the list, or `provider:model`."""
-        model = _model(name)
+    def grader(self, eval_file: str, name: str, reference: str | None = None) -> tuple[str, Grader]:
+        """A grader by name: a target of the list, or `provider:model`.
+
+        `reference` is what is written where the name is a variable's value.
+        """
+        model = _model(name, reference)
         if model is not None:
             return name, self._grader(None, model, eval_file)
         place, listed = self._list(eval_file)
-        if listed is None:
-            raise GateError("no-judge", f'there is no target "{name[:80]}" to grade', "describe it with --targets")
+        if listed is None or name not in listed.names:
+            raise _no_grader(name, reference, listed)
         chosen = self._chosen(listed, name)
         if chosen.kind.chatty:
             self._notices[f"the judge {name} is an agent: its answers may not be the JSON that a grade is"] = None
@@ -119,7 +135,6 @@ class TargetBook:
     def _grader(self, place: Path | None, chosen: Chosen, eval_file: str) -> Grader:
         key = place, chosen.settings.name
         if key not in self._graders:
-            self._context.redact.include(chosen.redact)
             self._graders[key] = self._built(chosen, eval_file, self._asker if chosen.kind.is_model else self._asked)
             self._notices |= dict.fromkeys(chosen.notices)
             self._remarks |= dict.fromkeys(chosen.remarks)
@@ -135,15 +150,18 @@ class TargetBook:
         """What `make` makes of it. Where it is only checked, a stand-in for what this machine cannot make."""
         if not chosen.whole:
             return _stand_in(chosen)
+        self._context.redact.include(chosen.redact)
         try:
             self._admit(chosen)
             return make(chosen)
         except GateError as error:
+            error.mask(self._context.redact)
+            error.problems = chosen.places_of(error)
             lacking = self._context.lacking
             if lacking is None or not lacking.explains(error):
                 raise
-            field = f"targets[{chosen.settings.name}]" if chosen.line is not None else None
-            lacking.note(Problem(error.message, chosen.file or eval_file or None, chosen.line, field))
+            said = chosen.problem(error.message, "") if chosen.problem else Problem(error.message, eval_file or None)
+            lacking.note(said)
             return _stand_in(chosen)
 
     def _asked(self, chosen: Chosen) -> Target:
@@ -165,20 +183,23 @@ class TargetBook:
         place, listed = self._list(eval_file)
         name = self._choice.name or wanted
         if listed is None:
-            asked = f'the target "{name[:80]}" is described nowhere' if name else "nothing to evaluate"
+            asked = (
+                f'the target "{name[:80]}" is described nowhere{meant_model(name)}' if name else "nothing to evaluate"
+            )
             raise GateError(
                 "no-target",
                 f"{asked}: no agent endpoint, no model and no targets were given, and there is no targets.yaml",
                 "--agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
             )
-        return place, self._chosen(listed, name)
+        with self._choice.given.blamed("target"):
+            return place, self._chosen(listed, name)
 
     def _list(self, eval_file: str) -> tuple[Path | None, TargetList | None]:
         """The list that counts for an eval file, and the file it was found in; None where it was given."""
         root = self._context.root
         if self._choice.targets is not None:
             if None not in self._lists:
-                self._lists[None] = read_targets(self._choice.targets, root)
+                self._lists[None] = read_targets(self._choice.targets, root, self._choice.given)
             return None, self._lists[None]
         # not resolved: a link to an eval file belongs where the link is
         folder = Path(os.path.normpath(root / eval_file)).parent if eval_file else root
@@ -186,8 +207,7 @@ class TargetBook:
         if found is None:
             return None, None
         if found not in self._lists:
-            shown = found.relative_to(root) if found.is_relative_to(root) else found
-            self._lists[found] = read_targets(shown.as_posix(), root)
+            self._lists[found] = read_list(found, shown_from(found, root))
         return found, self._lists[found]
 
     def _note(self, chosen: Chosen, target: Target) -> None:
@@ -198,12 +218,36 @@ class TargetBook:
             self._notices[f"{what}: each case is asked by itself"] = None
 
 
-def _model(name: str) -> Chosen | None:
-    """The model that `provider:model` names; None for what is the name of a target."""
+def _no_grader(name: str, reference: str | None, listed: TargetList | None) -> GateError:
+    """That nobody is called so who could grade."""
+    called = f'"{name[:80]}"' if reference is None else f"with the value of {reference[:80]} as its name"
+    near = "" if reference is not None else meant_model(name)
+    if listed is None:
+        return GateError(
+            "no-judge",
+            f"there is no target {called} to grade{near}",
+            "name a model as provider:model, or describe the target with --targets",
+        )
+    near = "" if reference is not None else did_you_mean(name, listed.names) or near
+    names = f"one of {', '.join(listed.names)}, or " if listed.names else ""
+    where = f" in {listed.file}" if listed.file else ""
+    return GateError(
+        "unknown-target",
+        f"there is no target {called}{where}{near}",
+        f"a judge is {names}a model as provider:model",
+    )
+
+
+def _model(name: str, reference: str | None = None) -> Chosen | None:
+    """The model that `provider:model` names; None for what is the name of a target.
+
+    `reference` is what is written where the name is a variable's value.
+    """
     provider, colon, model = name.partition(":")
     if not colon or not names_model(provider):
         return None
-    return Chosen(model_settings(name, {"provider": provider, "model": model}), Redactor())
+    settings = model_settings(name, {"provider": provider, "model": model})
+    return Chosen(settings.made_of({} if reference is None else {"model": reference}), Redactor())
 
 
 def _stand_in(chosen: Chosen) -> Target:

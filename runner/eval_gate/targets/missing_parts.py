@@ -7,7 +7,7 @@ from typing import Final
 from eval_gate.errors import GateError, Problem
 
 STAND_IN: Final = "unset"
-"""The value that an unset variable is taken to have, so that the rest of a description can be checked."""
+"""The value that a variable is taken to have which is not set, or must not be shown."""
 _LACKS: Final = frozenset({"no-api-key", "no-endpoint", "not-installed"})
 """What a GateError says by its code where nothing is wrong with what people wrote."""
 

@@ -4,8 +4,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticKnownError
 
 from eval_gate.struct import FrozenStruct, field
 
@@ -39,6 +50,17 @@ class DescribedSettings(BaseModel):
         validate_by_alias=True,
         defer_build=True,  # few runs describe targets of every kind
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _true_is_no_number(cls, value: object, info: ValidationInfo) -> object:
+        """Python takes true for 1. Raises PydanticKnownError."""
+        if isinstance(value, bool):
+            shape = cls.model_fields[info.field_name or ""].annotation
+            kinds = {shape, *get_args(shape)}
+            if not kinds.isdisjoint({int, float}) and bool not in kinds:
+                raise PydanticKnownError("int_type" if int in kinds else "float_type")
+        return value
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -119,6 +141,7 @@ class TargetSettings(DescribedSettings):
     """Whether `${{ NAME }}` is replaced within a text too, and not only where it is the whole value."""
 
     _written: str | None = PrivateAttr(None)
+    _references: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     name: Text
     provider: str
@@ -134,6 +157,19 @@ class TargetSettings(DescribedSettings):
     def written_at(self, where: str) -> Self:
         """The same settings, which know where their place is written."""
         self._written = where
+        return self
+
+    def reference(self, key: str) -> str | None:
+        """What is written of this setting, by its name in camelCase, where that refers to a variable.
+
+        None where its value was written itself. A message must say this: parts of a value are no secrets that anybody
+        finds again.
+        """
+        return self._references.get(key)
+
+    def made_of(self, references: Mapping[str, str]) -> Self:
+        """The same settings, which know which of them refer to variables, and how."""
+        self._references = references
         return self
 
     @property

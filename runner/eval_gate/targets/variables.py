@@ -11,6 +11,7 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
+from eval_gate.targets.missing_parts import STAND_IN
 from eval_gate.text.redact import Redactor
 
 _WORDS: Final = frozenset({"model", "apiVersion"})
@@ -29,7 +30,25 @@ class Unset(FrozenStruct):
 
 def is_literal(value: JsonValue) -> bool:
     """Whether this holds a credential itself instead of `${{ NAME }}`: see `LITERAL_KEY`."""
-    return value not in (None, "") and not (isinstance(value, str) and _VARIABLE.fullmatch(value.strip()))
+    return value not in (None, "") and not is_reference(value)
+
+
+def refers(value: JsonValue) -> bool:
+    """Whether it holds the name of a variable, at any depth."""
+    match value:
+        case str():
+            return _VARIABLE.search(value) is not None
+        case list():
+            return any(map(refers, value))
+        case dict():
+            return any(map(refers, value.values()))
+        case _:
+            return False
+
+
+def is_reference(value: JsonValue) -> bool:
+    """Whether it is nothing but the name of a variable."""
+    return isinstance(value, str) and _VARIABLE.fullmatch(value.strip()) is not None
 
 
 class Resolver:
@@ -53,6 +72,10 @@ class Resolver:
     def redactor(self) -> Redactor:
         """Masks every value that came from the environment."""
         return Redactor(self._secrets)
+
+    def blind(self) -> Resolver:
+        """One that knows the same variables and none of their values: each is the stand-in."""
+        return Resolver(dict.fromkeys(self.used, STAND_IN), partial=self._partial, stand_in=self._stand_in)
 
     def __call__(self, value: JsonValue, path: tuple[str | int, ...] = ()) -> JsonValue:
         """The value with its references replaced; one that is not set becomes the stand-in."""

@@ -176,3 +176,18 @@ def test_finding_5__configuration_passes_a_key_to_all_commands__is_refused_unles
         github.state.files.clear()
         text = configuration({"name": "a", "url": running.url})
         assert pull_request(job, github, text, {"pass-env": "AGENT_KEY"}).code == 0
+
+
+@pytest.mark.parametrize("setting", ["method", "judge_target"])
+def test_finding_5__pull_request_has_a_key_said_by_an_error__says_its_name_only(job, github, setting) -> None:
+    """Whoever may open a pull request must not read the key where a description of theirs is refused for it."""
+    on_base(github, configuration(http_target(EVIL)))
+    (job.workspace / "evals/y.eval.yaml").write_text(
+        "evalcases:\n- id: j1\n  expected_outcome: fine\n  input_messages:\n  - {role: user, content: hi}\n"
+        "  execution:\n    evaluators:\n    - {name: g, type: llm_judge}\n"
+    )
+    changed = {"name": "a", "url": EVIL, setting: "${{ AGENT_KEY }}"}
+    ended = pull_request(job, github, configuration(changed))
+    assert ended.code == 2, ended.log
+    assert "AGENT_KEY" in ended.log
+    assert KEY not in (ended.log + ended.summary).lower()

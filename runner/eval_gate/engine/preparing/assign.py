@@ -39,13 +39,18 @@ def assign(suites: Sequence[EvalSuite], book: TargetBook, config: RunConfig) -> 
     """
     cases = [case for suite in suites for case in suite.cases if case.skip_reason is None]
     cases = cases or [case for suite in suites for case in suite.cases]
-    targets = _look_up(cases, book.target)
+    targets = _look_up(cases, book.target, decided=book.decided)
     judges = _Judges(book, config.judge, config.limits.timeout_ms / 1000).of(cases, config.rubric)
     return Assignment(targets[cases[0].suite, cases[0].target], targets, judges)
 
 
-def _look_up(cases: Sequence[EvalCase], find: Callable[[str, str | None], Looked]) -> dict[Place, Looked]:
-    """What is found for every place, once. Raises the first GateError, with the cases it holds for."""
+def _look_up(
+    cases: Sequence[EvalCase], find: Callable[[str, str | None], Looked], *, decided: bool
+) -> dict[Place, Looked]:
+    """What is found for every place, once. Raises the first GateError, with the case that wants it.
+
+    `decided`: nothing is as the cases want it, so that none of them is to blame.
+    """
     found: dict[Place, Looked] = {}
     for case in cases:
         place = case.suite, case.target
@@ -54,7 +59,7 @@ def _look_up(cases: Sequence[EvalCase], find: Callable[[str, str | None], Looked
         try:
             found[place] = find(*place)
         except GateError as error:
-            if case.target is None or error.problems:
+            if case.target is None or error.problems or decided:
                 raise
             field = "agent.model" if case.agent is not None else "execution.target"
             said = Problem(error.message, case.location.file, case.location.line, field)
@@ -81,7 +86,7 @@ class _Judges:
         for case in cases:
             for name, needed in _wanted(case, rubric):
                 if name is not None:
-                    named.setdefault(case.suite, {})[name] = self._grading(self._book.grader(case.suite, name))
+                    named.setdefault(case.suite, {})[name] = self._grading(self._named_by(case, name))
                     continue
                 place = case.suite, case.target
                 found = defaults.get(place) or self._default(place)
@@ -100,6 +105,14 @@ class _Judges:
                 problems=missing[:MAX_PROBLEMS],
             )
         return Judges(defaults, named)
+
+    def _named_by(self, case: EvalCase, name: str) -> tuple[str, Grader]:
+        """The judge that an evaluator of the case asks. Raises GateError, with the case for its place."""
+        try:
+            return self._book.grader(case.suite, name)
+        except GateError as error:
+            error.problems = error.problems or (Problem(error.message, case.location.file, case.location.line),)
+            raise
 
     def _default(self, place: Place) -> Grading | None:
         found = self._book.judge(*place, self._named)

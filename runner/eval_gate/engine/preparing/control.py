@@ -75,4 +75,5 @@ def _choice(main: TargetChoice, endpoint: str | None, name: str | None) -> Targe
         concurrency=main.concurrency,
         wait_for=main.wait_for,
         max_retries=main.max_retries,
+        given=main.given.as_if(agentEndpoint="controlEndpoint", target="controlTarget"),
     )

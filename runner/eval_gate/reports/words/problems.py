@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.reports.words.numbers import count
+from eval_gate.struct import replace
 from eval_gate.text.escape import console_line
 
 MAX_SHOWN_PROBLEMS = 50
@@ -14,7 +15,9 @@ MAX_SHOWN_PROBLEMS = 50
 def error_lines(error: GateError) -> Iterator[str]:
     """The error's sentence, every place it holds for, and what to do."""
     yield f"error[{error.code}]: {console_line(error.message)}"
-    yield from problem_lines(error.problems, indent="  ")
+    # what the sentence says already is not said again of a place
+    places = [replace(one, message="") if one.message == error.message else one for one in error.problems]
+    yield from problem_lines(places, indent="  ")
     if error.hint:
         yield f"  hint: {console_line(error.hint)}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.config.settings import TargetChoice
-from eval_gate.errors import GateError
+from eval_gate.errors import GateError, Problem
 from eval_gate.files.place import shown_as, why_no_folder
 from eval_gate.model import limits
 from eval_gate.model.conversation import OutputMessage, Response
@@ -199,6 +199,8 @@ class CodexTarget(DescribedTarget[CodexSettings]):
 def build(settings: CodexSettings, choice: TargetChoice, context: BuildContext) -> CodexTarget:
     """Codex, not yet started. Raises GateError for a folder of logs outside of the working directory."""
     if settings.log_dir is not None and (why := why_no_folder(settings.log_dir, anywhere=False, root=context.root)):
-        what = f'target {settings.name}: the log_dir "{settings.log_dir[:200]}" {why}'
-        raise GateError("output-outside", what, "name a folder below the working directory")
+        shown = settings.reference("logDir") or settings.log_dir
+        what = f'target {settings.name}: the log_dir "{shown[:200]}" {why}'
+        hint = "name a folder below the working directory"
+        raise GateError("output-outside", what, hint, problems=[Problem(what, field="logDir")])
     return CodexTarget(settings, root=context.root, environment=context.environment, redact=context.redact)

@@ -281,7 +281,9 @@ class HttpSettings(TargetSettings):
     @field_validator("method", mode="before")
     @classmethod
     def _in_capitals(cls, method: object) -> object:
-        return method.strip().upper() if isinstance(method, str) else method
+        """The word for it; what is none stays as it was written, and is said so."""
+        word = method.strip().upper() if isinstance(method, str) else ""
+        return word if word in set(Method) else method
 
     @field_validator("headers")
     @classmethod

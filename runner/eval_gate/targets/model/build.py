@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from eval_gate.config.settings import TargetChoice
-from eval_gate.errors import GateError, needing
+from eval_gate.errors import GateError, Problem, needing
 from eval_gate.files.place import why_not_read
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.limits import PROMPT_BYTES
@@ -18,6 +18,7 @@ from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.file_agent import FileAgentTarget
 from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.providers.credentials import credentials
+from eval_gate.targets.model.providers.table import ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import retry_policy
 from eval_gate.text.redact import Redactor
@@ -25,10 +26,14 @@ from eval_gate.text.redact import Redactor
 
 def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> FileAgentTarget:
     """The model with its system prompt. Raises GateError for a prompt, a key or an address that is missing or wrong."""
-    own = settings.system_prompt_path
-    if not choice.system_prompt and own and (why := why_not_read(own, root=context.root)):
-        raise GateError("no-system-prompt", f'the system prompt "{own[:200]}" {why}', "name a file inside of it")
-    prompt = _system_prompt(choice.system_prompt or own, context.root)
+    own = settings.system_prompt_path if not choice.system_prompt else None
+    shown = settings.reference("systemPromptPath") or own or ""
+    if own and (why := why_not_read(own, root=context.root)):
+        said = f'the system prompt "{shown[:200]}" {why}'
+        raise GateError(
+            "no-system-prompt", said, "name a file inside of it", problems=[Problem(said, field="systemPromptPath")]
+        )
+    prompt = _system_prompt(choice.system_prompt or own, shown if own else choice.system_prompt, context.root)
     return FileAgentTarget(settings, make_asker(settings, choice, context), prompt, context.tools, home=context.home)
 
 
@@ -49,6 +54,7 @@ def build_chat(
     `redact` learns the key. Raises GateError for a key or an address that is missing or wrong, for a provider that is
     not there, and `not-installed` where the libraries are missing.
     """
+    check_provider(settings)
     access = credentials(settings, environment)
     redact = redact or Redactor()
     redact.include(access.redact)
@@ -60,16 +66,26 @@ def build_chat(
     return ModelChat(settings, model, redact=redact, timeout_s=timeout_s)
 
 
-def _system_prompt(path: str | None, root: Path) -> str | None:
+def check_provider(settings: ModelSettings) -> None:
+    """Raises GateError for a provider that is not there, whose key would be asked for else, and `not-installed`."""
+    if settings.provider is ModelProvider.MODEL:
+        with needing("models", "asking a model"):
+            from eval_gate.targets.model.providers.others import check_known
+
+            check_known(settings)
+
+
+def _system_prompt(path: str | None, shown: str | None, root: Path) -> str | None:
+    """What the file at `path` says; `shown` is how messages call it."""
     if path is None:
         return None
     try:
         data = read_up_to(root / path, PROMPT_BYTES)
         if len(data) > PROMPT_BYTES:
-            raise GateError("no-system-prompt", f"the system prompt {path} is larger than {PROMPT_BYTES:,} bytes")
+            raise GateError("no-system-prompt", f"the system prompt {shown} is larger than {PROMPT_BYTES:,} bytes")
         return data.decode("utf-8-sig")
     except OSError as error:
-        what = f"the system prompt {path} cannot be read: {error.strerror}"
+        what = f"the system prompt {shown} cannot be read: {error.strerror}"
         raise GateError("no-system-prompt", what, "name an existing file") from error
     except UnicodeDecodeError as error:
-        raise GateError("no-system-prompt", f"the system prompt {path} is not UTF-8", "save it as UTF-8") from error
+        raise GateError("no-system-prompt", f"the system prompt {shown} is not UTF-8", "save it as UTF-8") from error

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from eval_gate.errors import GateError
+from eval_gate.errors import GateError, Problem
 from eval_gate.targets.model.providers.table import ProviderRow
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.redact import Redactor
@@ -64,7 +64,12 @@ def _api_key(settings: ModelSettings, row: ProviderRow, environment: Mapping[str
 def _base_url(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> str | None:
     """The address, without a slash at its end; the default one as it is. None where the row has none."""
     if settings.place:
-        return _checked(settings.place, "endpoint" if settings.endpoint else "baseUrl", row)
+        key = "endpoint" if settings.endpoint else "baseUrl"
+        try:
+            return _checked(settings.place, key, row)
+        except GateError as error:
+            error.problems = (Problem(error.message.removeprefix(f"{key}: "), field=key),)
+            raise
     variable = row.address_variable
     if variable and environment.get(variable):
         return _checked(environment[variable], variable, row)

@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
-from eval_gate.errors import GateError
+from eval_gate.errors import GateError, Problem
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.pool import connection_pool
@@ -243,10 +243,12 @@ def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) ->
     request["max_tokens"] = (settings.max_output_tokens or limit) + budget
     if budget:
         if model.profile.get("anthropic_disallows_budget_thinking", False):
+            said = f"{settings.model} has no thinkingBudget: it decides itself how much to think"
             raise GateError(
                 "invalid-targets",
-                f"{settings.model} has no thinkingBudget: it decides itself how much to think",
+                said,
                 f"leave thinkingBudget out of the target {settings.name}",
+                problems=[Problem(said, field="thinkingBudget")],
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
     plain = PlainRequest(model, request)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from pkgutil import iter_modules
 from typing import Any, Final
 
 import httpx
 from openai import AsyncOpenAI, OpenAIError
+from pydantic_ai import providers
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
-from eval_gate.errors import GateError
+from eval_gate.errors import GateError, Problem, nearest
 from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.models import (
     BuiltModel,
@@ -21,6 +23,7 @@ from eval_gate.targets.model.providers.models import (
     sampling_settings,
     takes_schema,
 )
+from eval_gate.targets.model.providers.table import PROVIDER_NAMES
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.urls import public_url
 
@@ -62,11 +65,30 @@ def other_model(settings: ModelSettings, access: Credentials, timeout_s: float) 
     )
 
 
+def check_known(settings: ModelSettings) -> None:
+    """Raises GateError for a provider that pydantic-ai does not know, before anybody looks for its key."""
+    try:
+        infer_provider_class(settings.route[0])
+    except ValueError as error:
+        raise _unknown(settings) from error
+    except ImportError:  # it is known, and what it needs is said when it is made
+        return
+
+
 def _unknown(settings: ModelSettings) -> GateError:
+    name, model = settings.route
+    reference = settings.reference("model")
+    known = [module.name.replace("_", "-") for module in iter_modules(providers.__path__)]  # a module each
+    meant = nearest(name, [*PROVIDER_NAMES, *known]) if reference is None else None
+    near = f' (did you mean "{meant}:{model[:80]}"?)' if meant else ""
+    said = f'there is no provider "{name[:80]}" of models{near}'
+    if reference is not None:
+        said = f"there is no provider of models that the value of {reference[:80]} names"
     return GateError(
         "invalid-targets",
-        f'there is no provider "{settings.route[0]}", as in the model {settings.model}',
-        "write provider:name with a provider of pydantic-ai, or use openai-compatible with a baseUrl",
+        said,
+        "docs/models.md lists the providers; a server of your own is openai-compatible, with a baseUrl",
+        problems=[Problem(said, field="model")],
     )
 
 
