@@ -119,6 +119,7 @@ def test_validate__nothing_there__says_how_to_begin(tmp_path) -> None:
     assert done.returncode == 2
     assert 'there is no "evals"' in done.stderr
     assert "or write first ones with `eval-gate init`" in done.stderr
+    assert "or write first ones with `eval-gate init`" in gate(tmp_path, "run").stderr
 
 
 def test_compare__results_of_another_tool__says_who_reads_them(tmp_path) -> None:

@@ -261,6 +261,28 @@ def test_init__model__stands_in_the_configuration_and_its_key_comes_from_a_secre
     assert gate(tmp_path, "validate", OPENAI_API_KEY="none").returncode == 0
 
 
+def test_init__model_on_a_server_of_ones_own__stands_in_the_configuration_with_its_address(tmp_path) -> None:
+    said = ["--provider", "openai-compatible", "--model", "m"]
+    without = init(tmp_path, *said)
+    assert (without.returncode, sorted(tmp_path.iterdir())) == (2, [])
+    assert "--base-url: is missing" in without.stderr
+    with_key = init(tmp_path, *said, "--base-url", "http://me:pw@localhost:8000/v1")
+    assert (with_key.returncode, sorted(tmp_path.iterdir())) == (2, [])
+    assert "the model's URL has credentials" in with_key.stderr
+    assert init(tmp_path, *said, "--base-url", "http://localhost:8000/v1").returncode == 0
+    written = {"provider": "openai-compatible", "model": "m", "baseUrl": "http://localhost:8000/v1"}
+    assert written.items() <= config(tmp_path).items()
+    assert gate(tmp_path, "validate").returncode == 0
+
+
+def test_init__model_on_a_server_of_ones_own_beside_a_configuration__stands_in_the_workflow(tmp_path) -> None:
+    (tmp_path / "eval-gate.yaml").write_text("evals: [evals]\n")
+    said = ["--provider", "openai-compatible", "--model", "m", "--base-url", "http://localhost:8000/v1"]
+    assert init(tmp_path, *said).returncode == 0
+    inputs = {"provider": "openai-compatible", "model": "m", "base-url": "http://localhost:8000/v1"}
+    assert inputs.items() <= gate_step(tmp_path)["with"].items()
+
+
 @pytest.mark.parametrize(
     "named",
     ["azure:m", "openai:m", "anthropic:m", "gemini:m", "google:m", "groq:m", "mistral:m", "deepseek:m", "openrouter:m"],

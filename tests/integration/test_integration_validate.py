@@ -224,7 +224,10 @@ def test_validate__several_targets_and_none_is_chosen__says_how_to_choose(tmp_pa
     )
     done = gate(tmp_path, "validate")
     assert done.returncode == 2
-    assert "several targets are described: say which (--target with one of desk, lab)" in done.stderr
+    assert done.stderr.splitlines() == [
+        "several targets are described: say which",
+        "hint: --target with one of desk, lab",
+    ]
 
 
 def test_validate__a_misspelt_assertion__is_a_warning_with_the_line_of_its_case(tmp_path) -> None:
@@ -240,3 +243,64 @@ def test_validate__a_file_that_is_wrong__is_not_told_to_be_validated(tmp_path) -
     assert "eval-gate validate" not in gate(tmp_path, "validate").stderr
     refused = gate(tmp_path, "run", "--agent-endpoint", "http://localhost:1/chat")
     assert "hint: correct them; `eval-gate validate` checks" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("described", "said", "hint"),
+    [
+        (
+            "url: 'http://x/'",
+            "suite.yaml:3: one: nobody to grade it",
+            "hint: set `judge_target` at the target, or `judge`",
+        ),
+        (
+            "url: 'http://x/', timout: 5",
+            "targets[desk].timout: unknown setting",
+            "hint: `eval-gate schema targets` says",
+        ),
+        (
+            "url: 'http://x/', judge_target: gradr",
+            "targets[desk].judge_target: there is no target",
+            "hint: a judge is one of desk, or a model as provider:model",
+        ),
+    ],
+    ids=["nobody", "setting", "no such judge"],
+)
+def test_validate__a_problem_of_a_target__gives_the_hint_that_a_run_gives(tmp_path, described, said, hint) -> None:
+    (tmp_path / "suite.yaml").write_text(AGENTV % "desk")
+    targets(tmp_path, f"- {{name: desk, provider: http, {described}}}\n")
+    checked, refused = (gate(tmp_path, command, "suite.yaml") for command in ("validate", "run"))
+    assert (checked.returncode, refused.returncode) == (2, 2)
+    hints = [[line.strip() for line in done.stderr.splitlines() if "hint:" in line] for done in (checked, refused)]
+    assert hints[0] == hints[1]
+    assert said in checked.stderr
+    assert hints[0][0].startswith(hint)
+
+
+def test_validate__a_rubric_that_nobody_would_grade__is_a_warning_unless_no_target_is_known(tmp_path) -> None:
+    rubric = [{"dimension": "tone", "maxScore": 3, "criteria": "kind"}]
+    case = {"id": "one", "description": "kind", "input": {"message": "hi"}, "rubric": rubric}
+    (tmp_path / "a.rubric.json").write_text(json.dumps([case]))
+    assert gate(tmp_path, "validate", ".").stderr == ""
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://127.0.0.1:9\n")
+    done = gate(tmp_path, "validate", ".")
+    assert done.returncode == 0
+    assert "warning: a.rubric.json: 1 case would be skipped: rubric dimensions need a judge" in done.stderr
+    assert "(`judge`, --judge)" in gate(tmp_path, "run", ".").stdout
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://127.0.0.1:9\njudge: openai:gpt-5-mini\n")
+    assert "would be skipped" not in gate(tmp_path, "validate", ".", OPENAI_API_KEY="k").stderr
+
+
+def test_validate__who_is_asked_by_flags__is_checked_as_the_run_that_takes_them_would(tmp_path) -> None:
+    (tmp_path / "suite.yaml").write_text(AGENTV.partition("\n")[2])
+    agent_only = gate(tmp_path, "validate", "suite.yaml", "--agent-endpoint", "http://agent.example/chat")
+    assert agent_only.returncode == 2
+    assert "suite.yaml:2: one: nobody to grade it" in agent_only.stderr
+    judged = ("--agent-endpoint", "http://agent.example/chat", "--judge", "openai:m")
+    done = gate(tmp_path, "validate", "suite.yaml", *judged)
+    assert done.returncode == 0, done.stderr
+    assert [note for note in notes(done) if "OPENAI_API_KEY" in note]
+    misspelt = gate(tmp_path, "validate", "suite.yaml", "--model", "opneai:gpt-4")
+    assert misspelt.returncode == 2
+    assert 'there is no provider "opneai" of models (did you mean "openai:gpt-4"?)' in misspelt.stderr
+    assert "docs/models.md" in misspelt.stderr

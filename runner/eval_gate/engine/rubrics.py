@@ -7,7 +7,7 @@ from eval_gate.engine.judging import Judges
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs.evaluator import Rubric
 
-NO_JUDGE = "rubric dimensions need a judge, and none is configured"
+NO_JUDGE = "rubric dimensions need a judge, and none is configured (`judge`, --judge)"
 SWITCHED_OFF = "rubric cases are switched off (rubric: never)"
 
 

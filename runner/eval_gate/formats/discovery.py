@@ -67,7 +67,8 @@ def discover(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
         raise GateError(
             "no-eval-files",
             "there are no eval files where they were looked for",
-            "name files, folders or globs: `eval-gate run evals/ more/**/*.golden.json`",
+            "name files, folders or globs: `eval-gate run evals/ more/**/*.golden.json`, or write first ones with "
+            "`eval-gate init`",
             problems=problems,
         )
     return tuple(found[path] for path in sorted(found))

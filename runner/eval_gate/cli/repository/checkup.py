@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from eval_gate.cli.terminal.console import Verbosity, out, print_problems, say
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
-from eval_gate.engine.preparing.assign import assign
+from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.context import RunContext
+from eval_gate.engine.preparing.control import control_for
 from eval_gate.engine.preparing.prepare import RunInputs, read_inputs
+from eval_gate.engine.rubrics import NO_JUDGE, gradable
 from eval_gate.errors import GateError, Problem
 from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.model.base import JsonValue
@@ -28,6 +31,8 @@ from eval_gate.text.escape import console_line
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData, find_tokens, resolve
 
+Found = TypeVar("Found")
+
 
 class Checkup(FrozenStruct):
     """Everything that was found. Problems stop a run or make a check worthless; warnings do neither.
@@ -39,8 +44,8 @@ class Checkup(FrozenStruct):
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[Problem, ...] = ()
-    hint: str | None = None
-    """What to do where nothing could be checked."""
+    hints: tuple[str, ...] = ()
+    """What to do about the problems: what a run would say."""
 
     __repr__ = object.__repr__
 
@@ -48,27 +53,34 @@ class Checkup(FrozenStruct):
 async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> Checkup:
     """Files, targets, tokens, patterns, staleness: all of it, even after the first problem."""
     lacking = MissingParts()
-    book = TargetBook(config.target, BuildContext(environment, root, lacking=lacking))
+    building = BuildContext(environment, root, lacking=lacking)
+    book = TargetBook(config.target, building)
+    found = _Mistakes()
     try:
         inputs = await read_inputs(config, Selection(), RunContext(root, environment), offline=True)
     except GateError as error:
-        chosen = _wrong(book.target) if config.target.said else []
-        problems = [*chosen, *(error.problems or (Problem(error.message),))]
-        return Checkup(problems=tuple(problems), notes=lacking.noted, hint=_next_step(error))
-    problems = _wrong(lambda: assign(inputs.suites, book, config))
-    problems += _wrong(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
-    problems += [problem async for problem in _pattern_problems(inputs)]
-    warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs), *book.remarks]
+        if config.target.said:
+            found.look(book.target)
+        found.look(lambda: control_for(config, building, None, ""), named=True)
+        found.take(error)
+        return Checkup(problems=tuple(found.problems), notes=lacking.noted, hints=tuple(found.hints))
+    assigned = found.look(lambda: assign(inputs.suites, book, config))
+    skipped = _skipped(inputs, assigned, config) if assigned else ()
+    main = assigned.main if assigned else None
+    found.look(lambda: control_for(config, building, main, inputs.suites[0].file), named=True)
+    found.look(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
+    found.problems += [problem async for problem in _pattern_problems(inputs)]
+    warnings = [*inputs.warnings, *_suite_warnings(inputs), *skipped, *_unresolved_seeds(inputs), *book.remarks]
     unread = book.unread(str(Path(suite.file).parent) for suite in inputs.suites)
     warnings += [unread] if unread else []
-    return Checkup(inputs.suites, tuple(problems), tuple(warnings), lacking.noted)
+    return Checkup(inputs.suites, tuple(found.problems), tuple(warnings), lacking.noted, tuple(found.hints))
 
 
 def print_findings(findings: Checkup, verbosity: Verbosity) -> None:
     """Problems and warnings on standard error, what was checked on standard output."""
     print_problems(findings.problems)
-    if findings.hint:
-        say(f"hint: {console_line(findings.hint)}")
+    for hint in findings.hints:
+        say(f"hint: {console_line(hint)}")
     if verbosity is not Verbosity.QUIET:
         for warning in findings.warnings:
             say(f"warning: {console_line(warning)}")
@@ -87,23 +99,42 @@ def print_findings(findings: Checkup, verbosity: Verbosity) -> None:
 
 
 def _next_step(error: GateError) -> str | None:
-    """What to do. Whoever has no evals yet does not know what to name: `init` writes the first ones."""
-    if error.code == "no-eval-files":
-        return f"{error.hint}, or write first ones with `eval-gate init`"
+    """What to do."""
     return None if error.code == "invalid-eval-files" else error.hint  # which names this very command
 
 
-def _wrong(look: Callable[[], object]) -> list[Problem]:
-    """What is wrong, as far as this look finds it.
+class _Mistakes:
+    """What is wrong and what to do about it, look by look."""
 
-    That no target is chosen yet is no mistake here, nor that a variable or a library is missing: the book notes those.
-    """
-    try:
-        look()
-    except GateError as error:
-        alone = Problem(f"{error.message} ({error.hint})" if error.hint else error.message)
-        return [] if error.code == "no-target" else list(error.problems) or [alone]
-    return []
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.hints: dict[str, None] = {}
+
+    def look(self, look: Callable[[], Found], *, named: bool = False) -> Found | None:
+        """What this look returns; None where it finds a mistake, which is taken.
+
+        That no target is chosen yet is no mistake here, unless one was `named`; nor that a variable or a library is
+        missing: the book notes those.
+        """
+        try:
+            return look()
+        except GateError as error:
+            if error.code != "no-target" or named:
+                self.take(error)
+            return None
+
+    def take(self, error: GateError) -> None:
+        """Take what it says."""
+        self.problems += error.problems or [Problem(error.message)]
+        self.hints |= dict.fromkeys(filter(None, [_next_step(error)]))
+
+
+def _skipped(inputs: RunInputs, assigned: Assignment, config: RunConfig) -> Iterator[str]:
+    """Suites with cases that a run would skip, because nobody could grade them."""
+    for suite in gradable(inputs.suites, config.rubric, assigned.judges):
+        cases = sum(case.skip_reason == NO_JUDGE for case in suite.cases)
+        if cases:
+            yield f"{suite.file}: {count(cases, 'case')} would be skipped: {NO_JUDGE}"
 
 
 async def _pattern_problems(inputs: RunInputs) -> AsyncIterator[Problem]:

@@ -25,7 +25,7 @@ class Example(StrEnum):
     AGENT_EVALS = "agent-evals"
 
 
-USED = ("agentEndpoint", "agentPreset", "provider", "model")
+USED = ("agentEndpoint", "agentPreset", "provider", "model", "baseUrl")
 """The configuration keys that this command asks for: who is to be evaluated."""
 
 

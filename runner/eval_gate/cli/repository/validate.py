@@ -6,7 +6,19 @@ import typer
 
 from eval_gate.cli import options
 
-USED = ("evals", "target", "targets", "seedManifestPath", "toolRegistryPath", "strict")
+USED = (
+    *("evals", "target", "agentEndpoint", "agentPreset", "targets", "provider", "model", "baseUrl"),
+    *(
+        "systemPromptPath",
+        "judge",
+        "rubric",
+        "controlEndpoint",
+        "controlTarget",
+        "seedManifestPath",
+        "toolRegistryPath",
+        "strict",
+    ),
+)
 """The keys that change what is checked."""
 
 

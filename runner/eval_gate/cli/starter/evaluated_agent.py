@@ -17,7 +17,8 @@ from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
-from eval_gate.targets.listing import find_targets
+from eval_gate.targets.listing import Chosen, find_targets
+from eval_gate.targets.missing_parts import MissingParts
 from eval_gate.targets.model.providers.table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.escape import variable_word
@@ -49,6 +50,8 @@ class EvaluatedAgent(FrozenStruct):
     endpoint: str | None = None
     provider: str | None = None
     model: str | None = None
+    base_url: str | None = None
+    """Where the model is served, if that is not its provider's own address."""
     secrets: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     targets: str | None = None
@@ -70,6 +73,7 @@ class EvaluatedAgent(FrozenStruct):
             "--agent-preset": self.preset,
             "--provider": self.provider,
             "--model": self.model,
+            "--base-url": self.base_url,
         }
         return tuple(word for flag, value in said.items() if value for word in (flag, value))
 
@@ -92,11 +96,21 @@ def find_evaluated_agent(
         said = replace(said, endpoint=_usual(said.preset, agent))
     chosen = described_by_flags(said)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
+        _refuse_unknown(chosen, chosen.settings)
         provider, row = chosen.settings.route[0], chosen.settings.row
         # of several names that a key may have, the one that says whose it is
         mine = [name for name in row.key_variables if variable_word(provider) in name] or row.key_variables
-        variables = (row.address_variable,) if row.needs_address and row.address_variable else ()
-        return EvaluatedAgent(AgentPlace.MODEL, None, said.provider, said.model, tuple(mine[:1]), variables)
+        if said.base_url is not None:
+            _check_written(said.base_url, "the model's URL")
+        elsewhere = row.address_variable if row.needs_address and said.base_url is None else None
+        return EvaluatedAgent(
+            AgentPlace.MODEL,
+            provider=said.provider,
+            model=said.model,
+            base_url=said.base_url,
+            secrets=tuple(mine[:1]),
+            variables=(elsewhere,) if elsewhere else (),
+        )
     if said.endpoint is not None:
         return _agent(said.endpoint, said.preset, agent)
     if said.name is not None or said.targets is not None:
@@ -109,6 +123,19 @@ def find_evaluated_agent(
     return _agent(agent.url, agent.preset, agent) if agent else _agent(DEFAULT_ENDPOINT, None, None)
 
 
+def _refuse_unknown(chosen: Chosen, model: ModelSettings) -> None:
+    """Raises GateError for a provider there is not. Without the library that knows them all, nobody can tell."""
+    from eval_gate.targets.model.build import check_provider
+
+    try:
+        check_provider(model)
+    except GateError as error:
+        if MissingParts.explains(error):
+            return
+        error.problems = chosen.places_of(error)
+        raise
+
+
 def _usual(preset: str, agent: FoundAgent | None) -> str:
     """Where an agent that speaks so is, as far as nobody says it."""
     if agent is not None and agent.preset == preset:
@@ -117,20 +144,25 @@ def _usual(preset: str, agent: FoundAgent | None) -> str:
 
 
 def _agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> EvaluatedAgent:
+    _check_written(endpoint, "the agent's URL")
+    here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
+    same = found if here and found and urlsplit(found.url).port == urlsplit(endpoint).port else None
+    kind = AgentPlace.AGENT_HERE if here else AgentPlace.AGENT_ELSEWHERE
+    return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset), found=same)
+
+
+def _check_written(url: str, what: str) -> None:
+    """Raises GateError `invalid-url` for a URL that is none, or is nothing to write into files that all may read."""
     try:
-        plain = public_url(endpoint) == endpoint and _PLAIN_URL.fullmatch(endpoint) is not None
+        plain = public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
     except GateError as error:
         raise GateError(error.code, error.message, f"such as {DEFAULT_ENDPOINT}") from error
     if not plain:
         raise GateError(
             "invalid-url",
-            "the agent's URL has credentials, a query, a fragment or unusual characters: it is written into files",
-            "describe the agent in a targets.yaml, with ${{ NAME }} for what is secret (docs/targets.md)",
+            f"{what} has credentials, a query, a fragment or unusual characters: it is written into files",
+            "describe who is evaluated in a targets.yaml, with ${{ NAME }} for what is secret (docs/targets.md)",
         )
-    here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
-    same = found if here and found and urlsplit(found.url).port == urlsplit(endpoint).port else None
-    kind = AgentPlace.AGENT_HERE if here else AgentPlace.AGENT_ELSEWHERE
-    return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset), found=same)
 
 
 def _list_beside(files: Sequence[str], folder: Path, repository: Path) -> str | None:

@@ -110,8 +110,8 @@ def make_plan(folder: Path, wishes: StarterWishes) -> StarterPlan:
 def _says(config: RunConfig, asked: EvaluatedAgent) -> bool:
     """Whether this configuration alone leads to the same target."""
     said = config.target
-    asked_so = (asked.endpoint, asked.preset, asked.provider, asked.model)
-    return (said.endpoint, said.preset, said.provider, said.model) == asked_so
+    asked_so = (asked.endpoint, asked.preset, asked.provider, asked.model, asked.base_url)
+    return (said.endpoint, said.preset, said.provider, said.model, said.base_url) == asked_so
 
 
 def _found_lines(asked: EvaluatedAgent) -> Iterator[str]:

@@ -78,7 +78,7 @@ def _target(asked: EvaluatedAgent, usual: str) -> str:
                 return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {asked.endpoint}", usual)
             return f"{_PRESET_HEAD}\nagentEndpoint: {asked.endpoint}\nagentPreset: {asked.preset}"
         case AgentPlace.MODEL:
-            said = {"provider": asked.provider, "model": asked.model}
+            said = {"provider": asked.provider, "model": asked.model, "baseUrl": asked.base_url}
             lines = [f"{key}: {_scalar(value)}" for key, value in said.items() if value]
             return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
         case AgentPlace.SUITES:
@@ -123,6 +123,7 @@ def workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, config_say
     said = {"agent-endpoint": agent.endpoint}
     if not config_says:
         said |= {"agent-preset": agent.preset, "provider": agent.provider, "model": agent.model}
+        said |= {"base-url": agent.base_url}
     inputs = "".join(f"          {name}: {_scalar(value)}\n" for name, value in said.items() if value)
     return text + (f"        with:\n{inputs}" if inputs else "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from eval_gate.config.settings import CacheMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
+from eval_gate.model.result import TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext
@@ -19,9 +20,10 @@ class ControlTarget(FrozenStruct):
     notices: tuple[str, ...] = ()
 
 
-def control_for(config: RunConfig, context: BuildContext, main: Target, eval_file: str) -> ControlTarget | None:
+def control_for(config: RunConfig, context: BuildContext, main: Target | None, eval_file: str) -> ControlTarget | None:
     """The target that the configuration names for it; None for none. It is not connected yet.
 
+    `main` is the agent that is evaluated, None where nobody knows it.
     It is never answered from a recording: what counts is what it does now. Raises GateError for one that is not
     described, is described twice, or is the agent that is evaluated: that one would clear whatever it breaks.
     """
@@ -36,10 +38,14 @@ def control_for(config: RunConfig, context: BuildContext, main: Target, eval_fil
         )
     made = replace(context, recording=Recording(CacheMode.OFF))
     book = TargetBook(_choice(config.target, choice.endpoint, choice.target), made)
-    target = book.target(eval_file)
+    try:
+        target = book.target(eval_file)
+    except GateError as error:
+        # another `--target` would be another agent that is evaluated
+        error.hint = error.hint and error.hint.replace("--target with", "--control-target with")
+        raise
     said = target.identity
-    same = said.identity == main.identity.identity if choice.endpoint is not None else said.name == main.identity.name
-    if same:
+    if main is not None and _same(said, main.identity, by_name=choice.endpoint is None):
         raise GateError(
             "control-is-the-target",
             f"the base branch's agent and the one that is evaluated are the same: {said.name} ({said.identity})",
@@ -62,6 +68,10 @@ def unused_control(config: RunConfig) -> tuple[str, ...]:
             "controlEndpoint or controlTarget names it"
         ),
     )
+
+
+def _same(one: TargetIdentity, other: TargetIdentity, *, by_name: bool) -> bool:
+    return one.name == other.name if by_name else one.identity == other.identity
 
 
 def _choice(main: TargetChoice, endpoint: str | None, name: str | None) -> TargetChoice:
