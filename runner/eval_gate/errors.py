@@ -31,6 +31,15 @@ class ExitCode(IntEnum):
     """SIGTERM, after writing what was done."""
 
 
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM, which ends us wherever SIGINT does and in the same way, but for the words and the exit code."""
+
+
+def code_of_signal(error: KeyboardInterrupt) -> ExitCode:
+    """The exit code of the signal that this was made of."""
+    return ExitCode.TERMINATED if isinstance(error, TerminatedError) else ExitCode.INTERRUPTED
+
+
 class Problem(FrozenStruct):
     """One thing that is wrong at one place.
 

@@ -6,11 +6,14 @@ Through the whole program in a process of its own, with the real limit, the real
 import copy
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import gone
 
 ROOT = Path(__file__).parents[2]
 HALF = "\ud800"
@@ -258,12 +261,15 @@ def test_finding_8__nobody_reads_what_was_asked_for__is_no_failed_gate(tmp_path,
         assert gate(tmp_path, *arguments, after=after).returncode == 0
 
 
+SIGNALS = pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
 AT_IMPORT = """
 import os, signal, sys
 class At:
     def find_spec(self, name, path=None, target=None):
         if name == "{name}":
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), {number})
 sys.meta_path.insert(0, At())
 sys.argv[0] = "eval-gate"
 from eval_gate.cli.main import main
@@ -296,28 +302,74 @@ main()
         ),
     ],
 )
-def test_finding_8__a_signal_in_the_middle_of_an_import__is_130_or_143(tmp_path, name) -> None:
+@SIGNALS
+def test_finding_8__a_signal_in_the_middle_of_an_import__is_130_or_143(tmp_path, name, number, code) -> None:
     world(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", AT_IMPORT.format(name=name), *RUN, "--report", "html", "--report", "junit"],
+        [
+            sys.executable,
+            "-c",
+            AT_IMPORT.format(name=name, number=int(number)),
+            *RUN,
+            "--report",
+            "html",
+            "--report",
+            "junit",
+        ],
         cwd=tmp_path,
         env=environment(),
         capture_output=True,
         timeout=60,
         check=False,
     )
-    assert done.returncode == 130, said(done)
+    assert done.returncode == code, said(done)
     assert b"Traceback" not in done.stderr
+    left = [path for path in (tmp_path / "evals").rglob(".*") if path.is_file()]
+    assert left == []  # what is written is whole or not there
 
 
-@pytest.mark.parametrize(
-    ("arguments", "command"),
-    [
-        ((*RUN, "--snapshot-command", "kill -INT $PPID; sleep 20"), "echo ok"),
-        (RUN, "kill -INT $PPID; sleep 20"),
-    ],
-)
-def test_finding_8__an_interrupt_while_something_is_awaited__is_130(tmp_path, arguments, command) -> None:
-    world(tmp_path, command=command)
-    done = gate(tmp_path, *arguments)
-    assert done.returncode == 130, said(done)
+AT_START = """
+import os, signal, subprocess, sys
+begin = subprocess.Popen.__init__
+def begun(self, line, **options):
+    begin(self, line, **options)
+    if "sleep" in str(line):
+        os.kill(os.getpid(), {number})
+subprocess.Popen.__init__ = begun
+sys.argv[0] = "eval-gate"
+from eval_gate.cli.main import main
+main()
+"""
+
+
+@SIGNALS
+@pytest.mark.parametrize("where", ["snapshot", "agent"])
+def test_finding_8__a_signal_just_behind_the_start_of_a_program__ends_that_too(tmp_path, where, number, code) -> None:
+    command = f"echo $$ > {tmp_path}/started; exec sleep 60"
+    world(tmp_path, command=command if where == "agent" else "echo ok")
+    given = (*RUN, *(("--snapshot-command", command) if where == "snapshot" else ()))
+    done = subprocess.run(
+        [sys.executable, "-c", AT_START.format(number=int(number)), *given],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, said(done)
+    assert b"Traceback" not in done.stderr
+    if (tmp_path / "started").exists():  # else it was ended before it could say its number
+        assert gone(tmp_path / "started")
+
+
+@SIGNALS
+@pytest.mark.parametrize("where", ["snapshot", "agent"])
+def test_finding_8__a_signal_while_something_is_awaited__is_130_or_143(tmp_path, where, number, code) -> None:
+    command = f"echo $$ > {tmp_path}/started; kill -{int(number)} $PPID; exec sleep 20"
+    world(tmp_path, command=command if where == "agent" else "echo ok")
+    done = gate(tmp_path, *RUN, *(("--snapshot-command", command) if where == "snapshot" else ()))
+    assert done.returncode == code, said(done)
+    assert b"Traceback" not in done.stderr
+    if where == "snapshot":
+        assert done.stderr.splitlines()[-1] == (b"interrupted" if code == 130 else b"ended from outside (SIGTERM)")
+    assert gone(tmp_path / "started")

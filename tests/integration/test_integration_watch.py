@@ -375,6 +375,13 @@ def test_watch__ctrl_c_in_the_middle_of_a_run__writes_what_is_done_and_ends(tmp_
     assert record(tmp_path)["complete"] is False
 
 
+def test_watch__ended_from_outside_while_it_waits__exits_by_the_signal(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    with agent() as running, watching(tmp_path, running) as screen:
+        assert screen.end(signal.SIGTERM) == 143
+    assert screen.lines[-1] == "ended from outside (SIGTERM)"
+
+
 def test_watch__a_red_run__never_becomes_what_the_next_is_held_against(tmp_path) -> None:
     file = write_suite(tmp_path, 2)
     wrong: list[int] = []

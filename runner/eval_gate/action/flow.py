@@ -25,7 +25,7 @@ from eval_gate.action.step import Step, open_step, tidied
 from eval_gate.action.trouble import publish_interruption, publish_refusal, publish_trouble, put_out_nothing
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import ControlChoice, RunConfig
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import ExitCode, GateError, code_of_signal
 from eval_gate.gate.control.asking import left_to_control
 from eval_gate.gate.judge import judge
 from eval_gate.github.commands import Commands
@@ -34,7 +34,7 @@ from eval_gate.github.files import hand_back
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
-from eval_gate.session.keep import KeptRun, exit_code_of, keep, report
+from eval_gate.session.keep import KeptRun, keep, report
 from eval_gate.struct import replace
 
 PAGE = "html"
@@ -53,9 +53,9 @@ def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCo
     with commands.stopped(), tidied(environment) as own:
         try:
             return _run(own, variables, commands, on_host=on_host)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as by_signal:
             # a run that is ended amid its cases is published in good order; here GitHub is waited for, or written to
-            publish_interruption(environment, commands)
+            publish_interruption(environment, commands, code_of_signal(by_signal))
             raise
 
 
@@ -153,12 +153,13 @@ def _gate(
     files = _kept(session.config.files, kept, context) if kept else None
     shown = replace(context, result_path=str(files.record)) if files else context
     log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
-    code = exit_code_of(judged, made.interrupted)
     drift = drift_in(step, kept.record, config.policy.pass_score) if kept and not made.interrupted else None
-    # who accepted what is asked of GitHub once: for the verdict
-    heard = replace(session.question, more_waivers=None)
-    left = left_to_control(made.result, heard) if later and code is ExitCode.FAILED else ()
-    return FinishedRun(judged, code, files, made.interrupted is not None, left, drift), context
+    finished = FinishedRun(judged, files, made.interrupted, drift=drift)
+    if later and finished.exit_code is ExitCode.FAILED:
+        # who accepted what is asked of GitHub once: for the verdict
+        heard = replace(session.question, more_waivers=None)
+        finished = replace(finished, left=left_to_control(made.result, heard))
+    return finished, context
 
 
 def _kept(asked: Sequence[ReportRequest], kept: KeptRun, context: ReportContext) -> RunFiles:

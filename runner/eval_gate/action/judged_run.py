@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
@@ -24,6 +23,7 @@ from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.process.ending import run_async
 from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.results.names import LATEST
 from eval_gate.results.parts import read_whole, whole_of
@@ -91,7 +91,7 @@ def get_result(step: Step, session: Session, log: Log) -> MadeRun:
         session = replace(session, context=replace(session.context, resume=run_id))
     if _runs(step) or run_id is not None:
         with log.commands.group("Evals"):
-            made = asyncio.run(make_run(session, CalmProgress(log.commands.say)))
+            made = run_async(make_run(session, CalmProgress(log.commands.say)))
     else:
         result = with_believed_control(_stored(step, session, log), session.config.control)
         made = MadeRun(result if step.plan.mode is Mode.RELAY else _asked_later(session, result, log))
@@ -127,7 +127,7 @@ def _asks_later(step: Step, session: Session) -> str | None:
 
 def _asked_later(session: Session, result: RunResult, log: Log) -> RunResult:
     """The result with what the base branch's agent says of it, where it is named and may turn what is red."""
-    told = asyncio.run(ask_base_later(session, result))
+    told = run_async(ask_base_later(session, result))
     if told is not result:
         log.did(f"asked the base branch's agent about run {result.run_id}")
     return told
@@ -197,7 +197,7 @@ def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> Ru
         log.commands.warning(f"{FROM_FILE}; {RERUN_HINT[step.settings.on_host]}")
         results = replace(choice, rerun_command=None)
         session = replace(session, config=replace(session.config, results=results))
-    brought = asyncio.run(brought_run(session, read_brought(session.config, paths, session.context)))
+    brought = run_async(brought_run(session, read_brought(session.config, paths, session.context)))
     for words in brought.words:
         log.did(words)
     return brought.run

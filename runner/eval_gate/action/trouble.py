@@ -56,13 +56,13 @@ def publish_refusal(environment: WorkflowEnvironment, error: GateError, commands
     put_out(environment, outputs_of(None, Outcome.ERROR, error.exit_code), commands)
 
 
-def publish_interruption(environment: WorkflowEnvironment, commands: Commands) -> None:
+def publish_interruption(environment: WorkflowEnvironment, commands: Commands, code: ExitCode) -> None:
     """What needs no network, where a step is cancelled before it has published: the runner kills it within seconds."""
     error = GateError(
         "not-complete",
         "the job was cancelled before everything was published",
         "re-run the job",
-        exit_code=ExitCode.INTERRUPTED,
+        exit_code=code,
     )
     publish_refusal(environment, error, commands)
 

@@ -1,7 +1,7 @@
 """The way into the program `eval-gate`: its streams, what may end it before it has begun, and its exit.
 
-Loading it takes a moment in which it may be interrupted, or find the machine exhausted. Nothing can be caught well in
-the middle of an import, so an interrupt there ends the process at once, by the code that says so. That is why this
+Loading it takes a moment in which a signal may end it, or find the machine exhausted. Nothing can be caught well in
+the middle of an import, so a signal there ends the process at once, by the code that says so. That is why this
 module loads next to nothing before it listens: `signal` alone would load `enum` and `re`.
 """
 
@@ -19,25 +19,24 @@ if TYPE_CHECKING:
 
     from eval_gate.errors import ExitCode
 
-_INTERRUPTED = 130
-"""`ExitCode.INTERRUPTED`, which is not loaded yet."""
+_BY_SIGNAL = 128
+"""What `ExitCode.INTERRUPTED` and `TERMINATED` are more than their signals' numbers; they are not loaded yet."""
 
 
 def main() -> NoReturn:
     """Load the program, run it, and exit."""
-    # else somebody wants it ignored: a shell does so for what it starts in the background
-    listening = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
-    if listening:
-        _signal.signal(_signal.SIGINT, _end_now)
+    # else somebody wants it ignored: a shell does so with SIGINT for what it starts in the background
+    usual = {_signal.SIGINT: _signal.default_int_handler, _signal.SIGTERM: _signal.SIG_DFL}
+    listening = [number for number, handler in usual.items() if _signal.getsignal(number) == handler]
+    _end_by(listening)
     gc.disable()  # `session/garbage_collection.py` says why, and enables it while targets are asked
-    code = _run(listening=listening)
-    if listening:
-        _signal.signal(_signal.SIGINT, _end_now)
+    code = _run(listening)
+    _end_by(listening)
     # taking a hundred thousand cases out of memory one by one takes a second, and what is on disk is there
     os._exit(_flushed(code))
 
 
-def _run(*, listening: bool) -> int:
+def _run(listening: list[int]) -> int:
     try:
         from eval_gate.cli.terminal.streams import open_streams
 
@@ -51,11 +50,19 @@ def _run(*, listening: bool) -> int:
         if refused is None:
             raise
         return refused
-    return run_program(_signal.default_int_handler if listening else None)
+    return run_program(listening)
 
 
-def _end_now(_number: int, _frame: FrameType | None) -> NoReturn:
-    os._exit(_INTERRUPTED)
+def _end_by(signals: list[int]) -> None:
+    for number in signals:
+        _signal.signal(number, _end_now)
+
+
+def _end_now(number: int, _frame: FrameType | None) -> NoReturn:
+    try:
+        os.write(2, b"interrupted\n" if number == _signal.SIGINT else b"ended from outside (SIGTERM)\n")
+    finally:  # also where nobody can read it: the code says it too
+        os._exit(_BY_SIGNAL + number)
 
 
 def _flushed(code: int) -> int:

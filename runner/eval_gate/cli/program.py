@@ -6,8 +6,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import typer
@@ -20,7 +19,8 @@ from eval_gate.cli.repository import accept, import_evals, init, schema, validat
 from eval_gate.cli.running import action, demo, run
 from eval_gate.cli.terminal.console import Verbosity, print_crash, print_error, say
 from eval_gate.cli.terminal.help import PlainCommand, WholeSentences
-from eval_gate.errors import ExitCode, GateError, exhausted
+from eval_gate.errors import ExitCode, GateError, code_of_signal, exhausted
+from eval_gate.process.ending import end_by_signal, end_programs
 
 _MOST_CAUSES: Final = 20
 
@@ -83,29 +83,42 @@ _ALL: Final = {
 }
 
 
-def run_program(on_interrupt: Callable[[int, FrameType | None], object] | None = None) -> int:
+def run_program(listening: Iterable[int] = ()) -> int:
     """Run the program; its exit code. Every exception ends here, but for those that are about one case of a run.
 
-    `on_interrupt` takes SIGINT from here on; None leaves it as it is.
+    `listening`: the signals, of SIGINT and SIGTERM, that end it from here on; others are left as they are.
     """
+    try:
+        try:
+            return _run(listening)
+        finally:
+            end_programs()
+    except KeyboardInterrupt as late:  # when all was done, or while it was said how another one ended us
+        end_programs()
+        return _ended(late)
+
+
+def _run(listening: Iterable[int]) -> int:
     # looking for plugins of other packages costs 15 ms, and none of them has a say in our validation
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
-        if on_interrupt is not None:
-            signal.signal(signal.SIGINT, on_interrupt)
+        for number in listening:
+            signal.signal(number, end_by_signal)
         app.registered_commands = _asked(sys.argv[1:])
         # standalone mode is how usage errors become exit 2 with the command's own usage line
         app(prog_name="eval-gate", standalone_mode=True)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # of which the library makes code 1: "the gate failed"
             return _broke(ended.__context__)
-        return _interrupted() if _signal_in(ended) else _code_of(ended)
-    except KeyboardInterrupt:
-        return _interrupted()
+        by_signal = _signal_in(ended)
+        return _ended(by_signal) if by_signal else _code_of(ended)
+    except KeyboardInterrupt as interrupt:
+        return _ended(interrupt)
     except GateError as error:
         return _refused(error)
     except Exception as error:  # noqa: BLE001 (a defect of ours: said as such, never a pass)
-        return _interrupted() if _signal_in(error) else _broke(error)
+        by_signal = _signal_in(error)
+        return _ended(by_signal) if by_signal else _broke(error)
     return ExitCode.PASSED
 
 
@@ -139,16 +152,17 @@ def _unheard(_: object) -> None:
     """Take an exception that nobody can catch."""
 
 
-def _interrupted() -> int:
-    say("interrupted")
-    return ExitCode.INTERRUPTED
+def _ended(by_signal: KeyboardInterrupt) -> int:
+    code = code_of_signal(by_signal)
+    say("ended from outside (SIGTERM)" if code is ExitCode.TERMINATED else "interrupted")
+    return code
 
 
-def _signal_in(error: BaseException) -> bool:
-    """Whether it is what some library made of a SIGINT in its middle."""
+def _signal_in(error: BaseException) -> KeyboardInterrupt | None:
+    """The signal of which some library made this error, in its middle."""
     found: BaseException | None = error
     for _ in range(_MOST_CAUSES):
         if found is None or isinstance(found, KeyboardInterrupt):
-            break
+            return found
         found = found.__cause__ or found.__context__
-    return isinstance(found, KeyboardInterrupt)
+    return None

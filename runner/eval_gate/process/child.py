@@ -10,6 +10,8 @@ import subprocess
 import threading
 import time
 
+from eval_gate.process.ending import RUNNING, as_a_whole
+
 
 class Child:
     """The leader of a process group. `exited`: it has ended; `over`: it has, or should.
@@ -25,6 +27,7 @@ class Child:
         self._process = process
         self._began = began
         self._loop = asyncio.get_running_loop()
+        RUNNING.add(process.pid)
         self._watch()
 
     @property
@@ -58,7 +61,9 @@ class Child:
 
     def _has_ended(self) -> None:
         self.seconds = time.perf_counter() - self._began
-        self.signal(signal.SIGKILL)
-        self._process.wait()
-        self.exited.set()
-        self.over.set()
+        with as_a_whole():
+            self.signal(signal.SIGKILL)
+            RUNNING.discard(self._process.pid)
+            self._process.wait()
+            self.exited.set()
+            self.over.set()

@@ -17,6 +17,7 @@ from typing import Final
 
 from eval_gate.process.captured import Captured, Mask
 from eval_gate.process.child import Child
+from eval_gate.process.ending import as_a_whole
 from eval_gate.process.identity import NOBODY, Identity, identity_for
 from eval_gate.process.pipes import Feed, Stream
 from eval_gate.struct import FrozenStruct
@@ -128,7 +129,8 @@ def start(command: Command, streams: tuple[Feed, Stream, Stream], ours: contextl
                 ours.callback(stream.close)
             stdin, stdout, stderr = [stream.open(identity, theirs) for stream in streams]
             began = time.perf_counter()
-            return Child(_spawn(command, identity, (stdin, stdout, stderr)), began)
+            with as_a_whole():
+                return Child(_spawn(command, identity, (stdin, stdout, stderr)), began)
         except (OSError, ValueError) as error:
             raise _refused(command, error) from error
 

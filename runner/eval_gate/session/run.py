@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from types import FrameType
 from typing import Protocol
 
 from eval_gate.config.selection import Selection
@@ -129,39 +130,33 @@ async def carry_out(session: Session, plan: RunPlan, progress: RunObserver) -> M
 def _own_process(run: Run, ended: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
     """The first SIGINT or SIGTERM ends the run in good order, and its exit code is in the list; a second one ends us.
 
-    `ended` is told of the first one too.
+    `ended` is told of the first one too. It is noted at once, since the loop may not turn again: results are made in
+    one go. No loop listens itself: when it stops to, a signal has for a moment the system's own action, which kills us.
     As the first process of a container Python has no default action for SIGTERM, so both are handled here.
     """
     caught: list[ExitCode] = []
     loop = asyncio.get_running_loop()
+    then = {number: signal.getsignal(number) or signal.SIG_DFL for number in _SIGNALS}
 
-    def stop(number: signal.Signals) -> None:
-        code, reason = _SIGNALS[number]
+    def hear(number: int, _frame: FrameType | None) -> None:
+        code, reason = _SIGNALS[signal.Signals(number)]
         caught.append(code)
+        hear_no_more()
+        loop.call_soon_threadsafe(stop, reason)
+
+    def stop(reason: str) -> None:
         run.stop(reason)
         if ended is not None:
             ended()
-        _forget(loop, number)
+
+    def hear_no_more() -> None:
+        for number, handler in then.items():
+            signal.signal(number, handler)
 
     for number in _SIGNALS:
-        _listen(loop, number, stop)
+        signal.signal(number, hear)
     try:
         with seldom_collected():
             yield caught
     finally:
-        for number in _SIGNALS:
-            _forget(loop, number)
-
-
-def _listen(loop: asyncio.AbstractEventLoop, number: signal.Signals, stop: Callable[[signal.Signals], None]) -> None:
-    try:
-        loop.add_signal_handler(number, stop, number)
-    except NotImplementedError:  # on Windows no loop can: the interpreter hears of it, and tells the loop
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop, number))
-
-
-def _forget(loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:
-    try:
-        loop.remove_signal_handler(number)
-    except NotImplementedError:
-        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+        hear_no_more()

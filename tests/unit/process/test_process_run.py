@@ -7,13 +7,13 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from eval_gate.process import run as run_module
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, StartRefusal, run
+from tests.support.processes import gone, pid_in
 
 ROOT = os.geteuid() == 0
 
@@ -26,34 +26,8 @@ def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
-def gone(pid: int) -> bool:
-    """Whether the process ends within some seconds (a zombie has ended)."""
-
-    def ended() -> bool:
-        try:
-            return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-
-    return eventually(ended)
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 def descriptors() -> int:
     return len([*Path("/proc/self/fd").iterdir()])
-
-
-def pid_in(file: Path) -> int:
-    assert eventually(lambda: file.exists() and file.read_text().endswith("\n"))
-    return int(file.read_text())
 
 
 # what comes back

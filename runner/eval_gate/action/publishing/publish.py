@@ -42,6 +42,7 @@ from eval_gate.reports.remarks import remarks_of
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
 from eval_gate.reports.words.problems import render_waiting, waiting_words
+from eval_gate.session.keep import exit_code_of
 from eval_gate.struct import FrozenStruct, replace
 
 MOST_SUSPECTS: Final = 100
@@ -59,13 +60,18 @@ class FinishedRun(FrozenStruct):
     """A judged run. Without files nothing is stored: a relay keeps nothing of what it was given."""
 
     result: RunResult
-    exit_code: ExitCode
     files: RunFiles | None
-    interrupted: bool = False
+    interrupted: ExitCode | None = None
+    """The exit code of the signal that ended it early, if one did."""
     left: tuple[CaseKey, ...] = ()
     """The regressions that a second step asks the base branch's agent about, before anything is published."""
     drift: Drift | None = None
     """What became worse over the runs of the branch, where this is one of them."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """How the step ends."""
+        return exit_code_of(self.result, self.interrupted)
 
     @property
     def outcome(self) -> Outcome:

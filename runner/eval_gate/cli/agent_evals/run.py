@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +25,7 @@ from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.engine.preparing.project_tmp import ProjectTmp
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.process.ending import run_async
 from eval_gate.reports.agent_evals.console import summary
 from eval_gate.reports.agent_evals.report import FORMAT, ReportTimes, as_json, as_markdown, report, write
 from eval_gate.reports.context import ReportContext
@@ -85,7 +85,7 @@ class Reported(FrozenStruct):
 
 def run_suites(call: SuitesCall) -> ExitCode:
     """Run the suites and report; the exit code. Raises GateError for what is wrong before anything was asked."""
-    asyncio.run(_refuse_others(call))
+    run_async(_refuse_others(call))
     if len(call.answerers) > 1:
         return _run_for_each(call)
     (answerer,) = call.answerers.values()
@@ -101,7 +101,7 @@ def _run_for_each(call: SuitesCall) -> ExitCode:
     """Run the suites once for each of those who answer, with a report of each, and put them side by side."""
     names = [*call.answerers]
     refuse_names(names)
-    asyncio.run(check_each(map(call.session, call.answerers.values())))
+    run_async(check_each(map(call.session, call.answerers.values())))
     done: dict[str, Reported] = {}
 
     def run_one(name: str) -> KeptRun:
@@ -134,7 +134,7 @@ def _exit_code(reported: Sequence[Reported]) -> ExitCode:
 
 def _run(call: SuitesCall, answerer: Mapping[str, JsonValue]) -> Reported:
     """One run with its record and its reports."""
-    return asyncio.run(_run_and_report(call, call.session(answerer)))
+    return run_async(_run_and_report(call, call.session(answerer)))
 
 
 async def _run_and_report(call: SuitesCall, session: Session) -> Reported:

@@ -8,6 +8,7 @@ import typer
 
 from eval_gate.cli import options
 from eval_gate.config.settings import OF_OTHER_TOOLS, RULES, SETTINGS
+from eval_gate.process.ending import run_async
 
 _USED = (
     RULES
@@ -53,7 +54,6 @@ def judge(
     Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 the gate could not
     decide, or the tool did not finish.
     """
-    import asyncio
     import os
     from pathlib import Path
 
@@ -76,7 +76,7 @@ def judge(
     session = open_session(read, Selection(), replace(run_context(), owns_process=False))
 
     def judged() -> RunResult:
-        brought = asyncio.run(brought_run(session, read_brought(read, paths, session.context)))
+        brought = run_async(brought_run(session, read_brought(read, paths, session.context)))
         if context.obj is not Verbosity.QUIET:
             for words in brought.words:
                 say(words)

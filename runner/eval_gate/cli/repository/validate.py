@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from eval_gate.cli import options
+from eval_gate.process.ending import run_async
 
 USED = (
     *("evals", "target", "agentEndpoint", "agentPreset", "targets", "provider", "model", "baseUrl"),
@@ -33,7 +34,6 @@ def validate(
 
     Needs no secrets: variables that are not set are notes.
     """
-    import asyncio
     import os
     from pathlib import Path
 
@@ -42,6 +42,6 @@ def validate(
 
     file = Path(config) if config else find_config(Path.cwd())
     loaded = load_config(options.given_settings(settings), os.environ, file)
-    findings = asyncio.run(check_everything(loaded, Path.cwd(), os.environ))
+    findings = run_async(check_everything(loaded, Path.cwd(), os.environ))
     print_findings(findings, context.obj)
     raise typer.Exit(2 if findings.problems else 0)

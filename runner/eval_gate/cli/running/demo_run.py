@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.process.ending import run_async
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.session.git import git_facts
@@ -43,7 +43,7 @@ def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) ->
         say(f"the weather agent {'after a change' if regress else 'before its change'} listens at {url}")
         run_context = RunContext(home, os.environ, git_facts(os.environ, home))
         session = open_session(_config(home, url, folder), Selection(), run_context)
-        kept = asyncio.run(evaluate(session, progress_for(verbosity)))
+        kept = run_async(evaluate(session, progress_for(verbosity)))
         show(session, kept, context_of(session, kept), verbosity)
     if kept.exit_code not in {ExitCode.PASSED, ExitCode.FAILED}:
         return kept.exit_code

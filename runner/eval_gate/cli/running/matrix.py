@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.process.ending import run_async
 from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
@@ -44,10 +44,10 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
         name: open_session(own, call.selection, shared, find_baseline_of(name, config.baseline_reference, folder))
         for name, own in configs.items()
     }
-    asyncio.run(check_each(sessions.values()))
+    run_async(check_each(sessions.values()))
 
     def run_one(name: str) -> KeptRun:
-        return asyncio.run(evaluate(sessions[name], progress_for(call.verbosity)))
+        return run_async(evaluate(sessions[name], progress_for(call.verbosity)))
 
     legs, began, interrupted = run_each(names, run_one, call.verbosity)
     matrix = matrix_of(legs, began, __version__, score_tolerance=config.policy.score_tolerance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.process.ending import run_async
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
 from eval_gate.reports.words.waiving import accept_line
@@ -54,7 +54,7 @@ def run_and_keep(call: RunCall, config: RunConfig, files: frozenset[str] | None 
     """Run, judge and keep what was asked for; of these eval files only, if any are given. Raises GateError."""
     keys = failing_cases(Path(config.output_dir), config.target.name) if call.failing else None
     session = open_session(config, replace(call.selection, files=files, keys=keys), run_context(call.resume))
-    return session, asyncio.run(evaluate(session, progress_for(call.verbosity)))
+    return session, run_async(evaluate(session, progress_for(call.verbosity)))
 
 
 def show_kept(call: RunCall, session: Session, kept: KeptRun) -> None:

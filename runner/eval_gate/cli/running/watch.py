@@ -12,7 +12,7 @@ from eval_gate.cli.running.single_run import RunCall, configuration, run_and_kee
 from eval_gate.cli.terminal.console import print_error, say
 from eval_gate.config.load import CONFIG_NAMES, find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import ExitCode, GateError, TerminatedError
 from eval_gate.files.changes import Stamps, stamps_of, wait_for_change
 from eval_gate.files.place import shown_as, shown_from
 from eval_gate.formats.discovery import belongs_to_another, discover
@@ -106,6 +106,8 @@ class _Watch:
             try:
                 say(f"watching {count(len(self._watched.evals()), 'eval file')}: Ctrl-C ends")
                 news = wait_for_change(self._watched.look, before)
+            except TerminatedError:
+                raise
             except KeyboardInterrupt:
                 say(f"ended  exit {self._code.value}")
                 return self._code

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError
+from eval_gate.process.ending import run_async
 from eval_gate.registry.load import load_registry, servers_at
 from eval_gate.struct import FrozenStruct
 
@@ -40,7 +40,7 @@ def _holds_tools(folder: Path, path: str) -> bool:
     try:
         if servers_at(path, folder) is not None:  # programs that would be started: nothing is run here
             return False
-        return asyncio.run(load_registry(path, folder)).size > 0
+        return run_async(load_registry(path, folder)).size > 0
     except (GateError, OSError):
         return False
 

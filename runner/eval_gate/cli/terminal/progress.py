@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from eval_gate.cli.terminal.console import Verbosity, ascii_only, columns_of, in_ci, listen_to, say
@@ -10,6 +12,7 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.trials import DEFECTS
 from eval_gate.model.execution import Status
+from eval_gate.process.ending import LAST
 from eval_gate.reports.words.progress import MOST_SAID, CalmProgress, TrialCounts, opening_line
 from eval_gate.session.run import RunObserver
 from eval_gate.text.escape import console_line
@@ -57,6 +60,7 @@ class LiveProgress:
             transient=True,
             expand=True,
         )
+        LAST.add(_show_cursor)
         self._bar.start()
         self._bar.add_task("cases", total=total, completed=done, counts=str(self._counts))
 
@@ -77,3 +81,10 @@ class LiveProgress:
         """Take the line away; the summary follows."""
         if self._bar is not None:
             self._bar.stop()
+            LAST.discard(_show_cursor)
+
+
+def _show_cursor() -> None:
+    """Give the terminal back the cursor that the line hid, in the next line: no more than that, amid anything."""
+    with suppress(OSError, ValueError):
+        os.write(sys.stderr.fileno(), b"\x1b[?25h\n")

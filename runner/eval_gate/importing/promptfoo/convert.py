@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections import Counter
@@ -21,6 +20,7 @@ from eval_gate.importing.promptfoo.templates import alone, is_template
 from eval_gate.importing.promptfoo.tests import PromptfooTest, read_tests, shown_variables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import CASES, EVAL_FILE_BYTES
+from eval_gate.process.ending import run_async
 from eval_gate.struct import Struct, field
 from eval_gate.text.digest import digest
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -87,7 +87,7 @@ def import_promptfoo(config: Path, shown: str, into: str) -> Imported:
     if not few or len(tests) * max(len(prompts), 1) > CASES:
         raise _no_config(shown, f"makes more than {CASES:,} cases", _IN_PARTS)
     suites, left, remarks = _suites(prompts, tests, folder, _blocked(value), chat=_chat(providers))
-    left += asyncio.run(_without_broken_patterns(suites))
+    left += run_async(_without_broken_patterns(suites))
     suites = [suite for suite in suites if suite.cases]
     names = {suite.number: _file_name(config.stem, suite.number, several=len(prompts) > 1) for suite in suites}
     files = {f"{names[suite.number]}.golden.json": _suite_text(suite) for suite in suites}

@@ -6,7 +6,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +19,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.process import run as run_module
 from tests.support.agents import Exchange, agent
 from tests.support.packed import once_packed, twice_packed
+from tests.support.processes import eventually, gone
 
 DATA = {"prices": {"AAPL": {"current": 178.5}}, "name": "é"}
 TEXT = '{"prices": {"AAPL": {"current": 178.50}}, "name": "é"}'
@@ -45,28 +46,6 @@ def failed(root: Path, **source) -> GateError:
 
 def python(code: str) -> str:
     return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
-
-
-def ended(pid_file: Path) -> bool:
-    """Whether the process that wrote its id there ends (a zombie has ended)."""
-
-    def gone() -> bool:
-        try:
-            return "\nState:\tZ" in Path(f"/proc/{pid_file.read_text().strip()}/status").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-
-    return eventually(gone)
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    """Whether this becomes true within some seconds."""
-    deadline = time.monotonic() + 5
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 # seed manifest
@@ -206,7 +185,7 @@ def test_capture_snapshot__command_without_end__is_ended_with_its_children(tmp_p
     error = failed(tmp_path, command=line, time_limit_s=0.5)
     assert error.message.endswith("the command did not end within 0.5 s: waiting")
     assert time.monotonic() - began < 10
-    assert ended(tmp_path / "child")
+    assert gone(tmp_path / "child")
 
 
 @pytest.mark.slow
@@ -214,7 +193,7 @@ def test_capture_snapshot__command_that_ignores_the_request_to_end__is_ended_by_
     monkeypatch.setattr(run_module, "GRACE_S", 0.2)
     line = "trap '' TERM; echo $$ > child; while true; do sleep 0.05; done"
     failed(tmp_path, command=line, time_limit_s=0.5)
-    assert ended(tmp_path / "child")
+    assert gone(tmp_path / "child")
 
 
 def test_capture_snapshot__child_left_in_the_background__does_not_hold_up_the_run(tmp_path) -> None:
@@ -222,14 +201,14 @@ def test_capture_snapshot__child_left_in_the_background__does_not_hold_up_the_ru
     line = "sh -c 'echo $$ > child; sleep 60; true' & while ! [ -s child ]; do sleep 0.01; done; echo '{}'"
     assert capture(tmp_path, command=line, time_limit_s=30) == {}
     assert time.monotonic() - began < 10
-    assert ended(tmp_path / "child")
+    assert gone(tmp_path / "child")
 
 
 def test_capture_snapshot__command_that_prints_without_end__is_ended(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(snapshot, "MAX_BYTES", 100_000)
     error = failed(tmp_path, command="echo $$ > child; exec yes", time_limit_s=30)
     assert error.message.endswith("the command printed more than 100,000 bytes")
-    assert ended(tmp_path / "child")
+    assert gone(tmp_path / "child")
 
 
 def test_capture_snapshot__cancelled__leaves_no_process(tmp_path) -> None:
@@ -244,7 +223,7 @@ def test_capture_snapshot__cancelled__leaves_no_process(tmp_path) -> None:
             await task
 
     asyncio.run(cancel())
-    assert ended(tmp_path / "child")
+    assert gone(tmp_path / "child")
 
 
 def test_capture_snapshot__command_that_reads__gets_no_input(tmp_path) -> None:

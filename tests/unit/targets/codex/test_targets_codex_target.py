@@ -20,6 +20,7 @@ from eval_gate.targets.codex.settings import CodexSettings
 from eval_gate.targets.codex.target import CodexTarget
 from eval_gate.targets.masked import masked
 from eval_gate.text.redact import Redactor
+from tests.support.processes import gone
 from tests.support.programs.agent_cli import calls, install
 
 SECRET = "sk-very-secret-value"
@@ -66,18 +67,6 @@ def broken(root: Path, **settings) -> TargetError:
 
 def logs(root: Path) -> list[Path]:
     return sorted((root / ".agentv/logs/codex").glob("*.log"))
-
-
-def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text():
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.01)
-    return False
 
 
 async def until(holds: Callable[[], bool]) -> None:

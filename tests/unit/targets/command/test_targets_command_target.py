@@ -7,7 +7,6 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFaul
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.target import CliTarget
 from eval_gate.text.redact import Redactor
+from tests.support.processes import eventually, gone
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 
@@ -63,27 +63,6 @@ def refused(template: str, root: Path, asked: Request | None = None, **settings)
 
 def python(code: str) -> str:
     return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
-
-
-def gone(file: Path) -> bool:
-    """Whether the process that wrote its id there ends (a zombie has ended)."""
-
-    def ended() -> bool:
-        try:
-            return "\nState:\tZ" in Path(f"/proc/{file.read_text().strip()}/status").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-
-    return eventually(lambda: file.exists() and file.read_text().endswith("\n")) and eventually(ended)
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def left(place: Path) -> list[str]:

@@ -1,0 +1,59 @@
+"""Signals that end what is asynchronous."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from eval_gate.errors import GateError, TerminatedError
+from eval_gate.process.ending import run_async
+
+
+@pytest.fixture(autouse=True)
+def listening() -> Iterator[None]:
+    """Somebody listens for SIGTERM, as the program does."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+async def refused_when_signalled() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    raise GateError("wrong-config", "it is wrong", "mend it")
+
+
+async def done_when_cancelled() -> str:
+    os.kill(os.getpid(), signal.SIGTERM)
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(60)
+    return "done"
+
+
+async def signalled(*, more_to_do: bool) -> str:
+    os.kill(os.getpid(), signal.SIGTERM)
+    if more_to_do:
+        await asyncio.sleep(60)
+    return "done"
+
+
+@pytest.mark.parametrize("work", [refused_when_signalled, done_when_cancelled])
+def test_run_async__sigterm_and_another_end__is_not_lost(work) -> None:
+    with pytest.raises(TerminatedError):
+        run_async(work())
+
+
+@pytest.mark.parametrize("more_to_do", [True, False], ids=["amid its work", "in its last step"])
+def test_run_async__sigterm__ends_it_and_is_not_lost(more_to_do) -> None:
+    ours = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(TerminatedError):
+        run_async(signalled(more_to_do=more_to_do))
+    assert signal.getsignal(signal.SIGTERM) is ours
+
+
+def test_run_async__nobody_listens__leaves_the_signal_as_it_is() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert run_async(signalled(more_to_do=False)) == "done"
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
