@@ -73,6 +73,15 @@ def test_finding_5__snapshot_judge_target_and_health_check__see_the_same_reduced
     assert variables.count(variables[0]) == len(variables)
 
 
+def test_command__leaves_its_group_on_a_runner__is_found_by_the_runner_when_the_job_ends(project) -> None:
+    """The runner ends what a job left behind by a variable that all it starts inherits: we must not take it away."""
+    stays = "import os, time; os.setsid(); open('../seen', 'w').write(os.environ.get('RUNNER_TRACKING_ID', ''))"
+    line = f'{sys.executable} -c "{stays}" & while ! test -s ../seen; do sleep 0.01; done; echo ok'
+    configure(project, targets=[command(line, timeout_seconds=20)])
+    done = gate(project, "run", "--case", "a", RUNNER_TRACKING_ID="github_2b6e")
+    assert (done.returncode, (project / "seen").read_text()) == (0, "github_2b6e"), done.stdout
+
+
 @pytest.mark.parametrize("way", ["flag", "file", "target"])
 def test_finding_5__variable_that_is_passed_by_name__is_there_and_a_secret(project, way) -> None:
     target = command('echo "ok $MY_OWN_THING"')

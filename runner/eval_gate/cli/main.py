@@ -45,6 +45,9 @@ def _run(listening: list[int]) -> int:
 
         hide()
         from eval_gate.cli.program import run_program
+        from eval_gate.process.orphans import own_process
+
+        own_process()
     except (OSError, ImportError, MemoryError) as error:
         refused = _refuse(error)
         if refused is None:

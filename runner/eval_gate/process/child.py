@@ -11,6 +11,7 @@ import threading
 import time
 
 from eval_gate.process.ending import RUNNING, as_a_whole
+from eval_gate.process.orphans import reap_orphans
 
 
 class Child:
@@ -65,5 +66,6 @@ class Child:
             self.signal(signal.SIGKILL)
             RUNNING.discard(self._process.pid)
             self._process.wait()
+            reap_orphans(self._process.pid)
             self.exited.set()
             self.over.set()

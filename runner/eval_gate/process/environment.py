@@ -32,6 +32,8 @@ ALLOWED: Final = frozenset(
         *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
         # that nobody is watching
         "CI",
+        # by which GitHub's runner finds what a job left running, and ends it
+        "RUNNER_TRACKING_ID",
     }
 )
 """Names that are passed on, whatever their case (proxies are also written in small letters), with every `LC_…`.

@@ -16,6 +16,7 @@ def test_allowed__what_programs_need__passes() -> None:
         "https_proxy": "http://proxy:3128",
         "SSL_CERT_FILE": "/certs.pem",
         "VIRTUAL_ENV": "/venv",
+        "RUNNER_TRACKING_ID": "github_2b6e",
     }
     assert allowed(needed) == needed
 

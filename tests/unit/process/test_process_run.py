@@ -290,6 +290,46 @@ def test_run__nul_in_a_variable__says_so(tmp_path) -> None:
     assert caught.value.refusal is StartRefusal.TEXT
 
 
+FIRST_OF_A_CONTAINER = """
+import asyncio, ctypes, pathlib, subprocess, sys
+from eval_gate.process.orphans import own_process
+from eval_gate.process.run import Command, run
+
+own_process()
+ctypes.CDLL(None).prctl(36, 1)  # what nobody waits for any more becomes our child (PR_SET_CHILD_SUBREAPER)
+
+def ended():
+    ours = pathlib.Path("/proc/thread-self/children").read_text().split()
+    return sum(") Z " in pathlib.Path("/proc", one, "stat").read_text() for one in ours)
+
+async def all_of_them():
+    helper = await asyncio.create_subprocess_exec("sh", "-c", "sleep 0.1; exit 5")
+    git = subprocess.Popen(["sh", "-c", "exit 6"])
+    leaving = [run(Command(f"{sys.argv[1]} exit 7", pathlib.Path(), {})) for _ in range(20)]
+    for one in leaving[:10]:
+        assert (await one).code == 7
+    assert {one.code for one in await asyncio.gather(*leaving[10:])} == {7}
+    assert (git.wait(), await helper.wait()) == (6, 5)
+    for _ in range(500):
+        if ended() < 2:
+            break
+        await asyncio.sleep(0.01)
+        await run(Command("true", pathlib.Path(), {}))
+    print(ended())
+
+asyncio.run(all_of_them())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such processes, and containers")
+@pytest.mark.parametrize("left", ["sleep 100 &", "(setsid sleep 0.1 &);", "setsid true & setsid sh -c 'sleep 0.1 &';"])
+def test_run__first_process_of_a_container__what_programs_left_is_no_row_of_dead_processes(tmp_path, left) -> None:
+    """Nor has anybody else here lost the exit code of whom they wait for."""
+    done = finished((*python(FIRST_OF_A_CONTAINER), left), tmp_path)
+    assert done.stderr.text() == ""
+    assert int(done.stdout.text()) < 2
+
+
 # as root
 
 

@@ -1,0 +1,54 @@
+"""Processes that commands left behind, where they became our children: the first process of a container gets all.
+
+Each stays as a process that has ended until it is asked how, and a machine allows so many of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from eval_gate.process.ending import RUNNING
+
+_LEFT: Final = set[int]()
+"""Groups whose leader has ended and whose others we were not told of yet."""
+
+
+class _Ours:
+    """Whether the process is our program, and not somebody's who has children that we know nothing of."""
+
+    process = False
+
+
+def own_process() -> None:
+    """From here on also ask those that left their command's group (`setsid`): they are nobody else's to wait for."""
+    _Ours.process = True
+
+
+def reap_orphans(group: int) -> None:
+    """Ask how the others of this group ended, whose leader was asked. Those that are just ending are asked later on."""
+    _LEFT.add(group)
+    for one in tuple(_LEFT):  # as long as there is one, the group's number is nobody else's
+        try:
+            while os.waitpid(-one, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            _LEFT.discard(one)
+    if _Ours.process and hasattr(os, "waitid"):
+        _reap_strangers()
+
+
+def _reap_strangers() -> None:
+    """Up to the first that somebody here waits for, which is soon out of the way.
+
+    A command begins a session, and whatever it starts is in that one or in one of its own. So whoever is in ours was
+    started by another part of the program, which wants the exit code.
+    """
+    ours = os.getsid(0)
+    try:
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if ended.si_pid in RUNNING or os.getsid(ended.si_pid) == ours:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)
+    except (ChildProcessError, ProcessLookupError):  # there are none, or another thread has asked it
+        return
