@@ -3,10 +3,13 @@
 import json
 import os
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from eval_gate.errors import GateError
+from eval_gate.files.writing import write_atomically
 from tests.integration.test_integration_run import gate, record, write_suite
 from tests.support.agents import agent
 from tests.support.model_server import model_server, openai_answer
@@ -195,3 +198,30 @@ def test_record__paths__are_as_they_were_given(project) -> None:
         gate(project, "run", "--agent-endpoint", running.url, "--report", "md=out/report.md")
     assert record(project)["complete"]
     assert (project / "out/report.md").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can leave files of root and become somebody else")
+@pytest.mark.parametrize(
+    ("folder", "quoted"),
+    [("evals/results", "evals/results"), ("-R $(id) it's", """'-R $(id) it'"'"'s'""")],
+)
+def test_results__left_by_a_container__are_said_to_be_of_root_and_how_to_have_them(monkeypatch, folder, quoted) -> None:
+    with tempfile.TemporaryDirectory() as made:  # pytest's own folders are closed to others
+        monkeypatch.chdir(made)
+        Path(made).chmod(0o755)
+        write_atomically(Path(folder, "one/run.json"), "{}")
+        os.seteuid(65534)  # the program as a whole would be another user's who may not read this Python
+        try:
+            with pytest.raises(GateError) as caught:
+                write_atomically(Path(folder, "two/run.json"), "{}")
+            with pytest.raises(GateError) as elsewhere:
+                write_atomically(Path("/no-folder-of-anybody/run.json"), "{}")
+        finally:
+            os.seteuid(0)
+    assert caught.value.message == f"{folder}/two/run.json cannot be written: Permission denied"
+    assert caught.value.hint == (
+        f"{folder} is root's, as a container may have left it:"
+        f' `sudo chown -R "$(id -u)" -- {quoted}`'
+        " makes it yours, or choose another folder with --output-dir"
+    )
+    assert elsewhere.value.hint == "choose another folder with --output-dir", "nobody is told to make `/` theirs"

@@ -36,6 +36,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.session.keep import KeptRun, keep, report
 from eval_gate.struct import replace
+from eval_gate.targets.coding_agent.files import FOLDERS
 
 PAGE = "html"
 """The report that is always written beside the record: the artifact carries it."""
@@ -75,7 +76,7 @@ def _run(
         return _act(step, config, variables, Log(commands, step.plan.read_only))
     finally:
         step.client.close()
-        made = [Path(config.output_dir), *(one.file for one in config.files if one.file)]
+        made = [Path(config.output_dir), *(one.file for one in config.files if one.file), *FOLDERS]
         hand_back([environment.workspace / path for path in made], environment.workspace)
 
 

@@ -20,6 +20,7 @@ from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.github.event import Event, read_event
 from eval_gate.github.failure import GitHubError, if_there, unavailable
 from eval_gate.model.result import MadeBy
+from eval_gate.process.identity import is_root, others_may_write
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import comment_key
 
@@ -87,12 +88,26 @@ def tidied(environment: WorkflowEnvironment) -> Iterator[WorkflowEnvironment]:
     next job on a machine of one's own could not take it away.
     """
     try:
+        environment = replace(environment, temporary=_guarded(environment.temporary))
         folder = TemporaryDirectory(dir=environment.temporary, prefix="eval-gate-", ignore_cleanup_errors=True)
     except OSError:  # whoever needs a place there says that there is none
         yield environment
         return
     with folder as place:
         yield replace(environment, temporary=Path(place))
+
+
+def _guarded(temporary: Path | None) -> Path | None:
+    """A folder in which nobody can put another one in place of ours; None is the system's own. Raises OSError.
+
+    The runner's belongs to the runner's user, as whom programs of a pull request run in the container: they would
+    say what the base branch's rules and the baseline are, and where root writes. So they would in one of root's that is
+    everybody's. There the system's is gone with the container, too.
+    """
+    if temporary is None or not is_root():
+        return temporary
+    found = temporary.stat()
+    return temporary if found.st_uid == 0 and not others_may_write(found) else None
 
 
 def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:

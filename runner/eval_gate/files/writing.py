@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shlex
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -153,7 +154,26 @@ def _trouble_with(path: Path) -> Iterator[None]:
 
 
 def _trouble(path: Path, error: OSError | ValueError) -> GateError:
-    return exhausted(error, f"{path} cannot be written") or _not_writable(path, _words(error))
+    refused = exhausted(error, f"{path} cannot be written") or _not_writable(path, _words(error))
+    if isinstance(error, PermissionError) and (place := _of_root(path)):
+        command = f'sudo chown -R "$(id -u)" -- {shlex.quote(str(place))}'
+        said = f"{place} is root's, as a container may have left it: `{command}` makes it yours"
+        refused.hint = f"{said}, or {refused.hint}"
+    return refused
+
+
+def _of_root(path: Path) -> Path | None:
+    """The nearest on the way to `path` that is there, where it is root's and we are not; else None.
+
+    Only below the working directory: what is root's elsewhere is so for a reason, and nobody is told to take `/`.
+    """
+    if not hasattr(os, "geteuid") or os.geteuid() == 0:
+        return None
+    with contextlib.suppress(OSError):
+        found = next((one for one in (path, *path.parents) if one.exists()), None)
+        if found is not None and found.stat().st_uid == 0 and Path.cwd() in found.resolve().parents:
+            return found
+    return None
 
 
 def _words(error: OSError | ValueError) -> str:

@@ -46,6 +46,14 @@ def identity_for(folder: Path) -> Identity | None:
     return None if only_root_fits() else NOBODY
 
 
+def others_may_write(place: os.stat_result) -> bool:
+    """Whether others than its owner may write there: in a folder put something in another thing's place.
+
+    That a folder is sticky protects only what is already in it.
+    """
+    return bool(place.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
 def only_root_fits() -> bool:
     """Whether we are root and the working directory is root's and closed to everybody else."""
     here = Path.cwd()

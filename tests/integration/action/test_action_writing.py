@@ -1,10 +1,12 @@
 """Where the action writes: into the workspace, whatever a pull request's configuration says."""
 
 import json
+import os
 
 import pytest
 
 from tests.support.agents import agent
+from tests.support.jobs import RUNNER_ID
 
 OLD = "not ours\n"
 PLACES = {
@@ -59,3 +61,39 @@ def test_finding_1__results_folder_swapped_for_a_link_while_the_evals_run__is_no
     assert ended.code == 3
     assert "leads out of the working directory by a link" in ended.log
     assert not [*elsewhere.iterdir()]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has more rights than others")
+@pytest.mark.parametrize(("owner", "mode"), [(RUNNER_ID, 0o755), (0, 0o777), (0, 0o1777), (0, 0o775)])
+def test_pull_request__command_in_the_container__cannot_put_a_folder_in_place_of_ours(job, github, owner, mode) -> None:
+    """The runner's temporary folder is its user's, as the command is, or everybody's. Ours has rules and baseline."""
+    temporary = job.folder / "temp"
+    temporary.mkdir(exist_ok=True)
+    swap = "for one in eval-gate-*; do mv $one taken && mkdir $one; done"
+    command = f"cd {temporary} && touch ran; {swap}; echo eval-gate-* > ran; echo ok"
+    target = {"name": "a", "provider": "cli", "command_template": command}
+    (job.workspace / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+    job.give_to_runner()
+    os.chown(temporary, owner, RUNNER_ID)
+    temporary.chmod(mode)
+    ended = job.pull_request(github.state.add_pull(7), "", {"agent-endpoint": "", "baseline": "none"})
+    assert ended.code == 0, ended.log
+    assert [path.name for path in temporary.iterdir()] == ["ran"]
+    assert (temporary / "ran").read_text() == "eval-gate-*\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write as root and give away what it wrote")
+def test_pull_request__in_the_container__all_that_the_step_writes_is_the_workspaces_owners(job, github) -> None:
+    """Results where a link of the workspace leads, reports in folders that were missing, logs of coding agents."""
+    (job.workspace / "real").mkdir()
+    (job.workspace / "link").symlink_to("real")
+    target = {"name": "c", "provider": "codex", "executable": "true", "log_dir": "logs/of/codex"}
+    settings = {"targets": [target], "outputDir": "link/results", "reports": ["md=out/deep/report.md"]}
+    (job.workspace / "eval-gate.json").write_text(json.dumps(settings))
+    job.give_to_runner()
+    os.lchown(job.workspace / "link", RUNNER_ID, RUNNER_ID)
+    ended = job.pull_request(github.state.add_pull(7), "", {"agent-endpoint": "", "baseline": "none"})
+    assert ended.code == 3, ended.log
+    written = {str(path.relative_to(job.workspace)): path.lstat().st_uid for path in job.workspace.rglob("*")}
+    assert {"real/results/latest.json", "out/deep/report.md", "logs/of/codex"} <= written.keys()
+    assert {path: owner for path, owner in written.items() if owner != RUNNER_ID} == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,111 @@ def test_hand_back__links_inside__are_given_and_what_they_lead_to_is_not(workspa
     hand_back([made], workspace)
     assert set(owners(foreign).values()) == {0}
     assert {name: uid for name, uid in owners(made).items() if uid != THEM} == {}
+
+
+@root
+def test_hand_back__folder_is_swapped_for_a_link_meanwhile__gives_nothing_of_where_it_leads(
+    workspace, tmp_path, monkeypatch
+) -> None:
+    """A program that the pull request left running may do so: above all it would like the socket of Docker."""
+    foreign = fill(tmp_path / "foreign", "a", "b")
+    made = fill(workspace / "results", "run/a", "run/b")
+    give, given = os.chown, []
+
+    def swapping(path, *whom, **how) -> None:
+        give(path, *whom, **how)
+        given.append(Path(str(path)).name)
+        if set(given[-1:]) & {"a", "b"} and not (made / "run").is_symlink():
+            (made / "run").rename(made / "before")
+            (made / "run").symlink_to(foreign)
+
+    monkeypatch.setattr(os, "chown", swapping)
+    hand_back([made], workspace)
+    assert (made / "run").is_symlink()
+    assert set(owners(foreign).values()) == {0}
+
+
+@pytest.mark.slow
+@root
+def test_hand_back__more_folders_in_each_other_than_anybody_makes__ends(workspace) -> None:
+    inner = workspace / "results"
+    inner.mkdir()
+    here = os.open(inner, os.O_RDONLY)
+    for _ in range(2_000):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    hand_back([inner], workspace)
+    assert (inner / "d" / "d").stat().st_uid == THEM
+    subprocess.run(["rm", "-r", inner], check=True)  # Python's own way ends at a thousand
+
+
+@root
+@pytest.mark.parametrize(
+    "write", [lambda file: append_summary(file, "# x"), lambda file: write_outputs(file, {"a": "1"})]
+)
+def test_file_commands__another_users_link_in_their_place__is_not_followed(tmp_path, write) -> None:
+    """The runner's folder is its user's, and so are programs of the pull request in our container."""
+    foreign = fill(tmp_path, "foreign") / "foreign"
+    commands = tmp_path / "file_commands"
+    commands.mkdir()
+    (commands / "of_root").symlink_to(foreign)
+    write(commands / "of_root")  # such as /dev/stdout
+    assert foreign.read_text() != "x"
+    foreign.write_text("x")
+    os.chown(commands, THEM, THEM)
+    (commands / "link").symlink_to(foreign)
+    os.mkfifo(commands / "pipe")
+    os.link(foreign, commands / "same")
+    for name in ("link", "pipe", "same"):
+        with pytest.raises(OSError, match=r"."):
+            write(commands / name)
+    assert foreign.read_text() == "x"
+    write(commands / "file")
+    assert (commands / "file").stat().st_size > 0
+
+
+@root
+@pytest.mark.parametrize("whose", [0, THEM + 1])
+@pytest.mark.parametrize(
+    "write", [lambda file: append_summary(file, "# x"), lambda file: write_outputs(file, {"a": "1"})]
+)
+def test_file_commands__a_hard_link_that_is_gone_again__is_not_written_to(tmp_path, write, whose) -> None:
+    """It is taken away between opening and looking, after which the file has one name again: its owner tells."""
+    commands = tmp_path / "file_commands"
+    fill(commands, "alone")
+    os.chown(commands, THEM, THEM)
+    os.chown(commands / "alone", whose, -1)
+    with pytest.raises(OSError, match="no ordinary file"):
+        write(commands / "alone")
+    assert (commands / "alone").read_text() == "x"
+
+
+@root
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_file_commands__in_a_folder_of_root_s_that_is_everybodys__no_link_is_followed(tmp_path, mode) -> None:
+    foreign = fill(tmp_path, "foreign") / "foreign"
+    commands = tmp_path / "file_commands"
+    commands.mkdir()
+    commands.chmod(mode)
+    (commands / "link").symlink_to(foreign)
+    with pytest.raises(OSError, match=r"."):
+        write_outputs(commands / "link", {"a": "1"})
+    write_outputs(commands / "file", {"a": "1"})
+    assert (foreign.read_text(), (commands / "file").stat().st_size > 0) == ("x", True)
+
+
+@root
+def test_file_commands__one_that_is_made__is_whose_the_folder_is_and_can_be_added_to(tmp_path) -> None:
+    commands = tmp_path / "file_commands"
+    commands.mkdir()
+    os.chown(commands, THEM, THEM)
+    for _ in range(2):
+        write_outputs(commands / "file", {"a": "1"})
+    assert (commands / "file").stat().st_uid == THEM
+    assert (commands / "file").read_text().count("a<<") == 2
 
 
 @root

@@ -15,6 +15,10 @@ MAX_PART: Final = 60
 """Characters of a foreign word within a file's name."""
 
 
+FOLDERS: Final = set[Path]()
+"""Where such files were written: whoever runs us as root hands them back."""
+
+
 def safe_part(word: str) -> str:
     """The word as part of a file's name: letters, digits and `._-`, and never a way to another folder."""
     return plain_word(word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
@@ -32,6 +36,7 @@ def new_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryI
     """
     name = "_".join([stamp(), *(safe_part(word) for word in words), secrets.token_hex(8)])
     path = folder / f"{name}{suffix}"
+    FOLDERS.add(folder)
     descriptor = open_new(path)
     assert descriptor is not None  # nobody else has this name
     return os.fdopen(descriptor, "wb", buffering=0), path
