@@ -86,6 +86,8 @@ class Client:
         self._sleep = sleep
         self._idle: deque[Requester] = deque()
         """Connections that no call uses. One of PyGithub's keeps the request that it is about: it is one call's."""
+        self._silent_until = 0.0
+        """Until when GitHub wants none of our calls, by the monotonic clock: it told one of them."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -171,25 +173,47 @@ class Client:
         """Call `once` until it works, it is hopeless, or the time is up; waits as long as GitHub asks.
 
         What is asked on the way, such as whether a lost request was carried out, is tried once: the whole is repeated.
+        Nothing is begun while another call waits for the end of a limit, which is one for all calls of a token.
         """
         if _REPEATING.get():
+            self._hold(time.monotonic())
             return once()
         lost, attempt, begin = False, 0, time.monotonic()
         repeating = _REPEATING.set(True)
         try:
             while True:
                 attempt += 1
+                self._hold(begin)
                 try:
                     found = made() if lost and made is not None else None
                     return once() if found is None else found
                 except GitHubError as error:
                     lost = lost or error.lost
+                    told = self._told(error)
                     late = attempt == ATTEMPTS or time.monotonic() - begin >= TIME_LIMIT_S
                     if late or not error.worth_repeating:
                         raise
                     self._sleep(error.wait_s or _wait(attempt))
+                    if told and told == self._silent_until:
+                        self._silent_until = 0.0
         finally:
             _REPEATING.reset(repeating)
+
+    def _told(self, error: GitHubError) -> float:
+        """Until when this answer has every call wait; 0 where it says nothing of it or nobody would wait so long."""
+        if not error.wait_s or not error.worth_repeating:
+            return 0.0
+        until = time.monotonic() + error.wait_s
+        self._silent_until = max(self._silent_until, until)
+        return until
+
+    def _hold(self, begin: float) -> None:
+        """Wait as long as any call was told to, and where one is told again meanwhile longer, within the time limit."""
+        held = 0.0
+        while (until := self._silent_until) > held and time.monotonic() - begin < TIME_LIMIT_S:
+            held = until
+            if (left := until - time.monotonic()) > 0:
+                self._sleep(left)
 
     def close(self) -> None:
         """Close the connections that no call uses; another call would open new ones."""

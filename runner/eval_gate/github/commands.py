@@ -10,6 +10,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Final, TextIO
 
 from eval_gate.text.escape import one_line
@@ -18,15 +19,17 @@ MAX_MESSAGE: Final = 4_000
 
 
 class Commands:
-    """Writes commands and ordinary lines to one stream, which keeps their order."""
+    """Writes commands and ordinary lines to one stream, which keeps their order. Any number of threads may speak."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
         self._stopped: str | None = None
+        self._turn = RLock()
+        """Whose turn it is: lines that belong together stand together."""
 
     def say(self, line: str) -> None:
         """A line for people; what it holds cannot become a command."""
-        with self.stopped():
+        with self._turn, self.stopped():
             self._write(line)
 
     def notice(self, message: str) -> None:
@@ -59,17 +62,18 @@ class Commands:
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Nothing inside is a command, whatever it is."""
-        if self._stopped is not None:
-            yield
-            return
         token = secrets.token_hex(16)
-        self._write(f"::stop-commands::{token}")
-        self._stopped = token
+        with self._turn:
+            if first := self._stopped is None:
+                self._write(f"::stop-commands::{token}")
+                self._stopped = token
         try:
             yield
         finally:
-            self._stopped = None
-            self._write(f"::{token}::")
+            if first:
+                with self._turn:
+                    self._stopped = None
+                    self._write(f"::{token}::")
 
     def remark(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
         """One of these three, by its name."""
@@ -78,15 +82,17 @@ class Commands:
         self._line(f"::{name} {shown}::{_data(message[:MAX_MESSAGE])}")
 
     def _line(self, command: str) -> None:
-        """A command; while commands are stopped, they are let through for this one line."""
-        if self._stopped is not None:
-            self._write(f"::{self._stopped}::")
-        self._write(command)
-        if self._stopped is not None:
-            self._write(f"::stop-commands::{self._stopped}")
+        """A command; while commands are stopped, they are let through for this one line.
 
-    def _write(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
+        Written at once: what an agent or a grader prints meanwhile is no command either.
+        """
+        with self._turn:
+            token = self._stopped
+            self._write(command if token is None else f"::{token}::\n{command}\n::stop-commands::{token}")
+
+    def _write(self, lines: str) -> None:
+        self._stream.write(f"{lines}\n")
+        self._stream.flush()
 
 
 class LaterCommands(Commands):
@@ -109,7 +115,7 @@ class LaterCommands(Commands):
         """A notice, warning or error."""
         self._said.append(lambda to: to.remark(name, message, title=title, file=file, line=line))
 
-    def _write(self, line: str) -> None:
+    def _write(self, lines: str) -> None:
         raise AssertionError("nothing is written beside something else but lines and remarks")
 
 

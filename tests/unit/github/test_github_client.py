@@ -189,6 +189,50 @@ def test_calls__two_at_a_time_each_refused_once__each_is_repeated_by_itself(gith
     assert len(waits) == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("status", [403, 429])
+def test_limit__told_to_one_call__holds_back_the_calls_beside_it(says, status) -> None:
+    """A limit is one for all calls of a token, and whoever goes on asking is refused for longer."""
+    limit = Answer(status, body={"message": "secondary rate limit"}, headers={"Retry-After": "7"})
+    oracle = says(limit, Answer(200, body={"id": 1}))
+    waited: list[tuple[float, int]] = []
+    told, beside_waits = threading.Event(), threading.Event()
+
+    def sleep(seconds: float) -> None:
+        waited.append((seconds, len(oracle.requests)))
+        if len(waited) == 1:
+            told.set()
+            beside_waits.wait(5)
+        else:
+            beside_waits.set()
+
+    client = Client(oracle.base, "t0ken", "acme/bot", sleep=sleep)
+
+    def get() -> int:
+        return client.get("reading the thing", "/thing", Thing, permission="contents: read").id
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(get)
+        assert told.wait(5)
+        beside = threads.submit(get)
+        assert (first.result(), beside.result()) == (1, 1)
+    assert [asked for _, asked in waited] == [1, 1]
+    assert waited[0][0] == 7
+    assert 0 < waited[1][0] < 7
+    client.get("reading it later", "/thing", Thing, permission="contents: read")
+    assert len(waited) == 2
+
+
+def test_limit__that_nobody_waits_for__holds_back_no_other_call(says, waits) -> None:
+    """One of REST's calls may be an hour away, and GraphQL's not."""
+    limit = Answer(403, body={"message": "API rate limit exceeded"}, headers={"Retry-After": "3000"})
+    client = Client(says(limit, Answer(200, body={"id": 1})).base, "t0ken", "acme/bot", sleep=waits.append)
+    with pytest.raises(GitHubError, match="for 3000 s to come"):
+        client.get("reading the thing", "/thing", Thing, permission="contents: read")
+    assert client.get("reading the thing", "/thing", Thing, permission="contents: read").id == 1
+    assert waits == []
+
+
 def test_call__asked_on_the_way_of_another_from_within_a_time_limit__is_tried_once(says, waits) -> None:
     """The way to an artifact of our own: its address is asked in the thread that has so much time for the whole."""
     oracle = says(Answer(500))

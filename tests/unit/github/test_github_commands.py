@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import io
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
@@ -142,6 +145,41 @@ def test_say__any_text__is_never_a_command(lines) -> None:
     assert runner.read(stream.getvalue()) == []
     assert runner.stopped is None
     assert all(line in stream.getvalue() for line in lines)
+
+
+class SlowStream(io.StringIO):
+    """Another thread has its turn after every write."""
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        time.sleep(0.0005)
+        return written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("within", [Commands.stopped, lambda _: nullcontext()], ids=["stopped", "not stopped"])
+def test_commands__of_several_threads__are_exactly_those_that_were_meant(within) -> None:
+    """What stops and resumes commands is on lines of its own: another thread's between them would be one, or none."""
+    stream = SlowStream()
+    commands = Commands(stream)
+
+    def speak(thread: int) -> None:
+        for number in range(10):
+            commands.say(f"::error::pwned {thread} {number}")
+            commands.warning(f"meant {thread} {number}")
+
+    with within(commands), ThreadPoolExecutor(4) as threads:
+        list(threads.map(speak, range(4)))
+    runner = Runner()
+    found = runner.read(stream.getvalue())
+    assert sorted(one.data for one in found) == [
+        f"meant {thread} {number}" for thread in range(4) for number in range(10)
+    ]
+    assert {one.name for one in found} == {"warning"}
+    assert runner.stopped is None
+    lines = stream.getvalue().splitlines()
+    assert sum("pwned" in line for line in lines) == 40
+    assert all(line.startswith("::") for line in lines)
 
 
 @pytest.mark.slow
