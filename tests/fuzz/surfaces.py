@@ -173,7 +173,7 @@ def _archive(data: bytes) -> None:
     assert kept is None or len(kept) <= 10_000
     taken = _PLACES["root"] / "taken"
     taken.unlink(missing_ok=True)
-    assert extract(file, LEDGER_NAME, taken, 10_000) == (kept is not None) == taken.exists()
+    assert bool(extract(file, LEDGER_NAME, taken, 10_000)) == (kept is not None) == taken.exists()
 
 
 def _headers(data: bytes) -> None:

@@ -25,9 +25,8 @@ class Origin(FrozenStruct):
 
     baseline: Baseline | NoBaseline
     run_url: str | None = None
-    sha: str | None = None
-    recorded: bool = False
-    """Recorded answers came with it, where there were none."""
+    recorded: str | None = None
+    """The sha256 of recorded answers that came with it, where there were none."""
 
 
 def get_baseline(step: Step, config: RunConfig, log: Log, due: Callable[[], object] = lambda: None) -> Origin:
@@ -85,7 +84,7 @@ def _from_artifacts(
         log.missed(f"the record of earlier runs is lost: {found.lost}")
     log.did(f"its record goes back {count(len(found.baseline.own_ledger.runs), 'run')}")
     run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
-    return Origin(found.baseline, run_url, found.sha, recorded=beside is not None)
+    return Origin(found.baseline, run_url, recorded=found.beside)
 
 
 def _sentence(found: FoundBaseline, branch: str) -> str:

@@ -12,7 +12,7 @@ from eval_gate.action.inputs import DEFAULT_ARTIFACT
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.github.artifacts.baseline import fetch_result
+from eval_gate.github.artifacts.baseline import result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
 from eval_gate.github.commits import RunFacts, pull_request_of, workflow_run
@@ -20,6 +20,7 @@ from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, RunResult, SuiteResult
 from eval_gate.model.totals import summarise
+from eval_gate.results.read import read_archive
 from eval_gate.struct import replace
 
 
@@ -49,15 +50,16 @@ def relayed_result(step: Step, log: Log) -> RunResult:
         if several and name == DEFAULT_ARTIFACT:
             raise _several(run_id)
         usable = [one for one in artifacts_of_run(step.client, run_id, name) if not one.expired]
-        result = fetch_result(step.client, usable[0], step.environment.temporary) if usable else None
+        if not usable:
+            raise _no_result(f"run {run_id} left no artifact {name}")
+        with result_archive(step.client, usable[0], step.environment.temporary) as file:
+            result = read_archive(file, f"artifact {usable[0].id}")
     except GitHubError as error:
         raise _unavailable(error) from error
     except BadArchiveError as error:
         raise _no_result(f"the artifact {name} of run {run_id} cannot be used: {error}") from error
     except GateError as error:
         raise error if error.code == "no-result" else _no_result(error.message, error.problems) from error
-    if result is None:
-        raise _no_result(f"run {run_id} left no artifact {name}")
     log.did(f"read artifact {usable[0].id} of run {run_id}")
     return unjudged(result, GitFacts(sha=step.plan.head_sha, repository=step.client.repository))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import os
 import re
@@ -63,20 +64,23 @@ def entry_of(file: Path, name: str, limit: int) -> bytes | None:
     return data if len(data) <= limit else None
 
 
-def extract(file: Path, name: str, to: Path, limit: int) -> bool:
-    """Copy the one entry of this name, at the top of an archive, to `to`; False where there is none, or too large."""
+def extract(file: Path, name: str, to: Path, limit: int) -> str | None:
+    """Copy the one entry of this name, at the top of an archive, to `to`, where nothing is; its sha256 in hexadecimal.
+
+    None where there is none, it is too large, or there is no place for it.
+    """
     data = entry_of(file, name, limit)
     if data is None:
-        return False
+        return None
     try:
         descriptor = open_new(to)
         if descriptor is None:
-            return False
+            return None
         with os.fdopen(descriptor, "wb") as kept:
             kept.write(data)
     except (OSError, GateError):
-        return False
-    return True
+        return None
+    return hashlib.sha256(data).hexdigest()
 
 
 def has_more_entries(file: Path, most: int) -> bool:

@@ -410,7 +410,10 @@ def test_baseline__found__is_said_with_its_run_and_the_address_of_it(github, des
     origin = get_baseline(step, RunConfig(output_dir="results"), desk.log)
     assert isinstance(origin.baseline, Baseline)
     assert origin.run_url == f"https://github.com/acme/bot/actions/runs/{artifact.run_id}"
-    assert f"baseline: artifact {artifact.id} of run {artifact.run_id}, commit {origin.sha[:7]} on main" in desk.said
+    assert (
+        f"baseline: artifact {artifact.id} of run {artifact.run_id}, commit {origin.baseline.result.sha[:7]} on main"
+        in desk.said
+    )
 
 
 @pytest.mark.parametrize("fault", [Fault.permission(), Fault.status(401), Fault.primary_limit(3600)])

@@ -26,8 +26,8 @@ class RunContext(FrozenStruct):
     """Texts that nobody may see, beside those that the run finds by itself."""
     doorkeeper: Doorkeeper | None = None
     """Decides which targets are given variables; None where all are."""
-    recorded_by_baseline: bool = False
-    """The recorded answers at hand, if any, came with the baseline: nobody could have written them here."""
+    recorded_by_baseline: str | None = None
+    """The sha256 of recorded answers that came with the baseline; others somebody may have written here."""
     answerer: Target | None = None
     """Who answers, where that is nobody whom a configuration could describe, such as a function."""
     tmp: ProjectTmp = field(default_factory=ProjectTmp)

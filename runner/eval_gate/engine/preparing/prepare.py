@@ -43,7 +43,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
-from eval_gate.targets.model.recording import RECORDING_NAME, Recording, read_recording
+from eval_gate.targets.model.recording import RECORDING_NAME, Recording, recorded_in
 from eval_gate.text.case_pattern import idle_patterns
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
@@ -172,7 +172,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
         measuring=measuring(
             config,
             scripts,
-            None if context.recorded_by_baseline else _recorded(config, shared),
+            _recorded(config, shared, context),
             control=control.name if control else None,
         ),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
@@ -195,12 +195,12 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
     """What targets are made with, but for where agents work: tools, recorded answers, time, secrets."""
     shared = Path(config.output_dir) / RECORDING_NAME
-    known = read_recording(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else ()
+    known, digest = recorded_in(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else ((), None)
     return BuildContext(
         environment=context.environment,
         root=context.root,
         tools=_tools(inputs.registry),
-        recording=Recording(config.cache, shared, known),
+        recording=Recording(config.cache, shared, known, digest),
         timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
         doorkeeper=context.doorkeeper,
@@ -208,9 +208,15 @@ def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) ->
     )
 
 
-def _recorded(config: RunConfig, shared: BuildContext) -> str | None:
-    """The file of answers that were there before this run, and that it may take."""
-    return (Path(config.output_dir) / RECORDING_NAME).as_posix() if shared.recording.begins else None
+def _recorded(config: RunConfig, shared: BuildContext, context: RunContext) -> str | None:
+    """The file of answers that were there before this run, and that it may take; None for those of the baseline.
+
+    A program that runs before they are read, such as a registry's, could write others in their place.
+    """
+    recording = shared.recording
+    if not recording.begins or recording.digest == context.recorded_by_baseline:
+        return None
+    return (Path(config.output_dir) / RECORDING_NAME).as_posix()
 
 
 def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
@@ -48,6 +49,8 @@ class FoundBaseline(FrozenStruct):
     """What was seen and not taken; empty when nothing was."""
     lost: str = ""
     """Why its ledger, which came with it, cannot be read; empty where there is none."""
+    beside: str | None = None
+    """The sha256 of the file that travelled with it, in hexadecimal, where that was put where it was wanted."""
 
 
 class Companion(FrozenStruct):
@@ -58,37 +61,31 @@ class Companion(FrozenStruct):
     limit: int
 
 
-Accept = Callable[[RunResult, Path], None]
-"""Told of a run and the archive it came in, while that is still there."""
+class _Usable(NamedTuple):
+    """A run that can be the baseline, with what came with it."""
+
+    run: RunResult
+    ledger: Ledger
+    lost: str
+    """Why there is no ledger, where it cannot be read."""
 
 
 def _at_once() -> None:
     """What is fetched is read as soon as it is there."""
 
 
-def fetch_result(
-    client: Client,
-    artifact: Artifact,
-    temporary: Path | None,
-    accept: Accept | None = None,
-    due: Callable[[], object] = _at_once,
-    *,
-    compared: bool = True,
-) -> RunResult:
-    """The run in an artifact, within limits of size and shape. Raises GitHubError, BadArchiveError and GateError.
+@contextmanager
+def result_archive(client: Client, artifact: Artifact, temporary: Path | None) -> Iterator[Path]:
+    """The archive with a run that is an artifact, gone afterwards.
 
-    `due` is waited for between fetching and reading. Without `compared` what it was compared with is left out.
+    Raises GitHubError, also where there is no place for it, and BadArchiveError.
     """
-    doing = f"keeping artifact {artifact.id}"
     try:
         with artifact_file(client, artifact.id, artifact.digest, temporary) as file:
-            due()
-            result = read_archive(file, f"artifact {artifact.id}", compared=compared)
-            if accept is not None:
-                accept(result, file)
-            return result
+            yield file
     except OSError as error:
-        raise GitHubError(FailureKind.REFUSED, doing, f"there is no place for it here ({error.strerror})") from error
+        doing, why = f"keeping artifact {artifact.id}", f"there is no place for it here ({error.strerror})"
+        raise GitHubError(FailureKind.REFUSED, doing, why) from error
 
 
 class ArtifactStore:
@@ -106,14 +103,14 @@ class ArtifactStore:
         """`due` is waited for before a fetched archive is read: a large one takes the processor for seconds."""
         self._due = due
         self._beside = beside
-        self._ledgers: dict[int, tuple[Ledger, str]] = {}
+        self._put: str | None = None
         self._unmeasured: list[Unmeasured] = []
         self._client = client
         self._wanted = wanted
         self._temporary = temporary
         self.notes: list[str] = []
         """What could not be learnt and does not matter for the verdict."""
-        self._fetched: dict[int, RunResult] = {}
+        self._usable: dict[int, _Usable] = {}
         self._left = MAX_TRIED
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
@@ -151,9 +148,9 @@ class ArtifactStore:
                 continue
             self._left -= 1
             behind = self._begin_behind(run)
-            result = self._complete_run(artifact, run, trail)
-            if result is not None:
-                return self._found(artifact, run, result, now, str(trail), behind)
+            usable = self._usable_run(artifact, run, trail)
+            if usable is not None:
+                return self._found(artifact, run, usable, now, str(trail), behind)
         return None
 
     def of_run(self, run_id: int, now: datetime) -> FoundBaseline:
@@ -167,9 +164,9 @@ class ArtifactStore:
                 if artifact.expired:
                     continue
                 behind = self._begin_behind(run)
-                result = self._complete_run(artifact, run, trail)
-                if result:
-                    return self._found(artifact, run, result, now, "", behind)
+                usable = self._usable_run(artifact, run, trail)
+                if usable is not None:
+                    return self._found(artifact, run, usable, now, "", behind)
         why = str(trail) or ("it has no such artifact any more" if run.of_this_repository else "it is of a fork")
         raise GateError(
             "baseline-not-found",
@@ -177,21 +174,23 @@ class ArtifactStore:
             "name another run, or use baseline: auto",
         )
 
-    def _complete_run(self, artifact: Artifact, run: RunFacts, trail: Trail) -> RunResult | None:
-        """The run in an artifact, with what travels with it kept; None, and a word on the trail, where it cannot serve.
+    def _usable_run(self, artifact: Artifact, run: RunFacts, trail: Trail) -> _Usable | None:
+        """The run in an artifact, with what travels with it; None, and a word on the trail, where it cannot serve.
 
         It has to be complete, and measured.
         """
-        if artifact.id in self._fetched:
-            return self._fetched[artifact.id]
-        refused = ""
-
-        def accept(result: RunResult, archive: Path) -> None:
-            nonlocal refused
-            refused = self._why_not(result, run) or self._taken(artifact, result, run, archive)
-
+        if artifact.id in self._usable:
+            return self._usable[artifact.id]
         try:
-            result = fetch_result(self._client, artifact, self._temporary, accept, self._due, compared=False)
+            with result_archive(self._client, artifact, self._temporary) as archive:
+                self._due()
+                result = read_archive(archive, f"artifact {artifact.id}", compared=False)
+                refused = self._why_not(result, run)
+                if not refused:
+                    if self._beside is not None:
+                        self._put = extract(archive, self._beside.name, self._beside.to, self._beside.limit)
+                    ledger = _ledger_in(archive, f"the ledger of {_source(artifact, run)}", result)
+                    self._usable[artifact.id] = _Usable(result, *ledger)
         except BadArchiveError as error:
             self._unread, refused = True, f"not usable ({error})"
         except GateError as error:
@@ -202,22 +201,13 @@ class ArtifactStore:
             refused = "expired"
         if refused:
             trail.reject(artifact, refused)
-            return None
-        self._fetched[artifact.id] = result
-        return result
-
-    def _taken(self, artifact: Artifact, result: RunResult, run: RunFacts, archive: Path) -> str:
-        """Keep what travels with a baseline; what speaks against it as one, in the words of the trail."""
-        if not is_measured(result):
-            self._unmeasured.append(unmeasured_run(result).model_copy(update={"sha": run.head_sha}))
-            return "that could not be measured"
-        if self._beside is not None:
-            extract(archive, self._beside.name, self._beside.to, self._beside.limit)
-        self._ledgers[artifact.id] = _ledger_in(archive, f"the ledger of {_source(artifact, run)}", result)
-        return ""
+        return self._usable.get(artifact.id)
 
     def _why_not(self, result: RunResult, run: RunFacts) -> str:
-        """What speaks against a run as a baseline, in the words of the trail; empty when nothing does."""
+        """What speaks against a run as a baseline, in the words of the trail; empty when nothing does.
+
+        One that was not measured is remembered: the baseline says what it was preferred to.
+        """
         evaluated = result.sha
         if evaluated and evaluated != run.head_sha:
             return "of another commit than its run's"
@@ -225,29 +215,33 @@ class ArtifactStore:
             return "of an incomplete run"
         if self._wanted.gate and result.made_by and result.made_by.gate != self._wanted.gate:
             return f"of another gate ({result.made_by.gate})"
-        return "of some cases only" if result.partial or result.shard != self._wanted.shard else ""
+        if result.partial or result.shard != self._wanted.shard:
+            return "of some cases only"
+        if not is_measured(result):
+            self._unmeasured.append(unmeasured_run(result).model_copy(update={"sha": run.head_sha}))
+            return "that could not be measured"
+        return ""
 
     def _found(
         self,
         artifact: Artifact,
         run: RunFacts,
-        result: RunResult,
+        usable: _Usable,
         now: datetime,
         trail: str,
         behind: Future[Distance | None],
     ) -> FoundBaseline:
-        made, (ledger, lost) = artifact.created_at, self._ledgers[artifact.id]
         # what the artifact says of its commit is a claim; GitHub knows
         git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
         baseline = Baseline(
-            result=result.model_copy(update={"git": git}),
+            result=usable.run.model_copy(update={"git": git}),
             source=_source(artifact, run),
-            age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
+            age_days=_days_since(artifact.created_at, now),
             commits_behind=self._behind(behind),
-            ledger=ledger,
+            ledger=usable.ledger,
             unmeasured=tuple(self._unmeasured),
         )
-        return FoundBaseline(baseline, run.id, run.head_sha, trail, lost)
+        return FoundBaseline(baseline, run.id, run.head_sha, trail, usable.lost, self._put)
 
     def _near(self) -> str | None:
         """The commit to which the nearest is sought."""
@@ -272,6 +266,10 @@ class ArtifactStore:
             self.notes.append(f"how far the baseline is behind is not known: {error}")
             return None
         return between.ahead_by if between else None
+
+
+def _days_since(made: datetime | None, now: datetime) -> float | None:
+    return max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None
 
 
 def _source(artifact: Artifact, run: RunFacts) -> str:

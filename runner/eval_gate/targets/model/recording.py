@@ -60,8 +60,16 @@ class Recording:
     newly asked is also added to `shared`, from which later runs on the same machine begin.
     """
 
-    def __init__(self, mode: CacheMode, shared: Path | None = None, known: Iterable[RecordedAnswer] = ()) -> None:
+    def __init__(
+        self,
+        mode: CacheMode,
+        shared: Path | None = None,
+        known: Iterable[RecordedAnswer] = (),
+        digest: str | None = None,
+    ) -> None:
         self.mode = mode
+        self.digest = digest
+        """The sha256 of the file that `known` was read of, in hexadecimal."""
         self._shared = shared
         self._known = {entry.key: entry.turn for entry in known}
         self._before = frozenset(self._known)
@@ -122,10 +130,15 @@ def read_recording(file: Path) -> tuple[RecordedAnswer, ...]:
 
     Raises GateError `recording-corrupt`.
     """
+    return recorded_in(file)[0]
+
+
+def recorded_in(file: Path) -> tuple[tuple[RecordedAnswer, ...], str | None]:
+    """The same, and the sha256 of the file in hexadecimal, where there is one."""
     try:
         data = read_up_to(file, MAX_BYTES)
     except FileNotFoundError:
-        return ()
+        return (), None
     except OSError as error:
         raise _corrupt(file, error.strerror or "cannot be read") from error
     if len(data) > MAX_BYTES:
@@ -137,7 +150,7 @@ def read_recording(file: Path) -> tuple[RecordedAnswer, ...]:
             entries.append(RecordedAnswer.model_validate_json(line))
         except ValidationError as error:
             raise _corrupt(file, f"line {number} is no recorded answer") from error
-    return tuple(entries)
+    return tuple(entries), hashlib.sha256(data).hexdigest()
 
 
 def _corrupt(file: Path, what: str) -> GateError:
