@@ -68,7 +68,7 @@ def _run(
         for secret in (settings.token, environment.runtime_token):
             commands.mask(secret or "")
         config = read_config(settings, variables, environment.workspace)
-        step = open_step(environment, settings)
+        step = open_step(environment, settings, config)
     except GateError as error:
         publish_refusal(environment, error, commands)
         return error.exit_code

@@ -17,8 +17,16 @@ from eval_gate.github.event import Event
 from eval_gate.struct import FrozenStruct, replace
 
 DEPENDABOT: Final = "dependabot[bot]"
-OF_ANYBODY: Final = frozenset({"issue_comment", "issues", "discussion", "discussion_comment"})
-"""Events that anybody with an account can cause, and that have the default branch's secrets and token."""
+OF_ANYBODY: Final = frozenset(
+    {
+        *("issue_comment", "issues", "discussion", "discussion_comment"),
+        *("repository_dispatch", "check_run", "check_suite", "status"),
+    }
+)
+"""Events that anybody with an account can cause, and that have the default branch's secrets and token.
+
+The later ones he causes by what listens to him: a bot that reads comments, the checks of his pull request.
+"""
 PULL_INPUT: Final = "pr-number"
 """The input of a manually started workflow that names a pull request."""
 
@@ -93,6 +101,8 @@ class PlanFacts(FrozenStruct):
     """As it is now: the pull request that a manual start names."""
     checkout: str | None = None
     """The commit in the workspace."""
+    read: frozenset[str | None] = frozenset()
+    """Of an event that anybody can cause, the commits of all files that are read; None is one that cannot be told."""
 
 
 def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings, facts: PlanFacts) -> Plan:
@@ -208,11 +218,13 @@ def _dispatched_for(environment: WorkflowEnvironment, event: Event, branch: str,
 
 
 def _refuse_other_code(environment: WorkflowEnvironment, event: Event, known: PlanFacts) -> None:
-    """Raise GateError where a comment made somebody check out other code than the event's: it may be any fork's."""
-    if event.name in OF_ANYBODY and known.checkout not in {None, environment.sha}:
+    """Raise GateError where a comment, or a check, had other code than the event's checked out: any fork's."""
+    others = known.read - {environment.sha}
+    if event.name in OF_ANYBODY and others:
+        there = next((one[:12] for one in sorted(filter(None, others))), "no commit that is known")
         raise GateError(
             "unsafe-event",
-            f"{event.name} has the default branch's secrets, and the workspace holds {(known.checkout or '')[:12]}, "
+            f"{event.name} has the default branch's secrets, and the workspace holds {there}, "
             f"not the event's {environment.sha[:12]}: whose rules and keys count for it, nobody says",
             f"start it by workflow_dispatch with `{PULL_INPUT}`, as examples/workflows/manual-dispatch.yml does",
         )

@@ -9,8 +9,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from eval_gate.action.inputs import DEFAULT_ARTIFACT, DEFAULT_CHECK, Settings
-from eval_gate.action.plan import Plan, PlanFacts, make_plan, pull_number
+from eval_gate.action.plan import OF_ANYBODY, Plan, PlanFacts, make_plan, pull_number
+from eval_gate.action.trust.checkouts import commits_read
 from eval_gate.config.load import CONFIG_NAMES
+from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.upload import job_of
 from eval_gate.github.checkout import checked_out
@@ -110,7 +112,7 @@ def _guarded(temporary: Path | None) -> Path | None:
     return temporary if found.st_uid == 0 and not others_may_write(found) else None
 
 
-def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
+def open_step(environment: WorkflowEnvironment, settings: Settings, config: RunConfig) -> Step:
     """The step, planned. Raises GateError for what makes planning impossible."""
     if not settings.token:
         raise GateError(
@@ -125,6 +127,7 @@ def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
             default_branch=_default_branch(client, event),
             pull=_dispatched_pull(client, event),
             checkout=checked_out(environment.workspace),
+            read=commits_read(config, settings, environment.workspace) if event.name in OF_ANYBODY else frozenset(),
         )
     except GitHubError as error:
         client.close()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF: Final = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000})")
 """What git allows in a reference, which is nearly everything (git-check-ref-format)."""
+_GIT_DIR: Final = re.compile(r"gitdir: ([^\x00\n]{1,4000})")
 _MAX_PACKED: Final = 16_000_000
 
 
@@ -27,6 +30,37 @@ def checked_out(workspace: Path) -> str | None:
     if loose is not None:
         return loose if _SHA.fullmatch(loose) else None
     return _packed(git / "packed-refs", match[1])
+
+
+def checkout_around(workspace: Path, path: str | Path) -> Path | None:
+    """The nearest checkout, in the workspace, that this path leads into, links followed; None where there is none."""
+    root = Path(os.path.realpath(workspace))
+    try:
+        place = Path(os.path.realpath(root / path))
+    except ValueError:  # it holds what no name can hold
+        return None
+    around = (one for one in (place, *place.parents) if one.is_relative_to(root))
+    return next((one for one in around if _is_checkout(one)), None)
+
+
+def checkouts_below(workspace: Path, path: str | Path) -> Iterator[Path]:
+    """All checkouts that lie in the folder of this path; none where it is no folder."""
+    yield from (git.parent for git in (workspace / path).rglob(".git") if _is_checkout(git.parent))
+
+
+def _is_checkout(folder: Path) -> bool:
+    """Whether git takes it for one, `git worktree` and `--separate-git-dir` included, but for submodules."""
+    git = folder / ".git"
+    if git.is_dir():
+        return True
+    match = _GIT_DIR.fullmatch(_text(git) or "")
+    return match is not None and not _is_submodule(folder, match[1])
+
+
+def _is_submodule(folder: Path, git_dir: str) -> bool:
+    """Whether git's files of it lie among those of a checkout around it, whose commit says which one it is of."""
+    place = os.path.realpath(os.path.join(folder, git_dir))  # noqa: PTH118 (a Path would fold what links lead through)
+    return any(Path(place).is_relative_to(os.path.realpath(one / ".git" / "modules")) for one in folder.parents)
 
 
 def _packed(file: Path, ref: str) -> str | None:

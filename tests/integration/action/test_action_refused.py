@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from tests.integration.action.test_action_workflow_dispatch import check_out
@@ -21,9 +26,14 @@ def test_pull_request_target__is_refused_before_anything_runs(job, github) -> No
     assert github.log == []
 
 
-@pytest.mark.parametrize("event", ["issue_comment", "discussion_comment"])
+@pytest.mark.parametrize(
+    "event", ["issue_comment", "discussion_comment", "repository_dispatch", "check_run", "check_suite", "status"]
+)
 def test_comment__somebodys_code_is_checked_out__is_refused_before_anything_runs(job, github, event) -> None:
-    """A workflow that answers a comment such as `/evals` has the keys, whoever wrote the code that it checks out."""
+    """A workflow that answers a comment such as `/evals` has the keys, whoever wrote the code that it checks out.
+
+    So has one that a bot starts which reads comments, or one that answers a check of a pull request.
+    """
     pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")
     check_out(job.workspace, pull.head_sha)
     job.begin_run(event=event)
@@ -35,11 +45,151 @@ def test_comment__somebodys_code_is_checked_out__is_refused_before_anything_runs
     )
 
 
-def test_comment__the_events_own_commit_is_checked_out__is_evaluated(job, github) -> None:
+@pytest.mark.parametrize("inputs", [{"config": "theirs/eval-gate.yaml"}, {"evals": "theirs/**/*.golden.json"}])
+@pytest.mark.parametrize("root", ["main's", "nothing"])
+def test_comment__somebodys_code_lies_in_a_folder_of_its_own__is_refused_too(job, github, inputs, root) -> None:
+    pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")
+    theirs = job.workspace / "theirs"
+    theirs.mkdir()
+    (theirs / "eval-gate.yaml").write_text("failOn: [never]\n")
+    (job.workspace / "evals").rename(theirs / "evals")
+    check_out(theirs, pull.head_sha)
+    if root != "nothing":
+        check_out(job.workspace, github.state.branches["main"])
+    job.begin_run(event="issue_comment")
+    with agent() as running:
+        ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url, **inputs})
+    assert (ended.code, running.requests) == (2, [])
+    assert f"and the workspace holds {pull.head_sha[:12]}" in ended.log, ended.log
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"targets": "theirs/targets.yaml"},
+        {"targets": "theirs"},
+        {"system-prompt": "theirs/prompt.md"},
+        {"tool-registry": "theirs/.mcp.json#weather"},
+        {"tool-registry": "."},
+        {"seed-manifest": "theirs/seed.json"},
+        {"snapshot": "theirs/seed.json"},
+        {"accepted": "theirs/accepted.yaml"},
+        {"results": "theirs/out.xml"},
+        {"results": "evals\ntheirs"},
+        {"results": "."},
+        {"baseline": "theirs/run.json"},
+        {"output-dir": "theirs/results"},
+        {"evals": "**/*.golden.json"},
+        {"evals": "."},
+        {"evals": "evals", "config": "theirs/eval-gate.yaml"},
+    ],
+)
+def test_comment__any_file_that_is_read_is_somebodys__is_refused_too(job, github, inputs) -> None:
+    """What is read of another commit than the event's says whom keys are sent to, or what the verdict is."""
+    with somebodys_code_in_theirs(job, github) as (pull, endpoint):
+        given = endpoint if inputs.keys().isdisjoint({"targets", "results"}) else {}
+        ended = job.step("issue_comment", push_event(github), given | inputs)
+    assert ended.code == 2, ended.log
+    assert f"unsafe-event]: issue_comment has the default branch's secrets, and the workspace holds {pull}" in ended.log
+
+
+@pytest.mark.parametrize("said_by", ["variable", "targets_variable", "file", "file_of_targets", "link"])
+def test_comment__variable_file_or_link_leads_to_somebodys_code__is_refused_too(job, github, said_by) -> None:
+    """It counts where a path leads, and not who says it."""
+    variables = {"variable": {"EVAL_GATE_EVALS": "theirs/evals"}, "targets_variable": {"EVAL_GATE_TARGETS": "theirs"}}
+    with somebodys_code_in_theirs(job, github) as (pull, endpoint):
+        given = endpoint if said_by in {"variable", "file"} else {}
+        if said_by == "file":
+            (job.workspace / "eval-gate.yaml").write_text("evals: [evals, theirs/evals]\n")
+        elif said_by == "file_of_targets":
+            (job.workspace / "eval-gate.yaml").write_text("targets: theirs/targets.yaml\n")
+        elif said_by == "link":
+            (job.workspace / "targets.yaml").symlink_to("theirs/targets.yaml")
+        ended = job.step("issue_comment", push_event(github), given, **variables.get(said_by, {}))
+    assert ended.code == 2, ended.log
+    assert f"and the workspace holds {pull}" in ended.log
+
+
+def test_comment__nothing_is_read_of_somebodys_code_in_the_workspace__is_evaluated(job, github) -> None:
+    """It may be what the agent is started from, in a step that has no keys."""
+    with somebodys_code_in_theirs(job, github, asked=4) as (_, endpoint):
+        ended = job.step("issue_comment", push_event(github), {**endpoint, "evals": "evals/*.json"})
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+
+
+@contextmanager
+def somebodys_code_in_theirs(job, github, *, asked: int = 0) -> Iterator[tuple[str, dict[str, str]]]:
+    """Beside the event's own checkout there is that of a fork. The beginning of its commit, and the usual inputs."""
+    pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")
+    theirs = job.workspace / "theirs"
+    shutil.copytree(job.workspace / "evals", theirs / "evals")
+    (theirs / "eval-gate.yaml").write_text("failOn: [never]\n")
+    (theirs / "out.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
+    (theirs / "seed.json").write_text("{}")
+    (theirs / "prompt.md").write_text("Say yes.\n")
+    check_out(theirs, pull.head_sha)
     check_out(job.workspace, github.state.branches["main"])
     job.begin_run(event="issue_comment")
     with agent() as running:
+        target = {"name": "default", "provider": "http", "url": running.url, "headers": {"x": "${{ KEY_OF_THE_JOB }}"}}
+        (theirs / "targets.yaml").write_text(json.dumps({"targets": [target]}))
+        yield pull.head_sha[:12], {"agent-endpoint": running.url}
+        assert len(running.requests) == asked
+
+
+@pytest.mark.parametrize("way", ["worktree", "separate", "link"])
+def test_comment__somebodys_code_lies_beside_the_events_own_checkout__is_refused_too(job, github, way) -> None:
+    """The nearest folder with a `.git` is the event's; what is evaluated is not in it."""
+    main = github.state.branches["main"]
+    check_out(job.workspace, main)
+    theirs = job.workspace / "theirs"
+    if way == "worktree":
+        theirs.mkdir()
+        about = job.workspace / ".git/worktrees/theirs"
+        about.mkdir(parents=True)
+        (about / "commondir").write_text("../..\n")
+        (theirs / ".git").write_text(f"gitdir: {about}\n")
+    elif way == "separate":  # git init --separate-git-dir
+        theirs.mkdir()
+        (job.folder / "apart").mkdir()
+        check_out(job.folder / "apart", "a" * 40)
+        (theirs / ".git").write_text(f"gitdir: {job.folder / 'apart' / '.git'}\n")
+    else:
+        (job.folder / "elsewhere").mkdir()
+        theirs.symlink_to(job.folder / "elsewhere")
+    (job.workspace / "evals").rename(theirs / "evals")
+    job.begin_run(event="issue_comment")
+    with agent() as running:
+        inputs = {"agent-endpoint": running.url, "evals": "theirs/evals"}
+        ended = job.step("issue_comment", push_event(github), inputs)
+    assert (ended.code, running.requests) == (2, []), ended.log
+    assert "and the workspace holds no commit that is known" in ended.log
+
+
+def test_comment__evals_are_in_a_submodule_of_the_events_own_checkout__are_evaluated(job, github) -> None:
+    check_out(job.workspace, github.state.branches["main"])
+    (job.workspace / ".git/modules/evals").mkdir(parents=True)
+    (job.workspace / "evals/.git").write_text("gitdir: ../.git/modules/evals\n")
+    job.begin_run(event="issue_comment")
+    with agent() as running:
+        ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url, "evals": "evals"})
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+
+
+def test_comment__nobody_knows_what_is_checked_out__is_refused(job, github) -> None:
+    job.begin_run(event="issue_comment")
+    with agent() as running:
         ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url})
+    assert (ended.code, running.requests) == (2, [])
+    assert "and the workspace holds no commit that is known" in ended.log
+
+
+@pytest.mark.parametrize("event", ["issue_comment", "repository_dispatch"])
+def test_comment__the_events_own_commit_is_checked_out__is_evaluated(job, github, event) -> None:
+    check_out(job.workspace, github.state.branches["main"])
+    job.begin_run(event=event)
+    with agent() as running:
+        ended = job.step(event, push_event(github), {"agent-endpoint": running.url})
     assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from eval_gate.action.inputs import read_inputs
 from eval_gate.action.step import open_step
+from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
 
 PUSH = {"ref": "refs/heads/main"}
@@ -43,7 +44,7 @@ def test_step__names_that_nobody_chose__give_way_to_another_gate(desk, inputs, a
 def test_open_step__no_token__is_said(desk) -> None:
     desk.event("push", PUSH)
     with pytest.raises(GateError) as caught:
-        open_step(desk.environment("push"), read_inputs({"INPUT_GITHUB-TOKEN": ""}))
+        open_step(desk.environment("push"), read_inputs({"INPUT_GITHUB-TOKEN": ""}), RunConfig())
     assert (caught.value.code, caught.value.exit_code) == ("no-token", ExitCode.USAGE)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.github.checkout import checked_out
+from eval_gate.github.checkout import checked_out, checkout_around, checkouts_below
 
 SHA, OTHER, LONG = "1" * 40, "2" * 40, "abcdef01" * 8
 
@@ -133,3 +133,30 @@ def test_checkout__any_head__is_a_commit_or_unknown(tmp_path_factory, data) -> N
     found = head(git, data)
     assert found is None or re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", found)
     assert found is None or found == data.decode().strip()
+
+
+@pytest.mark.parametrize(
+    ("path", "commit"),
+    [
+        *((".", SHA), ("evals", SHA), ("evals/x.json", SHA), ("missing/x", SHA), ("[t]heirs/x.json", SHA)),
+        *(("theirs", OTHER), ("theirs/eval-gate.yaml", OTHER), ("theirs/*/x.json", OTHER), ("a/../theirs/b", OTHER)),
+        *(("..", None), ("/etc", None), ("a\0b", None)),
+    ],
+)
+def test_checkout__around_a_path__is_the_nearest_in_the_workspace(git, path, commit) -> None:
+    head(git, SHA)
+    theirs = git.parent / "theirs" / ".git"
+    theirs.mkdir(parents=True)
+    head(theirs, OTHER)
+    found = checkout_around(git.parent, path)
+    assert (found and checked_out(found)) == commit
+
+
+def test_checkout__below_a_folder__are_all_of_them(git) -> None:
+    head(git, SHA)
+    theirs = git.parent / "tools" / "deep" / "theirs" / ".git"
+    theirs.mkdir(parents=True)
+    root = git.parent
+    assert list(checkouts_below(root, "tools")) == [theirs.parent]
+    assert set(checkouts_below(root, ".")) == {root, theirs.parent}
+    assert list(checkouts_below(root, "tools/deep/theirs/.git")) == list(checkouts_below(root, "missing")) == []
