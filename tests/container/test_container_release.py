@@ -15,6 +15,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "ghcr.io/octo-org/octo-repo@sha256:" + "5" * 64
+HTTP_IMAGE = "ghcr.io/octo-org/octo-repo@sha256:" + "7" * 64
 ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.skipif(
@@ -43,7 +44,7 @@ class Release:
         done = subprocess.run(command, cwd=at or self.repository, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    def step(self, tag: str, image: str = IMAGE) -> subprocess.CompletedProcess[str]:
+    def step(self, tag: str, image: str = IMAGE, http: str = HTTP_IMAGE) -> subprocess.CompletedProcess[str]:
         """Run the step as the runner runs it for a tag on the newest commit."""
         self.git("tag", "--force", tag)
         at = self.folder / "step"
@@ -57,6 +58,7 @@ class Release:
             "TAG": tag,
             "SHA": self.git("rev-parse", "main"),
             "IMAGE": image,
+            "HTTP_IMAGE": http,
         }
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", _step()["run"]]
         return subprocess.run(command, cwd=at, env=env, capture_output=True, text=True, check=False, timeout=60)
@@ -88,19 +90,26 @@ def test_release__is_one_commit_on_top_of_the_tag_with_one_other_line(release) -
     assert release.git("diff", "--name-only", "main", "v1") == "action.yml"
     expected = ACTION.replace("image: Dockerfile", f"image: docker://{IMAGE}")
     assert release.git("show", "v1:action.yml") + "\n" == expected
+    smaller = release.ref("v1-http")
+    assert smaller == release.ref("released/v1.2.3-http") != released
+    assert release.git("diff", "--name-only", "main", "v1-http") == "action.yml"
+    assert f"image: docker://{HTTP_IMAGE}\n" in release.git("show", "v1-http:action.yml") + "\n"
     (page,) = release.pages()
     assert (page["tag_name"], page["name"], page["make_latest"]) == ("v1.2.3", "v1.2.3", "legacy")
     assert f"octo-org/octo-repo@{released}" in page["body"]
+    assert f"octo-org/octo-repo@{smaller}" in page["body"]
     assert IMAGE in page["body"]
+    assert HTTP_IMAGE in page["body"]
     assert f"octo-org/octo-repo@{released}" in (release.folder / "summary").read_text(encoding="utf-8")
 
 
 def test_release__run_again_changes_nothing(release) -> None:
     release.step("v1.2.3")
-    before = release.ref("v1")
+    before, smaller = release.ref("v1"), release.ref("v1-http")
     done = release.step("v1.2.3")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (release.ref("v1"), release.ref("released/v1.2.3")) == (before, before)
+    assert (release.ref("v1-http"), release.ref("released/v1.2.3-http")) == (smaller, smaller)
     assert [page["tag_name"] for page in release.pages()] == ["v1.2.3"]
 
 
@@ -112,31 +121,66 @@ def test_release__of_another_image_under_the_same_version_is_refused(release) ->
     assert "::error::v1.2.3 was released before, with another image" in done.stdout
     assert len(release.pages()) == 1
     assert release.ref("v1") == before
+    smaller = release.ref("v1-http")
+    done = release.step("v1.2.3", http=HTTP_IMAGE.replace("7" * 64, "6" * 64))
+    assert done.returncode == 1
+    assert "::error::v1.2.3 was released before, with another image" in done.stdout
+    assert release.ref("v1-http") == smaller
+
+
+def test_release__that_cannot_have_both_images__moves_nothing_and_can_be_gone_on_with(release) -> None:
+    release.git("tag", "released/v1.2.3-http", "main")
+    done = release.step("v1.2.3")
+    assert done.returncode == 1
+    assert (
+        "as long as v1-http does not lead to released/v1.2.3-http, delete that tag and re-run the failed" in done.stdout
+    )
+    assert (release.ref("v1"), release.ref("v1-http"), release.pages()) == (None, None, [])
+    kept = release.ref("released/v1.2.3")
+    release.git("tag", "--delete", "released/v1.2.3-http")
+    done = release.step("v1.2.3")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (release.ref("v1"), release.ref("v1-http")) == (kept, release.ref("released/v1.2.3-http"))
+    assert len(release.pages()) == 1
 
 
 def test_major_tag__follows_the_newest_version_and_never_goes_back(release) -> None:
     release.step("v1.9.0")
     release.step("v1.10.0")
-    newest = release.ref("v1")
+    newest, smaller = release.ref("v1"), release.ref("v1-http")
     assert newest == release.ref("released/v1.10.0")
+    assert smaller == release.ref("released/v1.10.0-http")
     done = release.step("v1.9.1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "::notice::v1 stays where it is: v1.10.0 is newer than v1.9.1" in done.stdout
-    assert release.ref("v1") == newest
+    assert (release.ref("v1"), release.ref("v1-http")) == (newest, smaller)
     assert [page["tag_name"] for page in release.pages()] == ["v1.9.0", "v1.10.0", "v1.9.1"]
     release.step("v2.0.0")
     assert (release.ref("v1"), release.ref("v2")) == (newest, release.ref("released/v2.0.0"))
 
 
 @pytest.mark.parametrize(
-    ("tag", "image"),
-    [("v1.2.3-rc1", IMAGE), ("v1", IMAGE), ("v1.2.3", "ghcr.io/a/b:latest"), ("v1.2.3", "ghcr.io/a/$(id)@sha256:1")],
+    ("tag", "image", "http"),
+    [
+        ("v1.2.3-rc1", IMAGE, HTTP_IMAGE),
+        ("v1", IMAGE, HTTP_IMAGE),
+        ("v1.2.3", "ghcr.io/a/b:latest", HTTP_IMAGE),
+        ("v1.2.3", "ghcr.io/a/$(id)@sha256:1", HTTP_IMAGE),
+        ("v1.2.3", IMAGE, "ghcr.io/octo-org/octo-repo@"),
+    ],
 )
-def test_anything_else__is_refused(release, tag, image) -> None:
-    done = release.step(tag, image)
+def test_anything_else__is_refused(release, tag, image, http) -> None:
+    done = release.step(tag, image, http)
     assert done.returncode == 1
     assert done.stdout.startswith("::error::not a")
     assert release.ref(f"released/{tag}") is None
+
+
+def test_release__of_one_image_as_both_is_refused(release) -> None:
+    done = release.step("v1.2.3", http=IMAGE)
+    assert done.returncode == 1
+    assert f"::error::both images are {IMAGE}" in done.stdout
+    assert release.ref("v1") is None
 
 
 @pytest.mark.parametrize("line", ["  image: docker://elsewhere\n", "  image: Dockerfile\n  image: Dockerfile\n"])
