@@ -2,6 +2,7 @@
 
     python -m benchmarks.beside            # about two minutes
     python -m benchmarks.beside --quick    # a fifth of the cases, once
+    python -m benchmarks.beside --peers    # also beside libraries that evaluate in process, which it installs
     python -m benchmarks.beside --check    # a fifth of the cases; fails where a ratio is a third worse than beside.json
     python -m benchmarks.beside --note     # the same, and beside.json has its ratios
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,8 +29,10 @@ from run import HERE, agent, gate
 from suites import write_suite
 from tabulate import tabulate
 
+Asker = Callable[[str, int, int], list[str]]
+"""The command that asks the agent at this address so many cases, so many at once."""
 BARE = "bare aiohttp"
-CLIENTS = {BARE: "aiohttp", "bare httpx over aiohttp": "httpx"}
+PEERS_ENVIRONMENT = HERE.parent / ".venv" / "peers"
 REFERENCES = HERE / "beside.json"
 ALLOWED = 4 / 3
 """Times the reference: two measurements of the same on a busy machine differ by a tenth."""
@@ -36,10 +40,36 @@ OURS = "Eval Gate"
 Value = Callable[[Cost], float]
 
 
+def clients() -> dict[str, Asker]:
+    """Those that only ask."""
+    program = [sys.executable, str(HERE / "floor.py")]
+    names = {BARE: "aiohttp", "bare httpx over aiohttp": "httpx"}
+    return {
+        who: lambda url, cases, at_once, name=name: [*program, url, str(cases), str(at_once), name]
+        for who, name in names.items()
+    }
+
+
+def peers() -> dict[str, Asker]:
+    """Libraries that evaluate and keep nothing, with an environment of their own that is made here, once a version."""
+    wanted, mark = HERE / "peers.txt", PEERS_ENVIRONMENT / "made"
+    if not mark.is_file() or mark.read_bytes() != wanted.read_bytes():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", PEERS_ENVIRONMENT], check=True)
+        pip = [PEERS_ENVIRONMENT / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        subprocess.run([*pip, "install", "-r", wanted], check=True)
+        mark.write_bytes(wanted.read_bytes())
+    program = [str(PEERS_ENVIRONMENT / "bin" / "python"), str(HERE / "peers.py")]
+    return {
+        name: lambda url, cases, at_once, name=name: [*program, name, url, str(cases), str(at_once)]
+        for name in ("braintrust", "pydantic-evals")
+    }
+
+
 class Measurement:
     """So many cases of an agent that needs so long, so many at once, and what is told of it."""
 
-    def __init__(self, cases: int, latency_ms: int, concurrency: int, times: int) -> None:
+    def __init__(self, others: Mapping[str, Asker], cases: int, latency_ms: int, concurrency: int, times: int) -> None:
+        self.others = others
         self.cases, self.latency_ms, self.concurrency, self.times = cases, latency_ms, concurrency, times
 
     @property
@@ -49,12 +79,11 @@ class Measurement:
 
     def costs(self) -> dict[str, list[Cost]]:
         """What each of them cost, each time."""
-        found: dict[str, list[Cost]] = {who: [] for who in (*CLIENTS, OURS)}
+        found: dict[str, list[Cost]] = {who: [] for who in (*self.others, OURS)}
         with agent(self.latency_ms) as url, tempfile.TemporaryDirectory() as name:
             for _ in range(self.times):
-                for who, client in CLIENTS.items():
-                    asked = [url, str(self.cases), str(self.concurrency), client]
-                    found[who].append(measure([sys.executable, str(HERE / "floor.py"), *asked]))
+                for who, asker in self.others.items():
+                    found[who].append(measure(asker(url, self.cases, self.concurrency)))
                 found[OURS].append(measure(self._ours(Path(name), url)))
         return found
 
@@ -81,7 +110,7 @@ class Row(NamedTuple):
     @property
     def cells(self) -> list[str]:
         """Ratios, then values."""
-        ratios = [f"{self.of[OURS] / self.of[who]:.2f}" for who in CLIENTS]
+        ratios = [f"{self.of[OURS] / value:.2f}" for who, value in self.of.items() if who != OURS]
         return [self.what, *ratios, *(f"{one:.2f} {self.unit}" for one in self.of.values())]
 
 
@@ -90,13 +119,13 @@ def told(key: str, what: str, costs: dict[str, list[Cost]], value: Value, unit: 
     return Row(key, what, {who: median(map(value, some)) for who, some in costs.items()}, unit)
 
 
-def rows(*, part: int, times: int) -> Iterator[Row]:
+def rows(others: Mapping[str, Asker], *, part: int, times: int) -> Iterator[Row]:
     """The table, row by row as it is measured: `part` of the most cases, so many times."""
-    one = Measurement(1, 0, 1, times=5)
+    one = Measurement(others, 1, 0, 1, times=5)
     costs = one.costs()
     start = {who: median(cost.processor_s for cost in some) for who, some in costs.items()}
     yield told("start", "1 case: processor", costs, lambda cost: cost.processor_s, "s")
-    many = Measurement(1_000, 0, 50, times=times + 2)
+    many = Measurement(others, 1_000, 0, 50, times=times + 2)
     costs = many.costs()
     in_all = f"{many.cases:,} cases at 0 ms, 50 at once: processor a case"
     yield told("case", in_all, costs, lambda cost: cost.processor_s, "ms")
@@ -104,7 +133,7 @@ def rows(*, part: int, times: int) -> Iterator[Row]:
     of = {who: median(some) for who, some in above.items()}
     yield Row("above", f"{in_all}, above its start", of, "ms")
     for concurrency in (200, 50):
-        large = Measurement(10_000 // part, 50, concurrency, times=times)
+        large = Measurement(others, 10_000 // part, 50, concurrency, times=times)
         costs, what = large.costs(), f"{large.cases:,} cases at 50 ms, {concurrency} at once"
         yield told(f"wall-{concurrency}", f"{what}: wall", costs, lambda cost: cost.wall_s, "s")
         yield told(f"processor-{concurrency}", f"{what}: processor", costs, lambda cost: cost.processor_s, "s")
@@ -127,12 +156,14 @@ def main() -> None:
     """Measure and print; with `--check` fail where it has become worse."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer cases, once")
+    parser.add_argument("--peers", action="store_true", help="also beside libraries that evaluate in process")
     parser.add_argument("--check", action="store_true", help="fewer cases; fails where a ratio is worse by a third")
     parser.add_argument("--note", action="store_true", help="fewer cases; its ratios are what is compared with")
     asked = parser.parse_args()
     fewer = asked.quick or asked.check or asked.note
-    found = list(rows(part=5 if fewer else 1, times=1 if asked.quick else 3))
-    headers = ["what", *(f"ours to {who}" for who in CLIENTS), *CLIENTS, OURS]
+    others = clients() | (peers() if asked.peers else {})
+    found = list(rows(others, part=5 if fewer else 1, times=1 if asked.quick else 3))
+    headers = ["what", *(f"ours to {who}" for who in others), *others, OURS]
     print(tabulate([row.cells for row in found], headers=headers, disable_numparse=True))
     if asked.note:
         ratios = {row.key: round(row.ratio, 2) for row in found if not row.key.startswith("share")}
