@@ -22,12 +22,12 @@ settings.register_profile(
     # a change is tried with fewer; what a property finds with more, main's own run finds
     max_examples=size(100),
 )
-settings.register_profile("inner loop", settings.get_profile("ours"), max_examples=10)
+settings.register_profile("inner loop", settings.get_profile("ours"), max_examples=5)
 settings.load_profile("ours")
 # a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # of a table of parameters the inner loop of a room tries the first rows, as it tries a few examples of a property
-ROWS = 4
+ROWS = 3
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -54,10 +54,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.slow)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What is imported and collected by now stays, so that nothing need look at it again."""
     gc.freeze()
     gc.enable()
+    if session.config.option.markexpr == "not slow":
+        gc.set_threshold(100_000, 50, 50)  # looking after every 700 new objects took a sixth of a room's time
 
 
 @pytest.fixture

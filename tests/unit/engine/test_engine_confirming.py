@@ -4,6 +4,8 @@ import asyncio
 import json
 import time
 
+import pytest
+
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.run import Run
@@ -118,6 +120,7 @@ def test_reruns__of_several_cases__are_spread_over_their_time(tmp_path) -> None:
     assert target.asked == ["c0", "c1", "c2", "c0", "c1", "c2", "c0", "c1", "c2", "c1"]
 
 
+@pytest.mark.slow
 def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_others(tmp_path) -> None:
     times: dict[str, list[float]] = {}
 
@@ -138,6 +141,7 @@ def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_other
     assert len(said) < 4
 
 
+@pytest.mark.slow
 def test_reruns__spread__what_is_waited_counts_in_a_budget_of_time(tmp_path) -> None:
     result = run(tmp_path, Again(c0=9), limits=RunLimits(rerun_spread="0.6s", rerun_budget="1s"))
     case = cases(result)["c0"]

@@ -172,6 +172,7 @@ with Journal(Path(sys.argv[1])) as journal:
 """
 
 
+@pytest.mark.slow
 def test_line__known_again_by__nothing_that_another_process_can_work_out(tmp_path) -> None:
     """A case's command may read which hash seed we were started with, or set one in the job before."""
     seeded = {"PYTHONHASHSEED": "0", "PATH": os.environ.get("PATH", "")}

@@ -121,6 +121,7 @@ def test_pool__many_jobs_give_way__all_are_done_and_not_too_many_are_under_way(c
     assert most <= max(concurrency, UNDER_WAY) + 1
 
 
+@pytest.mark.slow
 def test_pool__jobs_give_way_for_a_time__all_of_them_wait_at_once() -> None:
     steps = []
 

@@ -62,6 +62,7 @@ def test_talk__program_that_ended__is_written_to_in_vain(tmp_path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_talk__that_is_left_by_an_error__ends_the_program_and_its_children(tmp_path) -> None:
     async def main() -> None:
         heard: list[bytes] = []

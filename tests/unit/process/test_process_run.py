@@ -116,6 +116,7 @@ def test_run__flood_on_both_outputs__ends_with_the_time_and_stays_small(tmp_path
     assert done.stdout.total > 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="only Linux has pipes of any size")
 def test_run__pipe_that_the_program_made_larger__is_read_to_its_end(tmp_path) -> None:
     async def busy_meanwhile() -> FinishedProgram:
@@ -141,6 +142,7 @@ def test_run__more_than_asked_for__ends_the_program_where_wanted(tmp_path) -> No
 # the end of everything
 
 
+@pytest.mark.slow
 def test_run__time_is_over__the_whole_tree_is_gone(tmp_path) -> None:
     line = (
         "sh -c 'echo $$ > child; sh -c \"echo \\$\\$ > grandchild; sleep 60; true\"; true' & echo $$ > leader; sleep 60"
@@ -152,6 +154,7 @@ def test_run__time_is_over__the_whole_tree_is_gone(tmp_path) -> None:
     assert all(gone(pid_in(tmp_path / name)) for name in ("leader", "child", "grandchild"))
 
 
+@pytest.mark.slow
 def test_run__request_to_end_is_ignored__is_ended_by_force(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(run_module, "GRACE_S", 0.3)
     done = finished("trap '' TERM; echo $$ > leader; while true; do sleep 0.05; done", tmp_path, timeout_s=0.5)
@@ -174,6 +177,7 @@ def test_run__child_in_the_background_holds_stdout__is_ended_with_its_leader(tmp
     assert gone(pid_in(tmp_path / "child"))
 
 
+@pytest.mark.slow
 def test_run__process_that_left_the_group_holds_stdout__is_not_waited_for(tmp_path) -> None:
     code = "import os, time; os.setsid(); open('child', 'w').write(f'{os.getpid()}\\n'); time.sleep(60)"
     line = f"{shlex.join(python(code))} & while ! [ -s child ]; do sleep 0.01; done; echo done"

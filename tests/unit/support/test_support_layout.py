@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -31,6 +32,11 @@ NO_ROOMS = {"examples", "support"}
 MOST_MODULES = 16
 """Of a room, beside its `__init__.py`: so many doors one can look over. More are families, each with a room."""
 
+SAID_TWICE = {"Evaluation": "of one evaluator, and of a run for whoever calls us from Python: nobody meets both"}
+"""Names that two classes have, and why."""
+AS_IN_FILES = "wire.py"
+"""Modules whose classes are called as the format that they declare calls its parts: every format has its `Case`."""
+
 
 def rooms(folder: Path) -> set[str]:
     """Folders with Python in them, below this one; not what the program only copies."""
@@ -50,6 +56,17 @@ def test_rooms__each__has_no_more_doors_than_one_can_look_over() -> None:
     doors = Counter(file.parent.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
     crowded = {room: many - 1 for room, many in doors.items() if room != COPIED and many - 1 > MOST_MODULES}
     assert crowded == {}
+
+
+def test_classes__each_that_others_may_use__has_a_name_that_no_other_has() -> None:
+    made = defaultdict(list)
+    for file in PACKAGE.rglob("*.py"):
+        if file.name != AS_IN_FILES:
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    made[node.name].append(file.relative_to(PACKAGE).as_posix())
+    assert {name: files for name, files in made.items() if len(files) > 1 and name not in SAID_TWICE} == {}
+    assert all(len(made[name]) > 1 for name in SAID_TWICE)
 
 
 def test_modules_of_tests__each__begins_with_its_rooms() -> None:

@@ -36,6 +36,7 @@ def test_mock__error__breaks_the_case() -> None:
         respond(error="out of order")
 
 
+@pytest.mark.slow
 @pytest.mark.contract("provider.mock")
 @pytest.mark.parametrize("delay", [{"delayMs": 60}, {"delayMinMs": 60, "delayMaxMs": 70}])
 def test_mock__delay__is_waited_for(delay) -> None:

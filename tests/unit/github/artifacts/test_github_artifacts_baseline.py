@@ -627,6 +627,7 @@ def test_nearest__list_ends_before_it_is_full__no_runs_are_asked(github, store, 
     assert github.requests("GET", "/runs") == []
 
 
+@pytest.mark.slow
 def test_nearest__list_is_full_and_all_of_it_is_refused__the_branch_s_own_runs_are_asked(store, keep, state) -> None:
     """A second workflow on the branch keeps results under the same name, the default."""
     keep("c4")

@@ -119,6 +119,7 @@ def test_codex__single_line_of_json__is_read_by_the_rule_of_events(tmp_path, pro
     assert respond(tmp_path).text == "Use hold 3."
 
 
+@pytest.mark.slow
 def test_codex__folder__is_fresh_for_each_case_and_gone_afterwards(tmp_path, program) -> None:
     codex = program(events=[DONE])
     respond(tmp_path)
@@ -155,6 +156,7 @@ def test_codex__environment__holds_what_was_named_and_no_secret(tmp_path, progra
     assert not {"GITHUB_TOKEN", "OPENAI_API_KEY"} & set(seen)
 
 
+@pytest.mark.slow
 def test_codex__long_prompt__is_no_argument(tmp_path, program) -> None:
     codex = program(events=[DONE])
     brief = Brief(question="", linked_question="x" * 3_000_000)

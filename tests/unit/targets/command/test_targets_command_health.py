@@ -140,6 +140,7 @@ def test_health__nobody_there__is_said(tmp_path) -> None:
             asyncio.run(target(tmp_path, {"type": "http", "url": url}).check_health())
 
 
+@pytest.mark.slow
 @pytest.mark.contract(RULE)
 def test_health__optional_health_check__by_command_is_run_once_for_all(tmp_path) -> None:
     desk = target(tmp_path, command("sleep 0.2; echo {EVAL_ID}{PROMPT}{FILES}{ATTEMPT} >> checked; env > seen"))

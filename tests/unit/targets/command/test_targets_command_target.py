@@ -316,6 +316,7 @@ def test_respond__twelve_megabytes__are_cut_and_it_says_so(tmp_path, where) -> N
     )
 
 
+@pytest.mark.slow
 @pytest.mark.contract("cli.flood")
 def test_respond__json_beyond_the_bound__is_an_error_and_no_text(tmp_path) -> None:
     code = "import json; print(json.dumps({'text': 'x' * 9_000_000}))"

@@ -95,6 +95,7 @@ def test_joined__no_address__is_none() -> None:
     assert str(joined("http://a:8000/x/y", "../z")) == "http://a:8000/z"
 
 
+@pytest.mark.slow
 def test_address_of__usual_one__loads_no_library() -> None:
     code = """
 import sys

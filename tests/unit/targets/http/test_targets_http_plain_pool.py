@@ -97,6 +97,7 @@ def test_ask__more_than_was_asked_for__that_connection_is_not_asked_again() -> N
         assert running.connections == 2
 
 
+@pytest.mark.slow
 def test_ask__cancelled__closes_the_connection_and_the_next_one_is_answered() -> None:
     async def hangs_first(exchange: Exchange) -> None:
         if exchange.number == 0:

@@ -124,12 +124,14 @@ def test_poll__nothing_to_ask_at__is_said_with_what_to_describe(first, poll, sai
     assert "describe it with poll" in error.hint
 
 
+@pytest.mark.slow
 def test_poll__answer_that_breaks_now_and_then__is_asked_again_and_the_job_not_begun_anew() -> None:
     cut: Step = lambda exchange: exchange.reset()  # noqa: E731
     _, asked = ask(ACCEPTED, says(b"", "503 Service Unavailable"), cut, OPEN, says(b"", "502 Bad Gateway"), DONE)
     assert asked.count("POST /chat") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["503 Service Unavailable", "404 Not Found"])
 def test_poll__answer_that_stays_broken__ends_without_beginning_the_job_anew(status) -> None:
     error = broken(ACCEPTED, says(b"gone", status))

@@ -232,6 +232,7 @@ def test_respond__streams_for_ever__is_ended_at_the_limit() -> None:
     assert len(error.message) < 400
 
 
+@pytest.mark.slow
 def test_respond__compression_bomb__is_ended_at_the_limit() -> None:
     bomb = gzip.compress(b"x" * 20_000_000)
     error = broken(answering(bomb, Content_Encoding="gzip"), maxResponseBytes=100_000)
@@ -273,6 +274,7 @@ def test_respond__lone_surrogate__becomes_a_replacement_character() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.contract("endpoint.latency")
 def test_respond__slow_body__is_part_of_the_latency() -> None:
     async def handler(exchange: Exchange) -> None:
@@ -509,6 +511,7 @@ def test_respond__credentials_in_the_url__are_sent_as_basic() -> None:
         assert running.requests[0].header("authorization") == "Basic bWU6cHc="
 
 
+@pytest.mark.slow
 def test_respond__proxy_in_the_environment__is_used(monkeypatch) -> None:
     with agent() as proxy:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
@@ -546,6 +549,7 @@ def test_check_health__answers__2xx_is_healthy_and_nothing_else() -> None:
             healthy(running, waitFor=0, healthcheck={"type": "http", "url": running.url})
 
 
+@pytest.mark.slow
 def test_check_health__silent__ends_in_time() -> None:
     async def handler(exchange: Exchange) -> None:
         await asyncio.sleep(30)
@@ -554,6 +558,7 @@ def test_check_health__silent__ends_in_time() -> None:
         healthy(running, waitFor=0, healthcheck={"url": running.url, "timeoutSeconds": 0.1})
 
 
+@pytest.mark.slow
 def test_check_health__none_described__asks_nothing() -> None:
     with agent() as running:
         healthy(running)

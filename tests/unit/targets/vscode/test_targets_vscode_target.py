@@ -276,6 +276,7 @@ def test_vscode__response_never_comes__ends_with_the_time_and_frees_the_subagent
     assert locks(subagents) == []
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.file-protocol")
 def test_vscode__cancelled__frees_the_subagent(tmp_path, program, subagents) -> None:
     code = program(answers={"stow": None})
@@ -311,6 +312,7 @@ def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) ->
     assert locks(subagents) == []
 
 
+@pytest.mark.slow
 def test_vscode__chat_that_fails__quotes_it_without_secrets(tmp_path, program, subagents) -> None:
     program(exit=2, stderr=f"no chat for {SECRET}")
     error = broken(tmp_path)
