@@ -18,7 +18,7 @@ demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled lo
 test: git $(VENV)/dev  ## run the tests
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile
+lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile, subjects of new commits
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
@@ -28,6 +28,7 @@ lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile
 	  .github/workflows/*.yml $(wildcard examples/workflows/*.yml) $(STARTER)
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml host/action.yml
 	@$(BIN)/hadolint Dockerfile
+	@$(BIN)/python -m tests.support.commit_subjects
 
 types: $(VENV)/dev  ## strict type checking
 	@$(BIN)/mypy
