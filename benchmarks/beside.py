@@ -55,8 +55,8 @@ def peers() -> dict[str, Asker]:
     wanted, mark = HERE / "peers.txt", PEERS_ENVIRONMENT / "made"
     if not mark.is_file() or mark.read_bytes() != wanted.read_bytes():
         subprocess.run([sys.executable, "-m", "venv", "--clear", PEERS_ENVIRONMENT], check=True)
-        pip = [PEERS_ENVIRONMENT / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
-        subprocess.run([*pip, "install", "-r", wanted], check=True)
+        install = HERE.parent / "requirements" / "install.py"
+        subprocess.run([PEERS_ENVIRONMENT / "bin" / "python", install, wanted], check=True)
         mark.write_bytes(wanted.read_bytes())
     program = [str(PEERS_ENVIRONMENT / "bin" / "python"), str(HERE / "peers.py")]
     return {
