@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from eval_gate.gate.evidence.settle import CaseFacts
@@ -66,8 +67,9 @@ class Sight(FrozenStruct):
     ungated: tuple[Ungated, ...] = ()
 
 
+@lru_cache(maxsize=1)
 def sight_of(cases: CaseGroups) -> Sight:
-    """The figures of these cases. A run without any can see nothing."""
+    """Work out the figures of these cases, once for all reports of a run. A run without cases can see nothing."""
     trees = [Tree(kind, cases) for kind in cases.kinds]
     always, half, fifth = (_mean(trees, rate) for rate in (1.0, 0.5, 0.2))
     # without re-runs nearly every run is red, whatever was lost; and a regression that is allowed is found, but not red

@@ -59,3 +59,10 @@ def test_sight__a_hundred_thousand_cases__costs_little_more_than_a_hundred() -> 
     assert sight_of(steady(100, flaky=9)).loss is not None
     with within_cpu(5.0, "a hundred thousand cases"):
         assert sight_of(steady(100_000, flaky=900, trials=3)).loss is not None
+
+
+def test_sight__the_same_cases_again__is_not_worked_out_again() -> None:
+    sight_of.cache_clear()
+    assert sight_of(steady(40)) is sight_of(steady(40))
+    assert sight_of.cache_info().misses == 1
+    assert sight_of(steady(41)) is not sight_of(steady(40))
