@@ -3,20 +3,30 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# --no-compile: modules are compiled when they are first imported, and most of a lock never is
 INSTALL := $(BIN)/python requirements/install.py
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/eval_gate/cli/starter/files/*.yml)
 
-.PHONY: git help demo test lint format types check lock schemas action conformance interop tools agents pages audit bench beside fuzz clean
+.PHONY: git help demo test test-full lint format types check lock schemas action conformance interop tools agents pages audit bench beside fuzz clean
 
 help:  ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled local agent
 	@$(BIN)/python -m runner demo
 
-test: git $(VENV)/dev  ## run the tests
-	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+test: git $(VENV)/dev  ## run the fast tier of the tests: under 5 minutes on two cores
+	@$(PYTEST) $(ARGS)
+
+test-full: git $(VENV)/dev  ## run every test, also those that need npm, Docker or Chromium: half an hour
+	@$(PYTEST) --full $(ARGS)
+	@$(MAKE) --no-print-directory interop
+	@$(MAKE) --no-print-directory tools TOOLS=own-results,pytest
+	@.ci/host
+	@.ci/container --full
+	@.ci/pages
 
 lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile, subjects of new commits
 	@$(BIN)/ruff check .
@@ -33,7 +43,7 @@ lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile, subjects of ne
 types: $(VENV)/dev  ## strict type checking
 	@$(BIN)/mypy
 
-check: lint types test  ## everything CI checks
+check: lint types test  ## style, types and the fast tier: what a change has to pass first
 
 format: $(VENV)/dev  ## put the code in its one format
 	@$(BIN)/ruff check --fix-only .
@@ -52,17 +62,17 @@ interop: $(VENV)/dev  ## test against GitHub's own artifact client, a stand-in f
 	@cd tests/interop/artifact && npm ci --silent
 	@cd tests/interop/models && npm ci --silent
 	@cd tests/interop/mcp && npm ci --silent
-	@EVAL_GATE_REQUIRE_INTEROP=1 $(BIN)/python -m pytest tests/interop
+	@EVAL_GATE_REQUIRE_INTEROP=1 $(BIN)/python -m pytest --full tests/interop
 
 tools: $(VENV)/dev  ## test with other people's eval tools, really run: TOOLS=vitest,promptfoo for some (needs npm, the network, GBs)
-	@EVAL_GATE_TOOLS=$${TOOLS:-all} EVAL_GATE_REQUIRE_TOOLS=1 $(BIN)/python -m pytest -rs tests/tools $(ARGS)
+	@EVAL_GATE_TOOLS=$${TOOLS:-all} EVAL_GATE_REQUIRE_TOOLS=1 $(BIN)/python -m pytest --full -rs tests/tools $(ARGS)
 
 agents: $(VENV)/dev  ## test with servers of agent frameworks, really run: AGENTS=asgi,langgraph for some (needs npm, the network)
-	@EVAL_GATE_AGENTS=$${AGENTS:-all} EVAL_GATE_REQUIRE_AGENTS=1 $(BIN)/python -m pytest -rs tests/agents $(ARGS)
+	@EVAL_GATE_AGENTS=$${AGENTS:-all} EVAL_GATE_REQUIRE_AGENTS=1 $(BIN)/python -m pytest --full -rs tests/agents $(ARGS)
 
 pages: $(VENV)/dev  ## test the page of a run in Chromium (needs that and node)
 	@cd tests/pages/library && npm ci --silent
-	@EVAL_GATE_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n auto --dist loadfile tests/pages $(ARGS)
+	@EVAL_GATE_REQUIRE_BROWSER=1 $(BIN)/python -m pytest --full -n auto --dist loadfile tests/pages $(ARGS)
 
 audit: $(VENV)/audit  ## ask for known weaknesses of the locked dependencies (needs the network)
 	@$(VENV)/audit/bin/pip-audit --require-hashes --disable-pip --strict -r requirements/runtime.txt -r requirements/dev.txt
@@ -74,7 +84,7 @@ bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table be
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 fuzz: $(VENV)/dev  ## fuzz everything that reads foreign text, a minute for each surface
-	@$(INSTALL) requirements/fuzz.txt
+	@$(INSTALL) requirements/fuzz.txt --no-compile
 	@$(BIN)/python -m tests.fuzz.run $(ARGS)
 
 # Locks are universal (every platform, Python 3.11 and later), complete (with the extras that packages ask of each other),
@@ -114,11 +124,11 @@ $(VENV)/made: requirements/runtime.txt requirements/dev.txt
 	@touch $@
 
 $(VENV)/runtime: $(VENV)/made
-	@$(INSTALL) requirements/runtime.txt
+	@$(INSTALL) requirements/runtime.txt --no-compile
 	@touch $@
 
 $(VENV)/dev: $(VENV)/made pyproject.toml
-	@$(INSTALL) requirements/dev.txt
+	@$(INSTALL) requirements/dev.txt --no-compile
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@for lock in requirements/pips/*.txt; do \
 	  $(PIP) download --no-deps --require-hashes --only-binary :all: -r $$lock \

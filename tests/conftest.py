@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -22,22 +23,29 @@ settings.register_profile(
     # a change is tried with fewer; what a property finds with more, main's own run finds
     max_examples=size(100),
 )
-settings.register_profile("inner loop", settings.get_profile("ours"), max_examples=5)
+settings.register_profile("fast", settings.get_profile("ours"), max_examples=10)
 settings.load_profile("ours")
 # a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# of a table of parameters the inner loop of a room tries the first rows, as it tries a few examples of a property
-ROWS = 3
+# How many rows of a table the fast tier tries, by the folder in tests/: rows of these two start processes.
+ROWS = {"hostile": 1, "integration": 1}
+ROWS_ELSEWHERE = 4
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew; read the diff")
+    parser.addoption("--full", action="store_true", help="run the full tier: slow tests, every row of every table")
+
+
+def is_fast_tier(config: pytest.Config) -> bool:
+    """Return whether only the fast tier is to run: not with `--full`, nor where a file or a test is named."""
+    return not config.getoption("full") and not any(".py" in arg for arg in config.args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.markexpr == "not slow":
-        settings.load_profile("inner loop")
+    if is_fast_tier(config):
+        settings.load_profile("fast")
     if not config.getoption("numprocesses", None):  # who only hands tests out to others collects none
         # modules and tests are made and stay: looking for what could be thrown away was a fifth of the inner loop
         gc.disable()
@@ -45,21 +53,50 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The further rows of a long table are slow where a whole room is asked for, and not where a file of it is."""
-    if config.option.markexpr == "not slow" and not any(".py" in arg for arg in config.args):
-        rows: Counter[str] = Counter()
-        for item in items:
-            rows[table := item.nodeid.partition("[")[0]] += 1
-            if rows[table] > ROWS:
-                item.add_marker(pytest.mark.slow)
+    """Leave out what only the full tier runs: tests marked `slow`, and the further rows of tables."""
+    if not is_fast_tier(config):
+        return
+    rows: Counter[str] = Counter()
+    chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        table = _table_of(item)
+        rows[table] += 1
+        chosen[item.get_closest_marker("slow") is None and rows[table] <= _rows_of(item)].append(item)
+    items[:] = chosen[True]
+    config.hook.pytest_deselected(items=chosen[False])
+
+
+def _table_of(item: pytest.Item) -> str:
+    """Return the name of the table that a test is a row of: its function, and what the mark `rows_each` names."""
+    table = item.nodeid.partition("[")[0]
+    each = item.get_closest_marker("rows_each")
+    return f"{table}[{item.callspec.params[each.args[0]]!r}]" if each else table
+
+
+def _rows_of(item: pytest.Item) -> float:
+    """Return how many rows of its table the fast tier tries: of golden files all."""
+    if "golden" in item.fixturenames:
+        return math.inf
+    return ROWS.get(item.path.relative_to(Path(__file__).parent).parts[0], ROWS_ELSEWHERE)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What is imported and collected by now stays, so that nothing need look at it again."""
+    """Keep what is imported and collected by now out of the garbage collector's sight."""
     gc.freeze()
     gc.enable()
-    if session.config.option.markexpr == "not slow":
+    if is_fast_tier(session.config):
         gc.set_threshold(100_000, 50, 50)  # looking after every 700 new objects took a sixth of a room's time
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if is_fast_tier(config):
+        terminalreporter.write_line("the fast tier: `make test-full` runs every test with every row and more examples")
+
+
+@pytest.fixture
+def fast_tier(pytestconfig: pytest.Config) -> bool:
+    """Whether only the fast tier runs."""
+    return is_fast_tier(pytestconfig)
 
 
 @pytest.fixture

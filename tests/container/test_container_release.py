@@ -103,6 +103,7 @@ def test_release__is_one_commit_on_top_of_the_tag_with_one_other_line(release) -
     assert f"octo-org/octo-repo@{released}" in (release.folder / "summary").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_release__run_again_changes_nothing(release) -> None:
     release.step("v1.2.3")
     before, smaller = release.ref("v1"), release.ref("v1-http")
@@ -113,6 +114,7 @@ def test_release__run_again_changes_nothing(release) -> None:
     assert [page["tag_name"] for page in release.pages()] == ["v1.2.3"]
 
 
+@pytest.mark.slow
 def test_release__of_another_image_under_the_same_version_is_refused(release) -> None:
     release.step("v1.2.3")
     before = release.ref("v1")
@@ -128,6 +130,7 @@ def test_release__of_another_image_under_the_same_version_is_refused(release) ->
     assert release.ref("v1-http") == smaller
 
 
+@pytest.mark.slow
 def test_release__that_cannot_have_both_images__moves_nothing_and_can_be_gone_on_with(release) -> None:
     release.git("tag", "released/v1.2.3-http", "main")
     done = release.step("v1.2.3")
@@ -144,6 +147,7 @@ def test_release__that_cannot_have_both_images__moves_nothing_and_can_be_gone_on
     assert len(release.pages()) == 1
 
 
+@pytest.mark.slow
 def test_major_tag__follows_the_newest_version_and_never_goes_back(release) -> None:
     release.step("v1.9.0")
     release.step("v1.10.0")

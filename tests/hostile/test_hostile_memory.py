@@ -91,6 +91,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.slow
 def test_finding_4__one_answer__costs_less_than_150_mb(tmp_path, plain, kind) -> None:
     make, headers, said = HOSTILE[kind]
     suite(tmp_path)
@@ -124,6 +125,7 @@ def test_finding_4__an_answer_in_single_bytes__costs_what_it_holds(tmp_path, pla
         '"judges":{"judges":[',
     ],
 )
+@pytest.mark.slow
 def test_stored_result__very_many_mistakes__cost_what_it_holds(tmp_path, begin) -> None:
     """Six million bytes of empty cases were 3.2 GB of mistakes."""
     head = '"schemaVersion":1,"runId":"a","timestamp":"t","complete":true,"tool":{"version":"1"}'

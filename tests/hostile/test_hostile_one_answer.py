@@ -80,12 +80,14 @@ def test_finding_6__one_answer__is_about_its_case_only(tmp_path, kind) -> None:
     assert (code == 0) is (expected == PASSED)
 
 
+@pytest.mark.slow
 def test_finding_6__openai_arguments_as_deep_text__are_about_their_case_only(tmp_path) -> None:
     odd = lambda number: openai(DEEP) if number == 1 else None  # noqa: E731
     _, said, found = outcomes(tmp_path, odd, "openai-chat", good=openai("{}"))
     assert found == [PASSED, CRASHED, PASSED], said
 
 
+@pytest.mark.slow
 def test_finding_6__every_cost_near_the_largest_float__has_a_sum(tmp_path) -> None:
     code, said, found = outcomes(tmp_path, lambda _: text('"costUsd": 1e308'))
     assert (code, found) == (0, [PASSED] * 3), said

@@ -116,6 +116,7 @@ OWN_KEYS = {
 
 
 @pytest.mark.parametrize("name", OWN_KEYS)
+@pytest.mark.slow
 def test_judge__keys_of_somebodys_own__are_not_looked_at_again_and_again(name, tmp_path, idle) -> None:
     done = judged(tmp_path, name, OWN_KEYS[name])
     assert done.code == 0, (done.stdout, done.stderr)
@@ -214,6 +215,7 @@ def test_judge__pipe_or_device_in_place_of_a_file__is_not_waited_for(tmp_path) -
         assert (done.code, name in done.stderr) == (3, True)
 
 
+@pytest.mark.slow
 def test_judge__folder_of_very_many_files__is_refused(tmp_path, idle) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
@@ -248,6 +250,7 @@ def test_judge__names_and_words_that_are_commands_and_markup__are_only_text_wher
     assert all(file.parent == run for file in run.rglob("*"))
 
 
+@pytest.mark.slow
 def test_judge__thousands_of_trials_of_one_case__are_judged_soon(tmp_path) -> None:
     """How a few trials may go is added up, which for a thousand took eight seconds, and for more was no number."""
     passed, failed = ("".join(f'{{"id":"a","status":"{said}","trial":{n}}}\n' for n in range(5_000)) for said in SAID)

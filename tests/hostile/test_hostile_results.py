@@ -150,6 +150,7 @@ def test_rerun_command__hostile_names__are_one_word_each_and_run_nothing(tmp_pat
 
 
 @pytest.mark.parametrize(("words", "names"), [("{id}", NAMES[:7]), ("{ids_regex}", NAMES[:7])])
+@pytest.mark.slow
 def test_rerun_command__hostile_names_one_by_one_or_as_a_pattern__run_nothing(tmp_path, words, names) -> None:
     assert gate(tmp_path, "judge", results(tmp_path, "passed", names)).returncode == 0
     command = f"{recorder(tmp_path, names).replace('{ids_file}', 'out.jsonl')} {words} {{output}}"

@@ -103,6 +103,7 @@ def test_finding_8__bytes_that_are_no_text__are_a_mistake_of_usage(tmp_path, arg
     assert "holds what is no text" in said(done)
 
 
+@pytest.mark.slow
 def test_finding_8__half_a_character_in_a_stored_result__is_shown_as_a_replacement(tmp_path) -> None:
     world(tmp_path)
     assert gate(tmp_path, *RUN).returncode == 0
@@ -203,6 +204,7 @@ def test_finding_8__a_disk_that_is_full_before_anything_is_asked__is_said(tmp_pa
 
 
 @pytest.mark.parametrize("kilobytes", [3, 20])
+@pytest.mark.slow
 def test_finding_8__a_disk_that_becomes_full_during_the_run__is_said(tmp_path, kilobytes) -> None:
     world(tmp_path, cases=100)
     done = gate(tmp_path, *RUN, "--concurrency", "8", before=f"ulimit -f {kilobytes};")
@@ -211,6 +213,7 @@ def test_finding_8__a_disk_that_becomes_full_during_the_run__is_said(tmp_path, k
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+@pytest.mark.slow
 def test_finding_8__a_real_full_disk__is_said(tmp_path) -> None:
     world(tmp_path, cases=100)
     disk = tmp_path / "evals" / "results"

@@ -118,6 +118,7 @@ READ_BY: dict[str, Callable[[Path, str], tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.rows_each("reader")
 @pytest.mark.parametrize("reader", READ_BY)
 def test_stored_result__value_of_another_type__ends_the_command_in_a_sentence(made, tmp_path, reader) -> None:
     folder = shutil.copytree(made, tmp_path / "made")
@@ -134,6 +135,7 @@ def test_stored_result__value_of_another_type__ends_the_command_in_a_sentence(ma
             assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_journal__value_of_another_type__is_no_finished_trial(made, tmp_path) -> None:
     folder = shutil.copytree(made, tmp_path / "made")
     journal = in_(folder, "here", "cases.jsonl")

@@ -81,6 +81,7 @@ def test_command__fixture_in_tmp__is_seen_and_what_tools_write_stays(project, pl
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.slow
 def test_command__second_run__finds_what_the_first_left(project) -> None:
     with_suite(project, asserting("c", holds("log.txt", "first")))
     with model_server(calls("writeFile", path="log.txt", content="first"), DONE, DONE) as server:
@@ -89,6 +90,7 @@ def test_command__second_run__finds_what_the_first_left(project) -> None:
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.slow
 def test_command__tmp_full_of_other_things__is_no_reason_to_fail(project) -> None:
     for number in range(1_200):
         (project / "tmp" / "data" / f"{number}.bin").write_bytes(b"\xff" * 10)
@@ -113,6 +115,7 @@ def test_command__tool_would_write_over_results__is_refused(project, path) -> No
 
 
 @pytest.mark.contract("agent_evals.files.tmp", "agent_evals.files.traversal")
+@pytest.mark.slow
 def test_command__tool_would_write_into_the_record__is_refused(project) -> None:
     with_suite(project, case("c", "x"), case("d", "x"))
     with model_server(openai_answer("x")) as server:
@@ -140,6 +143,7 @@ def test_command__link_in_tmp__is_not_followed(project) -> None:
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.slow
 def test_command__several_models__each_begin_with_a_copy_and_tmp_is_as_it_was(project) -> None:
     with_suite(project, asserting("c", {"type": "fileNotExists", "path": "data/menu.txt"}))
     answers = (calls("deleteFile", path="data/menu.txt"), DONE) * 2
@@ -185,6 +189,7 @@ def test_run__case_fails__what_it_left_is_kept_beside_the_record_and_named(proje
 
 
 @pytest.mark.contract("agent_evals.files.left")
+@pytest.mark.slow
 def test_run__answers_are_not_stored__nothing_is_kept_of_files_either(project) -> None:
     with_suite(project, asserting("bad", holds("new.txt", "salad")))
     with model_server(calls("writeFile", path="new.txt", content="soup"), DONE) as server:
@@ -194,6 +199,7 @@ def test_run__answers_are_not_stored__nothing_is_kept_of_files_either(project) -
 
 
 @pytest.mark.contract("agent_evals.files.left")
+@pytest.mark.slow
 def test_run__what_is_left_holds_secrets__they_are_masked(project) -> None:
     with_suite(project, asserting("bad", holds("new.txt", "salad")))
     content = f"the key is {KEY['OPENAI_API_KEY']}, the number 4711-0815"
@@ -208,6 +214,7 @@ def test_run__what_is_left_holds_secrets__they_are_masked(project) -> None:
 
 
 @pytest.mark.contract("agent_evals.files.tmp", "agent_evals.files.traversal")
+@pytest.mark.slow
 def test_run__links_and_results_in_tmp__are_not_copied(project) -> None:
     with_suite(project, asserting("c", {"type": "contains", "value": "Done"}))
     with model_server(DONE) as server:
@@ -223,6 +230,7 @@ def test_run__links_and_results_in_tmp__are_not_copied(project) -> None:
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.slow
 def test_run__too_much_in_tmp__is_said_before_anything_is_asked(project) -> None:
     (project / "tmp" / "huge.bin").write_bytes(b"\0" * 12_000_000)
     with_suite(project, asserting("c", {"type": "contains", "value": "Done"}))
@@ -234,6 +242,7 @@ def test_run__too_much_in_tmp__is_said_before_anything_is_asked(project) -> None
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.slow
 def test_run__agents_without_tools__do_not_look_at_tmp(project) -> None:
     (project / "tmp" / "huge.bin").write_bytes(b"\0" * 12_000_000)
     with_suite(project, case("c", "Done"), tools=[])
@@ -261,6 +270,7 @@ def test_run__in_a_checkout__only_what_git_tracks_is_copied(project) -> None:
 
 
 @pytest.mark.contract("agent_evals.files.tmp", "agent_evals.files.traversal")
+@pytest.mark.slow
 def test_run__tracked_link__is_not_followed(project) -> None:
     (project / "secret.txt").write_text("x")
     (project / "tmp" / "way").symlink_to(project / "secret.txt")
@@ -288,6 +298,7 @@ def test_run__name_that_is_no_text__is_left_out_and_said(project, checkout) -> N
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.slow
 def test_run__tmp_is_made_to_look_like_a_repository__git_starts_nothing_that_it_names(project, tmp_path) -> None:
     """With our keys: what a pull request commits as tmp/HEAD, tmp/config and so on is a repository to git."""
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
@@ -302,6 +313,7 @@ def test_run__tmp_is_made_to_look_like_a_repository__git_starts_nothing_that_it_
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.slow
 def test_run__fixture_in_tmp_changes__is_said_of_cases_that_pass_and_they_are_still_compared(project) -> None:
     """Else a pull request commits the file that its agent does not write any more."""
     wanted = {"type": "fileExists", "path": "report.txt"}
@@ -321,6 +333,7 @@ def test_run__fixture_in_tmp_changes__is_said_of_cases_that_pass_and_they_are_st
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.slow
 def test_run__too_many_folders_in_a_tracked_tmp__is_said_before_anything_is_asked(project) -> None:
     for number in range(300):
         (project / "tmp" / str(number)).mkdir()

@@ -64,6 +64,7 @@ def write_cases(folder: Path, cases: dict[str, dict], name: str = "weather.golde
     file.write_text(json.dumps(written))
 
 
+@pytest.mark.slow
 def test_blame__every_way_to_break__is_said_of_case_trial_and_journal(tmp_path) -> None:
     write_cases(tmp_path, {f"gs-{how}": {"message": how, "responseContains": ["ok"]} for how in HOW})
     with agent(breaks) as running:
@@ -179,6 +180,7 @@ def test_veto__required_check_is_not_met__is_said_of_every_trial(tmp_path) -> No
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.slow
 def test_hung_agent__many_cases__ends_early_and_nothing_is_run_again(tmp_path, concurrency) -> None:
     write_suite(tmp_path, 40)
     hangs = False

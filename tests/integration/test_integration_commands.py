@@ -245,6 +245,7 @@ def slow_at(*numbers: int):
     return handler
 
 
+@pytest.mark.slow
 def test_shards__baseline_knows_what_took_long__are_cut_by_it_and_folders_of_them_are_one_run(tmp_path) -> None:
     write_suite(tmp_path, 6)
     with agent(slow_at(0, 2, 4)) as running:

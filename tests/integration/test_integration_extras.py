@@ -89,6 +89,7 @@ def test_installation__without_extras__is_half_of_the_packages() -> None:
 
 
 @pytest.mark.parametrize(("extra", "doing"), list(zip(("models", "mcp", "github"), ASKED, strict=True)))
+@pytest.mark.slow
 def test_extra__that_is_not_installed__is_named(bare, tmp_path, extra, doing) -> None:
     arguments, variables = ASKED[doing]
     done = gate(bare, tmp_path, *arguments, **variables)
@@ -104,6 +105,7 @@ def test_extras__all__is_every_other() -> None:
     assert Requirement(said).extras == set(EXTRAS) - {"all"}
 
 
+@pytest.mark.slow
 def test_validate__a_model_and_no_extras__checks_what_is_written_and_notes_the_rest(bare, tmp_path) -> None:
     """As a hook before a commit installs it."""
     described = "targets:\n- {name: a, provider: openai, model: m, api_key: '${{ KEY }}', system_prompt_path: p.md}\n"

@@ -64,6 +64,7 @@ AGENT = {
 }
 
 
+@pytest.mark.slow
 def test_import__run_on_the_same_answers__says_of_each_case_what_promptfoo_said(team) -> None:
     brought = gate(team, "import", "promptfoo", CONFIG.name)
     assert brought.returncode == 1, brought.stderr

@@ -261,6 +261,7 @@ def test_init__model__stands_in_the_configuration_and_its_key_comes_from_a_secre
     assert gate(tmp_path, "validate", OPENAI_API_KEY="none").returncode == 0
 
 
+@pytest.mark.slow
 def test_init__model_on_a_server_of_ones_own__stands_in_the_configuration_with_its_address(tmp_path) -> None:
     said = ["--provider", "openai-compatible", "--model", "m"]
     without = init(tmp_path, *said)

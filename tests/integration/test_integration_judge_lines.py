@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from eval_gate.model.limits import BROUGHT_NEAR_KEYS
 from tests.support.program import gate
 
@@ -18,6 +20,7 @@ def test_judge__misspelt_key_after_very_many_keys_of_ones_own__is_refused(tmp_pa
     assert '  r.jsonl:1501: scor: is not known (did you mean "score"?)\n' in done.stderr
 
 
+@pytest.mark.slow
 def test_judge__more_keys_like_ours_than_are_compared__says_from_where_on_nobody_has_looked(tmp_path) -> None:
     alike = {f"snekot_tupni{n:04x}": n for n in range(BROUGHT_NEAR_KEYS + 1)}  # the letters of ours in no order of ours
     lines(tmp_path, "r.jsonl", {"id": "c", "status": "passed", **alike})

@@ -75,6 +75,7 @@ def test_judge__of_openai__is_held_to_the_form_that_the_prompt_asks_for(tmp_path
     assert (result["score"], result["hits"], result["reasoning"]) == (1, ["says so"], "It does.")
 
 
+@pytest.mark.slow
 def test_judge__is_another_model_than_in_the_baseline__is_said_with_both_names(tmp_path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     for name in ("gpt-4o-2024-08-06", "gpt-4o-2024-11-20"):
@@ -130,6 +131,7 @@ def test_rubric__of_either_kind__asks_for_its_own_form(tmp_path, evals, text, re
     ],
     ids=["azure", "openai-compatible", "anthropic", "gemini", "ollama"],
 )
+@pytest.mark.slow
 def test_judge__of_each_provider__is_sent_the_schema_where_that_provider_reads_it(
     tmp_path, settings, answer, place
 ) -> None:
@@ -165,6 +167,7 @@ def test_judge__whose_provider_refuses_the_form__is_asked_as_before_for_the_rest
     assert "judge grader: its provider refuses to hold it to a JSON schema, so it is asked without one" in done.stdout
 
 
+@pytest.mark.slow
 def test_judge__that_is_too_old_for_forms__is_asked_as_before(tmp_path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     with model_server(anthropic_answer(VERDICT)) as server:
@@ -174,6 +177,7 @@ def test_judge__that_is_too_old_for_forms__is_asked_as_before(tmp_path) -> None:
     assert "JSON schema" not in done.stdout
 
 
+@pytest.mark.slow
 def test_judge__refused_for_another_reason__is_not_asked_again(tmp_path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     with model_server(Answer({"error": {"message": "The model does not exist"}}, 400)) as server:
@@ -183,6 +187,7 @@ def test_judge__refused_for_another_reason__is_not_asked_again(tmp_path) -> None
     assert "JSON schema" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_judge__refused_with_and_without_the_form__is_an_error_and_says_nothing_of_the_form(tmp_path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     with model_server(Answer(REFUSED, 400)) as server:
@@ -192,6 +197,7 @@ def test_judge__refused_with_and_without_the_form__is_an_error_and_says_nothing_
     assert "asked without one" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_judge__switched_off__is_never_held_to_a_form(tmp_path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     with model_server(openai_answer(VERDICT)) as server:
@@ -200,6 +206,7 @@ def test_judge__switched_off__is_never_held_to_a_form(tmp_path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_judge__whose_replies_cannot_be_read__is_asked_the_last_time_without_the_form(tmp_path) -> None:
     """A reply is read as strictly as before, whatever was asked for."""
     (tmp_path / "suite.yaml").write_text(CASES.split("  - id: two", maxsplit=1)[0])
@@ -209,6 +216,7 @@ def test_judge__whose_replies_cannot_be_read__is_asked_the_last_time_without_the
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_target__that_answers_a_case__is_not_held_to_a_form(tmp_path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     with model_server(openai_answer(VERDICT)) as server:
@@ -220,6 +228,7 @@ def test_target__that_answers_a_case__is_not_held_to_a_form(tmp_path) -> None:
     assert len(asked) == 4
 
 
+@pytest.mark.slow
 def test_recording__made_before__answers_judges_still(tmp_path) -> None:
     """What is asked is the same question: a recording knows nothing of the form that was promised."""
     (tmp_path / "suite.yaml").write_text(CASES)

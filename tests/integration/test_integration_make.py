@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.integration.test_integration_run import wait_until
 
@@ -122,22 +123,36 @@ def test_ci__step_fails__is_the_last_and_its_code_counts(tmp_path) -> None:
     assert done.stdout.splitlines()[-1].endswith("min: types")
 
 
-def test_ci__image_beside_other_steps__is_said_in_one_piece_and_its_code_counts(tmp_path) -> None:
-    done = ci(tmp_path, container="echo built; echo broken >&2; exit 9")
+def test_ci__types_beside_other_steps__are_said_in_one_piece_and_their_code_counts(tmp_path) -> None:
+    done = ci(tmp_path, 'case "$*" in *types) echo checked; echo wrong >&2; exit 9;; esac')
     assert done.returncode == 9
     said = [line for line in done.stdout.splitlines() if line]
-    at = said.index("== the container image, as the Actions runner runs it")
-    assert said[at + 1 : at + 3] == ["built", "broken"]
-    assert said[-1].endswith("min: the container image, as the Actions runner runs it")
+    at = said.index("== types")
+    assert said[at + 1 : at + 3] == ["checked", "wrong"]
+    assert said[-1].endswith("min: types")
 
 
 @needs_timeout
-def test_ci__step_beside_the_image_fails__the_image_is_given_up_and_cleaned_up_behind(tmp_path) -> None:
+def test_ci__step_fails_while_types_are_checked__those_are_ended_too(tmp_path) -> None:
     there = tmp_path / "there"
-    done = ci(
-        tmp_path,
-        container=f"trap 'touch {there}.ended; exit 143' TERM; touch {there}; sleep 60 & wait",
-        make=f'case "$*" in *interop) while [ ! -e {there} ]; do sleep 0.05; done; exit 6;; esac',
-    )
+    types = f"trap 'touch {there}.ended; exit 143' TERM; touch {there}; sleep 60 & wait"
+    lint = f"while [ ! -e {there} ]; do sleep 0.05; done; exit 6"
+    done = ci(tmp_path, f'case "$*" in *types) {types};; *lint) {lint};; esac')
     assert done.returncode == 6
     wait_until(lambda: there.with_suffix(".ended").exists())
+
+
+def test_ci__image_fails__is_the_last_and_its_code_counts(tmp_path) -> None:
+    done = ci(tmp_path, container="echo built; echo broken >&2; exit 9")
+    assert done.returncode == 9
+    assert done.stdout.splitlines()[-1].endswith("min: the container image, by its smoke tests")
+
+
+def test_ci__on_github__runs_every_step_in_some_job() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    made = set(re.findall(r"make --no-print-directory ([\w-]+)", script))
+    started = set(re.findall(r'^step .*" (\.ci/.+)$', script, re.MULTILINE))
+    assert (len(made), len(started)) == (4, 2)
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"].values()
+    run = {step["run"].removeprefix("make ") for job in jobs for step in job["steps"] if "run" in step}
+    assert made | started <= run

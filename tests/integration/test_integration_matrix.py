@@ -135,6 +135,7 @@ def test_targets__baseline_of_a_folder_of_runs__is_the_newest_of_the_same_target
     assert "bad: gate passed" in worse.stdout
 
 
+@pytest.mark.slow
 def test_targets__interrupted__ends_all_and_shows_what_there_is(project) -> None:
     async def never(exchange) -> None:
         del exchange

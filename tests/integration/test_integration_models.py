@@ -206,6 +206,7 @@ def test_budget__used_up__the_rest_is_not_run_and_nothing_passes_unseen(project)
     assert found["stopped"].startswith("the budget of $0.0001 is used up")
 
 
+@pytest.mark.slow
 def test_model__limits_the_rate__is_slowed_down_and_says_so(project) -> None:
     answers = iter([True, True, False])
 

@@ -45,6 +45,7 @@ def run(folder, cache: Cache, *options: str):
         return gate(folder, "run", "--agent-endpoint", running.url, *QUICK, "--baseline", "latest", *options)
 
 
+@pytest.mark.slow
 def test_re_runs__behind_a_cache_that_keeps_a_bad_answer__pass_it_with_a_nonce_only(folder) -> None:
     cache = Cache()
     for _ in range(4):

@@ -99,6 +99,7 @@ def test_finding_5__variable_that_is_passed_by_name__is_there_and_a_secret(proje
     assert case["details"]["response"] == "ok ***"
 
 
+@pytest.mark.slow
 def test_finding_5__command_that_fails_for_a_variable__is_told_its_name(project) -> None:
     configure(
         project,

@@ -48,6 +48,7 @@ def run(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_earlier__three_runs_of_a_change__are_judged_by_all_of_them(tmp_path, run) -> None:
     main = record(tmp_path)["runId"]
     first, one = run("FFPPPPP", "--baseline", main)
@@ -88,6 +89,7 @@ def pushed(tmp_path, run_id: str) -> dict:
     return kept["ledger"].get("suites", {}).get("evals/weather.golden.json", {})
 
 
+@pytest.mark.slow
 def test_earlier__case_that_failed_with_the_base_branchs_agent_too__is_not_held_against_the_next_push(
     tmp_path, run
 ) -> None:
@@ -101,6 +103,7 @@ def test_earlier__case_that_failed_with_the_base_branchs_agent_too__is_not_held_
     assert (last.returncode, "earlier push" in last.stdout) == (0, False), last.stdout
 
 
+@pytest.mark.slow
 def test_earlier__re_runs_that_repeat_the_first_failure__count_once_for_the_next_push_too(tmp_path, run) -> None:
     main = record(tmp_path)["runId"]
     _, one = run("P", "--baseline", main)

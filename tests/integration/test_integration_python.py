@@ -122,6 +122,7 @@ def test_evaluate__function_that_raises__could_not_decide_and_goes_on(here) -> N
     }
 
 
+@pytest.mark.slow
 def test_evaluate__plain_function_that_hangs__ends_at_its_time_limit(here) -> None:
     free = threading.Event()
 
@@ -261,6 +262,7 @@ def test_package__what_type_checkers_see__is_what_there_is() -> None:
 # --- in a test
 
 
+@pytest.mark.slow
 def test_pytest__change_that_breaks_a_case__fails_the_test_and_names_it(tmp_path) -> None:
     folder = tmp_path / "shop"
     shutil.copytree(ROOT / "examples" / "pytest", folder, ignore=shutil.ignore_patterns("__pycache__"))

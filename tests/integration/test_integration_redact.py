@@ -94,6 +94,7 @@ def _record(project, folder: str) -> dict:
     return json.loads((project / folder / latest["path"]).read_text())
 
 
+@pytest.mark.slow
 def test_run__pattern_that_backtracks__keeps_nothing_of_what_it_could_not_look_through(tmp_path) -> None:
     async def handler(exchange: Exchange) -> None:
         exchange.answer({"response": "a" * 60 + "!", "toolCalls": []})

@@ -70,6 +70,7 @@ def test_validate__registry_is_a_program__is_not_started_but_its_file_is_checked
     assert ".mcp.json:1: mcpServers.weather.command: expected a text" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_run__server_that_ends__is_exit_3_and_asks_nobody(project) -> None:
     (project / "server.py").write_text("raise SystemExit('no database')")
     with agent() as running:
@@ -110,6 +111,7 @@ def with_secret(project, *arguments: str, **server: object):
         return gate(project, "run", *options, PASSED=SECRET)
 
 
+@pytest.mark.slow
 def test_run__server_says_a_secret_in_its_definitions__nobody_is_told_it(project) -> None:
     said = SERVER.replace('"2.0.0"', 'os.environ["PASSED"]').replace('"Gets', 'os.environ["PASSED"] + "Gets')
     (project / "server.py").write_text(said)
@@ -129,6 +131,7 @@ def test_run__server_says_a_secret_in_its_definitions__nobody_is_told_it(project
     ],
     ids=["in its address", "where its words are cut", "where its error is cut"],
 )
+@pytest.mark.slow
 def test_run__server_that_cannot_be_asked_and_a_secret__not_even_its_beginning_is_shown(project, server) -> None:
     done = with_secret(project, **server)
     assert done.returncode == 3, done.stdout + done.stderr

@@ -329,6 +329,7 @@ def test_settings__provider_of_a_model_is_misspelt__is_told_the_one_that_is_near
     assert "API_KEY" not in done.stderr
 
 
+@pytest.mark.slow
 def test_settings__provider_in_the_configuration_is_misspelt__is_a_problem_of_validate_and_no_note(tmp_path) -> None:
     write_suite(tmp_path, 1)
     (tmp_path / "eval-gate.yaml").write_text("trials: 1\nmodel: opneai:gpt-4\n")

@@ -66,6 +66,7 @@ def test_shards__agent_limits_all_of_them_together__settle_on_it_and_every_case_
     assert any("this shard went down to" in warning for record in records for warning in record["warnings"])
 
 
+@pytest.mark.slow
 def test_shards__requests_per_minute_are_set__each_begins_its_even_part_of_them(tmp_path) -> None:
     began: dict[int, list[float]] = {}
 

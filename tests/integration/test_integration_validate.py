@@ -142,6 +142,7 @@ def test_validate__suite_of_agent_evals__notes_the_key_at_the_suite(tmp_path) ->
     assert "OPENAI_API_KEY" in note
 
 
+@pytest.mark.slow
 def test_validate__eval_files_wrong_and_target_unset__says_both(tmp_path) -> None:
     write_suite(tmp_path).write_text('[{"id": "gs-1", "input": {}, "expect": {}}]')
     targets(tmp_path, "- {name: a, provider: openai, model: m, api_key: '${{ KEY }}'}\n")
@@ -151,6 +152,7 @@ def test_validate__eval_files_wrong_and_target_unset__says_both(tmp_path) -> Non
     assert notes(done) == ["targets.yaml:2: targets[a].api_key: the variable KEY is not set"]
 
 
+@pytest.mark.slow
 def test_validate__one_target_of_many_files__is_noted_once_and_quietly_not_at_all(tmp_path) -> None:
     for number in range(4):
         write_suite(tmp_path, 1, name=f"s{number}.golden.json")
@@ -170,6 +172,7 @@ def test_validate__hundreds_of_variables__names_the_first_and_counts_the_rest(tm
     assert done.stdout.splitlines()[-1].endswith("0 warnings, 300 notes")
 
 
+@pytest.mark.slow
 def test_validate__case_id_where_a_conversation_is_named__is_a_warning_as_in_a_run(tmp_path) -> None:
     write_suite(tmp_path)
     listed = {"name": "default", "provider": "http", "url": "http://127.0.0.1:9/threads/{{caseId}}/chat"}
@@ -291,6 +294,7 @@ def test_validate__a_rubric_that_nobody_would_grade__is_a_warning_unless_no_targ
     assert "would be skipped" not in gate(tmp_path, "validate", ".", OPENAI_API_KEY="k").stderr
 
 
+@pytest.mark.slow
 def test_validate__who_is_asked_by_flags__is_checked_as_the_run_that_takes_them_would(tmp_path) -> None:
     (tmp_path / "suite.yaml").write_text(AGENTV.partition("\n")[2])
     agent_only = gate(tmp_path, "validate", "suite.yaml", "--agent-endpoint", "http://agent.example/chat")

@@ -130,6 +130,7 @@ def test_rerun_budget__of_another_form__is_refused_before_anything_is_asked(mood
     assert "a number of re-runs such as 50, a time such as 5m" in done.stderr
 
 
+@pytest.mark.slow
 def test_confirm__two_dead_cases__their_re_runs_come_by_turns(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {3, 8}
@@ -141,6 +142,7 @@ def test_confirm__two_dead_cases__their_re_runs_come_by_turns(moody) -> None:
     assert again == [3, 8] * (len(again) // 2)
 
 
+@pytest.mark.slow
 def test_rerun_spread__dead_case__waits_says_so_and_decides_the_same(moody) -> None:
     folder, url, behaviour = moody
     behaviour.dead = {3}

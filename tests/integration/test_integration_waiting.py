@@ -113,6 +113,7 @@ def test_run__what_the_command_line_says_about_waiting__wins_over_the_target(tmp
     assert "(waited 0.2 s)" in done.stdout
 
 
+@pytest.mark.slow
 def test_run__interrupted_while_waiting__ends_at_once(tmp_path) -> None:
     write_suite(tmp_path, 1)
     words = [*PROGRAM, "run", "--agent-endpoint", f"http://127.0.0.1:{unused_port()}/chat", "--wait-for", "300"]

@@ -69,6 +69,7 @@ def test_failing__a_case_of_another_file_has_the_same_id__only_the_one_that_fail
         assert asked(running) == ["say 1"]
 
 
+@pytest.mark.slow
 def test_failing__what_was_chosen_meanwhile__does_not_hide_what_failed_before(tmp_path) -> None:
     write_suite(tmp_path, 3)
     with agent(fails_on(0, 2)) as running:
@@ -80,6 +81,7 @@ def test_failing__what_was_chosen_meanwhile__does_not_hide_what_failed_before(tm
     assert "1 of 1" in done.stdout or "0/1 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_failing__is_no_baseline_and_takes_no_result_away(tmp_path) -> None:
     write_suite(tmp_path, 3)
     with agent(fails_on(0)) as running:
@@ -95,6 +97,7 @@ def test_failing__is_no_baseline_and_takes_no_result_away(tmp_path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_failing__accepted__is_left_to_whoever_accepted_it(tmp_path) -> None:
     write_suite(tmp_path, 2)
     gate(tmp_path, "accept", "gs-000", "--reason", "known", "--until", "14d")
@@ -191,6 +194,7 @@ def watching(folder: Path, running, *arguments: str, rounds: int = 1) -> Iterato
         process.communicate()
 
 
+@pytest.mark.slow
 def test_watch__an_eval_file_changes__its_cases_are_run_and_the_exit_code_is_the_last_runs(tmp_path) -> None:
     write_suite(tmp_path, 2, "one.golden.json")
     two = write_suite(tmp_path, 2, "two.golden.json")
@@ -228,6 +232,7 @@ def test_watch__a_change__is_seen_within_a_second_and_bursts_are_one(tmp_path) -
         assert screen.said(" changed: ") == 1
 
 
+@pytest.mark.slow
 def test_watch__changed_while_it_runs__runs_again(tmp_path) -> None:
     file = write_suite(tmp_path, 1)
     begun, go = threading.Event(), threading.Event()
@@ -252,6 +257,7 @@ def test_watch__changed_while_it_runs__runs_again(tmp_path) -> None:
         changing.join()
 
 
+@pytest.mark.slow
 def test_watch__mistake_in_an_eval_file__is_shown_and_watching_goes_on(tmp_path) -> None:
     file = write_suite(tmp_path, 2)
     good = file.read_text()
@@ -267,6 +273,7 @@ def test_watch__mistake_in_an_eval_file__is_shown_and_watching_goes_on(tmp_path)
         assert screen.end() == 0
 
 
+@pytest.mark.slow
 def test_watch__mistake_from_the_start__is_shown_and_mending_it_runs_everything(tmp_path) -> None:
     file = write_suite(tmp_path, 2)
     good = file.read_text()
@@ -282,6 +289,7 @@ def test_watch__mistake_from_the_start__is_shown_and_mending_it_runs_everything(
     assert [one["partial"] for one in records(tmp_path)] == [False]
 
 
+@pytest.mark.slow
 def test_watch__mistake_in_one_file__what_changed_in_another_meanwhile_is_run_once_it_is_mended(tmp_path) -> None:
     one, two = (write_suite(tmp_path, 1, name) for name in ("one.golden.json", "two.golden.json"))
     write_suite(tmp_path, 1, "three.golden.json")
@@ -297,6 +305,7 @@ def test_watch__mistake_in_one_file__what_changed_in_another_meanwhile_is_run_on
         assert asked(running) == ["ask 0", "ask 1"]
 
 
+@pytest.mark.slow
 def test_watch__configuration_changes__everything_is_run_by_it(tmp_path) -> None:
     write_suite(tmp_path, 2)
     with agent() as running, watching(tmp_path, running) as screen:
@@ -314,6 +323,7 @@ def test_watch__configuration_changes__everything_is_run_by_it(tmp_path) -> None
     assert record(tmp_path)["partial"] is False
 
 
+@pytest.mark.slow
 def test_watch__new_file_and_one_that_goes__are_seen(tmp_path) -> None:
     write_suite(tmp_path, 1)
     with agent() as running, watching(tmp_path, running) as screen:
@@ -329,6 +339,7 @@ def test_watch__new_file_and_one_that_goes__are_seen(tmp_path) -> None:
         assert screen.end() == 0
 
 
+@pytest.mark.slow
 def test_watch__failing__runs_only_what_still_fails(tmp_path) -> None:
     file = write_suite(tmp_path, 4)
     with agent(fails_on(1, 2)) as running:
@@ -348,6 +359,7 @@ def test_watch__failing__runs_only_what_still_fails(tmp_path) -> None:
         assert screen.end() == 0
 
 
+@pytest.mark.slow
 def test_watch__ctrl_c_in_the_middle_of_a_run__writes_what_is_done_and_ends(tmp_path) -> None:
     write_suite(tmp_path, 3)
 
@@ -375,6 +387,7 @@ def test_watch__ctrl_c_in_the_middle_of_a_run__writes_what_is_done_and_ends(tmp_
     assert record(tmp_path)["complete"] is False
 
 
+@pytest.mark.slow
 def test_watch__ended_from_outside_while_it_waits__exits_by_the_signal(tmp_path) -> None:
     write_suite(tmp_path, 1)
     with agent() as running, watching(tmp_path, running) as screen:
@@ -382,6 +395,7 @@ def test_watch__ended_from_outside_while_it_waits__exits_by_the_signal(tmp_path)
     assert screen.lines[-1] == "ended from outside (SIGTERM)"
 
 
+@pytest.mark.slow
 def test_watch__a_red_run__never_becomes_what_the_next_is_held_against(tmp_path) -> None:
     file = write_suite(tmp_path, 2)
     wrong: list[int] = []

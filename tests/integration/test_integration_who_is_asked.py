@@ -74,6 +74,7 @@ def test_model__address_is_none__is_said_at_its_own_line_and_flag(tmp_path, comm
     assert f"targets.yaml:14: targets[near].base_url: {why}" in found
 
 
+@pytest.mark.slow
 def test_model__provider_is_misspelt_in_a_list__is_said_at_the_line_of_the_model(tmp_path) -> None:
     write_suite(tmp_path, 1)
     (tmp_path / "targets.yaml").write_text(TARGETS)
@@ -81,6 +82,7 @@ def test_model__provider_is_misspelt_in_a_list__is_said_at_the_line_of_the_model
     assert "targets.yaml:10: targets[far].model" in said(done)
 
 
+@pytest.mark.slow
 def test_validate__address_of_a_model__is_an_option(tmp_path) -> None:
     write_suite(tmp_path, 1)
     given = ("--provider", "openai-compatible", "--model", "x", "--base-url", "http://localhost:9/v1")

@@ -129,6 +129,7 @@ def test_writing__link_that_stays_below__is_followed(project) -> None:
 
 
 @pytest.mark.parametrize("to", ["../beside", "../elsewhere/new.jsonl", "evals/results/nowhere/../../../../beside"])
+@pytest.mark.slow
 def test_finding_1__committed_link_in_the_place_of_recorded_answers__is_not_followed(project, to) -> None:
     (project / "evals/results").mkdir()
     (project / "evals/results/answers.jsonl").symlink_to(project / to)

@@ -25,6 +25,7 @@ NOT = (
 )
 # it brings the libraries of model providers, a second's work that few runs need: a process by itself has them
 MODELS = "eval_gate.targets.model"
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 LATE_OF_MODELS = ("genai_prices", "pydantic_ai.models.openai", "pydantic_ai.providers.openai")
 
 
@@ -42,12 +43,16 @@ def load(models: bool) -> None:
 
 
 def prepare() -> None:
-    """Do what every run does when it first needs it: compile the templates, and what validates results and events."""
+    """Do once what every run does: compile templates and what validates its data, read certificates."""
     from pydantic import BaseModel
 
+    from eval_gate.config.wire import read_config
+    from eval_gate.files.certificates import certificates
     from eval_gate.reports.compiling import compile_templates
 
     compile_templates()
+    read_config("{}")
+    certificates()
     waiting = [BaseModel]
     while waiting:
         found = waiting.pop()
@@ -88,8 +93,13 @@ def become(request: socket.socket) -> bool:
             request.sendall(f"{status}\n".encode())
             return False
     os.chdir(asked["folder"])
+    read = [os.environ.get(name) for name in CERTIFICATES]
     os.environ.clear()
     os.environ.update(asked["environment"])
+    if read != [os.environ.get(name) for name in CERTIFICATES]:
+        from eval_gate.files.certificates import certificates
+
+        certificates.cache_clear()  # others than those that were read
     sys.argv = ["eval-gate", *asked["arguments"]]
     return True
 

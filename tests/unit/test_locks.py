@@ -236,7 +236,7 @@ def index(tmp_path: Path) -> Index:
     return made
 
 
-@pytest.mark.parametrize("pip", sorted(path.stem for path in (REQUIREMENTS / "pips").glob("*.txt")))
+@pytest.mark.parametrize("pip", ["23.2.1", "newest", pytest.param("22.3.1", marks=pytest.mark.slow)])
 def test_install__a_newer_release_and_an_extra__takes_what_the_lock_says(
     pip: str, index: Index, tmp_path: Path
 ) -> None:
@@ -247,6 +247,7 @@ def test_install__a_newer_release_and_an_extra__takes_what_the_lock_says(
     assert environment.installed() == {"client": "1.0", "broker": "1.0", "engine": "1.0"}
 
 
+@pytest.mark.slow
 def test_install__an_old_pip_that_resolves__refuses_the_same_lock(index: Index, tmp_path: Path) -> None:
     environment = Environment(tmp_path / "venv", "23.2.1")
     lock = index.lock("client==1.0", "broker==1.0", "engine==1.0")
@@ -255,6 +256,7 @@ def test_install__an_old_pip_that_resolves__refuses_the_same_lock(index: Index, 
     assert "broker[fast]>=1.0" in done.stderr
 
 
+@pytest.mark.slow
 def test_install__a_lock_that_lacks_a_package__is_refused_by_name(index: Index, tmp_path: Path) -> None:
     environment = Environment(tmp_path / "venv", "23.2.1")
     done = environment.run(str(INSTALL), str(index.lock("client==1.0", "engine==1.0")), *index.options)
@@ -263,6 +265,7 @@ def test_install__a_lock_that_lacks_a_package__is_refused_by_name(index: Index, 
     assert "lock.txt could not be installed" in done.stderr
 
 
+@pytest.mark.slow
 def test_install__a_file_with_another_hash__is_refused(index: Index, tmp_path: Path) -> None:
     environment = Environment(tmp_path / "venv", "newest")
     index.hashes["engine==1.0"] = "0" * 64

@@ -41,7 +41,7 @@ def is_there(dotted: str) -> bool:
 def test_files__named_with_their_folder__are_there() -> None:
     paths = {
         path.relative_to(ROOT).as_posix()
-        for top in ("runner", "tests", "benchmarks")
+        for top in ("runner", "tests", "benchmarks", "requirements")
         for path in (ROOT / top).rglob("*.py")
     }
     found = list(named(FILE))

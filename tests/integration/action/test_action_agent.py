@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.agents import Exchange, agent, unused_port
 
 
@@ -21,6 +23,7 @@ def test_agent_preset__of_another_protocol__is_how_the_agent_is_asked(job) -> No
     assert (named.code, named.outputs["passed"]) == (0, "4"), named.log
 
 
+@pytest.mark.slow
 def test_wait_for__an_agent_that_never_comes_up__is_one_error_after_that_time(job) -> None:
     ended = job.push(f"http://127.0.0.1:{unused_port()}/chat", {"wait-for": "1.5"})
     assert ended.code == 3

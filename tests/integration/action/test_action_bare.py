@@ -36,6 +36,7 @@ def job(tmp_path, github) -> Job:
     return made
 
 
+@pytest.mark.slow
 def test_bare__agent_behind_an_address__baseline_comment_and_verdict_as_everywhere(job, github) -> None:
     with agent() as running:
         assert job.push(running.url).code == 0
@@ -47,6 +48,7 @@ def test_bare__agent_behind_an_address__baseline_comment_and_verdict_as_everywhe
     assert (job.workspace / ended.outputs["report-path"]).is_file()
 
 
+@pytest.mark.slow
 def test_bare__results_of_another_tool__are_judged_and_the_command_for_re_runs_is_a_sentence(job, github) -> None:
     job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})
     pull = github.state.add_pull(7)
@@ -57,6 +59,7 @@ def test_bare__results_of_another_tool__are_judged_and_the_command_for_re_runs_i
     assert ended.code == 3
 
 
+@pytest.mark.slow
 def test_bare__target_that_is_a_command__is_refused_before_anything_runs(job, github) -> None:
     (job.workspace / "targets.yaml").write_text(
         "targets:\n  - name: t\n    provider: cli\n    command_template: echo ok\n"

@@ -16,6 +16,8 @@ from tests.support.answers import fails_on
 from tests.support.github import Fault, zipped
 from tests.support.jobs import pull_request_event
 
+pytestmark = pytest.mark.slow
+
 LIST_OWN = "ArtifactService/ListArtifacts"
 COMPARE = r"/compare/main\.\.\."
 NAMES = (r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"/actions/artifacts\?.*name=eval-gate-results\.")

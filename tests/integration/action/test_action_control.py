@@ -157,11 +157,13 @@ def forked(job, github, green, broken_base):
     return run
 
 
+@pytest.mark.slow
 def test_relay__names_the_same__comes_to_the_same_verdict(job, github, forked, broken_base) -> None:
     ended = relay(job, github, forked, {"control-endpoint": broken_base.url})
     assert ended.outputs["verdict"] == "pass", ended.log
 
 
+@pytest.mark.slow
 def test_relay__names_nobody_or_another__what_the_fork_says_of_it_counts_for_nothing(job, github, forked) -> None:
     for inputs in ({}, {"control-endpoint": "http://127.0.0.1:9/chat"}):
         ended = relay(job, github, forked, inputs)
@@ -219,6 +221,7 @@ def test_later__second_step__asks_it_and_publishes_once(job, github, green, brok
     assert the_check(github, pull.head_sha)["conclusion"] == ("success" if code == 0 else "failure")
 
 
+@pytest.mark.slow
 def test_later__second_step_finds_nobody__stays_red_and_is_published(job, github, green) -> None:
     pull = github.state.add_pull(7)
     with agent(fails_on(2)) as running:

@@ -78,6 +78,7 @@ def cancelled(github) -> bool:
     return list(github.state.check_runs.values())[-1].fields["conclusion"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_interrupted__all_is_answered_and_the_baseline_is_not_there__what_was_done_is_kept(job, github, pull) -> None:
     """Where nothing is run again the baseline is needed only when the cases are over."""
     github.faults.add("GET", r"/compare/main\.\.\.", Fault.hang())
@@ -94,6 +95,7 @@ def test_interrupted__all_is_answered_and_the_baseline_is_not_there__what_was_do
     assert cancelled(github)
 
 
+@pytest.mark.slow
 def test_interrupted__comments_are_not_answered__is_written_without_them(job, github, pull) -> None:
     """A failing case has people's comments read, which takes minutes where GitHub hangs."""
     github.faults.add("POST", "/graphql", Fault.hang())
@@ -129,6 +131,7 @@ def test_interrupted__while_github_is_waited_for__summary_and_outputs_say_so(
     assert ended.summary.count("# ") == 1
 
 
+@pytest.mark.slow
 def test_cancelled__the_runner_asks_a_second_time__summary_and_outputs_are_there(job, github, pull) -> None:
     """It sends SIGINT, after 7.5 seconds SIGTERM, and kills the step 2.5 seconds later."""
     github.faults.add("POST", "/check-runs", Fault.hang())

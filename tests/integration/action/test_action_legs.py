@@ -83,6 +83,7 @@ def test_matrix__two_legs_with_default_names__the_second_fails_before_its_evals_
     assert "The artifact eval-gate-results is there already" in ended.summary
 
 
+@pytest.mark.slow
 def test_two_steps_in_one_job__default_names__the_second_fails_and_the_first_stays(job, github, pull) -> None:
     with agent(fails_on(1)) as red, agent() as green:
         job.pull_request(pull, red.url, {"fail-on": "failures"})
@@ -92,6 +93,7 @@ def test_two_steps_in_one_job__default_names__the_second_fails_and_the_first_sta
     assert published(github) == before
 
 
+@pytest.mark.slow
 def test_two_calls_of_a_reusable_workflow__same_inputs__the_second_fails_and_the_first_stays(job, github, pull) -> None:
     with agent(fails_on(1)) as red, agent() as green:
         job.pull_request(pull, red.url, {"fail-on": "failures"})
@@ -117,6 +119,7 @@ def test_matrix__nothing_stored_so_that_both_run__the_comment_and_the_check_of_t
     assert "4 of 4 cases pass" in ended.summary or "4/4" in ended.summary
 
 
+@pytest.mark.slow
 def test_matrix_on_main__nothing_stored__the_check_of_the_first_stays(job, github, suites) -> None:
     with agent(fails_on(1)) as red, agent() as green:
         job.push(red.url, ONE | {"fail-on": "failures", "upload": "false"})
@@ -127,6 +130,7 @@ def test_matrix_on_main__nothing_stored__the_check_of_the_first_stays(job, githu
     assert published(github) == before
 
 
+@pytest.mark.slow
 def test_matrix__second_leg_cannot_even_begin__leaves_the_first_ones_comment_alone(job, github, pull, suites) -> None:
     with agent(fails_on(1)) as red:
         job.pull_request(pull, red.url, ONE | {"fail-on": "failures", "upload": "false"})
@@ -137,6 +141,7 @@ def test_matrix__second_leg_cannot_even_begin__leaves_the_first_ones_comment_alo
     assert published(github) == before
 
 
+@pytest.mark.slow
 def test_matrix__same_names_chosen_by_hand__the_second_fails_and_is_told_which_input(job, github, pull, suites) -> None:
     names = {"artifact-name": "evals", "comment": "never", "check-run": "mine"}
     with agent() as running:
@@ -159,6 +164,7 @@ def test_two_jobs__same_artifact_name_chosen_by_hand__the_second_is_told_which_i
     assert published(github) == before
 
 
+@pytest.mark.slow
 def test_rerun_of_all__two_calls_with_the_same_inputs__the_second_of_that_attempt_too_leaves_the_first(
     job, github, pull
 ) -> None:
@@ -204,6 +210,7 @@ def test_two_jobs__default_names__each_has_its_own_comment_check_artifact_and_ba
     ]
 
 
+@pytest.mark.slow
 def test_two_jobs__only_the_others_baseline_is_there__it_is_not_taken(job, github, pull, suites) -> None:
     with agent() as running:
         job.push(running.url, ONE, GITHUB_JOB="one")
@@ -212,6 +219,7 @@ def test_two_jobs__only_the_others_baseline_is_there__it_is_not_taken(job, githu
     assert "seen 1: 1 of another gate (gate.yml.one)" in ended.log
 
 
+@pytest.mark.slow
 def test_matrix__comment_key_alone__keeps_everything_apart(job, github, pull, suites) -> None:
     with agent(fails_on(1)) as red, agent() as green:
         job.push(green.url, ONE | {"comment-key": "one"})
@@ -252,6 +260,7 @@ def test_rerun_of_all__red_main__the_later_attempt_is_the_baseline(job, github, 
         assert job.pull_request(pull, changed.url).outputs["regressions"] == "1"
 
 
+@pytest.mark.slow
 def test_rerun__two_attempts_left_an_artifact_each__readers_take_the_newest(job, github, pull) -> None:
     """The service may keep a room of names for every attempt."""
     with agent(fails_on(0, 1, 2, 3)) as broken, agent() as mended, agent(fails_on(2)) as changed:
@@ -272,6 +281,7 @@ def test_rerun_of_all__artifact_name_chosen_by_hand__replaces_what_the_first_att
     assert stored(github, "evals")["summary"]["passed"] == 4
 
 
+@pytest.mark.slow
 def test_rerun_of_all__pull_request__updates_the_comment_and_the_check(job, github, pull) -> None:
     with agent(fails_on(1)) as red, agent() as green:
         job.push(green.url)
@@ -305,6 +315,7 @@ def test_rerun_of_the_failed_leg__finds_its_own_and_leaves_the_others_alone(job,
     assert stored(github, "eval-gate-results.two")["runId"] == ended.outputs["run-id"]
 
 
+@pytest.mark.slow
 def test_rerun_of_a_refused_leg__is_refused_again(job, github, pull, suites) -> None:
     with agent(fails_on(1)) as red, agent() as green:
         job.pull_request(pull, red.url, ONE | {"fail-on": "failures"})
@@ -316,6 +327,7 @@ def test_rerun_of_a_refused_leg__is_refused_again(job, github, pull, suites) -> 
     assert published(github) == before
 
 
+@pytest.mark.slow
 def test_second_run_on_the_same_commit__updates_what_is_there(job, github, pull) -> None:
     with agent(fails_on(1)) as red, agent() as green:
         job.push(green.url)
@@ -325,6 +337,7 @@ def test_second_run_on_the_same_commit__updates_what_is_there(job, github, pull)
     assert comment.splitlines()[1] == "## ✅ Agent eval gate — no regressions, baseline is stale"
 
 
+@pytest.mark.slow
 def test_next_run__another_leg_was_red__does_not_say_that_its_regressions_are_fixed(job, github, pull, suites) -> None:
     with agent(fails_on(1)) as red, agent() as green:
         job.push(green.url, ONE)

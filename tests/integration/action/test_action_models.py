@@ -75,6 +75,7 @@ done
 FORGES = 'sed \'s/"ok"/"ok, ok"/\' evals/results/answers.jsonl > forged && mv -f forged evals/results/answers.jsonl\n'
 
 
+@pytest.mark.slow
 def test_attack__command_changes_the_recorded_answers_that_came_with_the_baseline__is_said(job, github, inputs) -> None:
     """The server of a registry is started by us before recorded answers are read."""
     server = job.workspace / "server.sh"
@@ -97,6 +98,7 @@ def test_attack__command_changes_the_recorded_answers_that_came_with_the_baselin
     assert said == [False, True]
 
 
+@pytest.mark.slow
 def test_pull_request__no_key_on_a_fork__replays(job, github, inputs) -> None:
     with agent(answers) as running:
         base = {"base-url": running.url.removesuffix("/chat") + "/v1"}

@@ -154,6 +154,7 @@ def test_pull_request__many_comments_and_look_alikes__ours_is_found_and_updated(
     assert len(github.state.comments) == 254
 
 
+@pytest.mark.slow
 def test_pull_request__comment_modes__differ_only_in_whether_one_is_made(job, github) -> None:
     pull = github.state.add_pull(7)
     with agent() as running:
@@ -168,6 +169,7 @@ def test_pull_request__comment_modes__differ_only_in_whether_one_is_made(job, gi
     assert comments_of(github) != first
 
 
+@pytest.mark.slow
 def test_pull_request__mode_changes__is_silent_until_something_changed(job, github) -> None:
     with agent() as running:
         job.push(running.url)

@@ -86,6 +86,7 @@ def test_push__case_that_passes_at_first_after_a_doubtful_push__is_looked_at_aga
     assert said in page
 
 
+@pytest.mark.slow
 def test_push__without_remembering__passes_at_first_and_is_not_looked_at(github, push) -> None:
     pull = github.state.add_pull(7)
     off = {"remember-pushes": "false"}
@@ -96,6 +97,7 @@ def test_push__without_remembering__passes_at_first_and_is_not_looked_at(github,
     assert "earlier push" not in ended.log
 
 
+@pytest.mark.slow
 def test_push__case_was_mended__passes_and_what_it_did_before_is_not_held_against_it(github, push) -> None:
     pull = github.state.add_pull(7)
     broken, _ = push(pull, "FFFFFFF")
@@ -107,6 +109,7 @@ def test_push__case_was_mended__passes_and_what_it_did_before_is_not_held_agains
     assert "2 earlier pushes of this pull request may count too" in flaked.log
 
 
+@pytest.mark.slow
 def test_push__judged_again_elsewhere__is_the_same_verdict(job, github, push) -> None:
     pull = github.state.add_pull(7)
     push(pull, HALF_BROKEN)
@@ -127,6 +130,7 @@ def files_of(artifact) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.slow
 def test_push__three_pushes__one_artifact_is_read_and_carries_all_of_them(github, push) -> None:
     pull = github.state.add_pull(7)
     push(pull, HALF_BROKEN)
@@ -167,6 +171,7 @@ def test_push__of_another_pull_request_or_gate__does_not_count(github, push, oth
 
 
 @pytest.mark.parametrize("damaged", [b"{", b'{"ledger": {"runs": 1}}', b"x" * 4_000_001])
+@pytest.mark.slow
 def test_push__damaged_file__is_passed_over_with_a_note_for_the_push_before(github, push, damaged) -> None:
     pull = github.state.add_pull(7)
     push(pull, HALF_BROKEN)
@@ -178,6 +183,7 @@ def test_push__damaged_file__is_passed_over_with_a_note_for_the_push_before(gith
     assert "What an earlier push of this pull request saw is not known" in ended.log
 
 
+@pytest.mark.slow
 def test_push__case_asks_something_else_by_now__what_came_before_does_not_count(job, github, push) -> None:
     pull = github.state.add_pull(7)
     push(pull, HALF_BROKEN)
@@ -187,6 +193,7 @@ def test_push__case_asks_something_else_by_now__what_came_before_does_not_count(
     assert (ended.code, asked) == (0, 3)  # as often as any case that nobody knows yet
 
 
+@pytest.mark.slow
 def test_push__no_permission_to_list_runs__is_a_note_and_the_run_is_judged_by_itself(github, push) -> None:
     pull = github.state.add_pull(7)
     push(pull, HALF_BROKEN)
@@ -196,6 +203,7 @@ def test_push__no_permission_to_list_runs__is_a_note_and_the_run_is_judged_by_it
     assert "What earlier pushes of this pull request saw is not known" in ended.log
 
 
+@pytest.mark.slow
 def test_push__earlier_run_again__knows_nothing_of_the_pushes_after_it(job, github, push) -> None:
     pull = github.state.add_pull(7)
     github.state.add_run(500, event="pull_request", head_branch=pull.head_ref)

@@ -30,6 +30,7 @@ def test_results__made_by_an_earlier_step__are_compared_and_published_and_nothin
     assert "## ❌ Agent eval gate — 1 regression" in next(iter(github.state.comments.values())).body
 
 
+@pytest.mark.slow
 def test_results__stored_run_that_claims_another_past_of_main__is_held_against_what_github_has(job, github) -> None:
     """A run record holds what was known of the baseline when it was made. Here a pull request's own step wrote that."""
     with agent() as running:
@@ -273,6 +274,7 @@ def was_asked(job) -> bool:
     return (job.workspace / "asked.txt").exists()
 
 
+@pytest.mark.slow
 def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_fails_too_is_cleared(job, github) -> None:
     rerun = broken_case(job, github)
     pull = github.state.add_pull(7)
@@ -290,6 +292,7 @@ def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_passes_
 
 
 @pytest.mark.parametrize("on_main", [False, True])
+@pytest.mark.slow
 def test_control__command_of_the_configuration_file__is_not_run_and_clears_nothing(job, github, on_main) -> None:
     rerun = broken_case(job, github)
     text = json.dumps({"controlCommand": base_script(job, 2)})
@@ -312,6 +315,7 @@ def test_control__in_the_container__the_command_is_not_run_and_the_way_out_is_na
 
 
 @pytest.mark.parametrize("same", [True, False])
+@pytest.mark.slow
 def test_control__asked_in_a_step_before__is_believed_of_the_workflows_own_command_only(job, github, same) -> None:
     rerun, pull = broken_case(job, github), github.state.add_pull(7)
     asked = base_script(job, 2)

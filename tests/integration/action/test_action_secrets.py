@@ -135,6 +135,7 @@ def test_finding_5__key_of_a_vendor__does_not_follow_an_address_of_the_pull_requ
     assert "does not describe it so" not in ended.log
 
 
+@pytest.mark.slow
 def test_finding_5__another_model_at_the_same_place__is_still_given_its_key(job, github) -> None:
     """That is what most pull requests change, and the key goes where it went before."""
     named = {"baseUrl": EVIL, "apiKey": "${{ AGENT_KEY }}"}

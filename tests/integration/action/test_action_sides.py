@@ -96,6 +96,7 @@ def test_pull_request__report_and_every_case_in_it__open_by_one_click(job, githu
         assert name in opened.text
 
 
+@pytest.mark.slow
 def test_pull_request__pushed_again__says_what_the_push_mended(job, github, pull) -> None:
     better = AFTER | {name: BEFORE[name] for name in ("refund", "hours")} | {"thanks": ("Bye.", [])}
     with agent(answers(BEFORE)) as main, agent(answers(AFTER)) as change, agent(answers(better)) as next_change:
@@ -108,6 +109,7 @@ def test_pull_request__pushed_again__says_what_the_push_mended(job, github, pull
     assert "Since your last push: 2 mended, 1 new" in comment_of(github)
 
 
+@pytest.mark.slow
 def test_pull_request__the_same_again__says_the_same_but_for_the_last_lines(job, github, pull) -> None:
     with agent(answers(BEFORE)) as main, agent(answers(AFTER)) as change:
         job.push(main.url)

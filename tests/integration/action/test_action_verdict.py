@@ -76,6 +76,7 @@ def test_pull_request__case_that_died__is_confirmed_and_fails(job, github, branc
     assert len(running.requests) > 4
 
 
+@pytest.mark.slow
 def test_pull_request__no_confirmation__takes_the_first_failure_for_a_regression(job, github, branch) -> None:
     pull, flaky = github.state.add_pull(7), FailsFirst(2)
     with agent(flaky) as running:
@@ -187,6 +188,7 @@ def test_pull_request__main_broke_it__says_so_first_and_blames_nobody(job, githu
     assert the_check(github, pull.head_sha)["output"]["title"].startswith("No regressions")
 
 
+@pytest.mark.slow
 def test_pull_request__agent_crashes_on_every_case__is_red_with_the_outage_as_the_other_reading(
     job, github, branch
 ) -> None:

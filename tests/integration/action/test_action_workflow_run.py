@@ -197,6 +197,7 @@ def test_publish__any_other_event__is_refused(job, github) -> None:
     assert "error[wrong-event]: publish is for workflows started by workflow_run, not by push" in ended.log
 
 
+@pytest.mark.slow
 def test_relay__github_does_not_list_what_the_run_left__could_not_decide_and_is_no_crash(forked, job, github) -> None:
     _, run, _ = forked
     github.faults.add("GET", rf"/actions/runs/{run.id}/artifacts", *[Fault.status(502)] * 5)

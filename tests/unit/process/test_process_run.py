@@ -327,6 +327,7 @@ asyncio.run(all_of_them())
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such processes, and containers")
 @pytest.mark.parametrize("left", ["sleep 100 &", "(setsid sleep 0.1 &);", "setsid true & setsid sh -c 'sleep 0.1 &';"])
+@pytest.mark.slow
 def test_run__first_process_of_a_container__what_programs_left_is_no_row_of_dead_processes(tmp_path, left) -> None:
     """Nor has anybody else here lost the exit code of whom they wait for."""
     done = finished((*python(FIRST_OF_A_CONTAINER), left), tmp_path)
