@@ -99,7 +99,7 @@ class Lookups:
 
 
 class LaterBaseline(FrozenStruct):
-    """A run's question whose baseline comes while the run is made; the session's `LaterBaseline`."""
+    """The gate question of a run whose baseline is fetched while its cases run: a `LaterQuestion` of the session."""
 
     lookups: Lookups
     without: GateQuestion
