@@ -27,8 +27,8 @@ settings.register_profile("fast", settings.get_profile("ours"), max_examples=10)
 settings.load_profile("ours")
 # a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# How many rows of a table the fast tier tries, by the folder in tests/: rows of these two start processes.
-ROWS = {"hostile": 1, "integration": 1}
+# How many rows of a table the fast tier tries, by where in tests/ it stands. Rows of these start processes, or wait.
+ROWS = {"hostile/": 1, "integration/": 1, "unit/github/test_github_faults.py": 1}
 ROWS_ELSEWHERE = 4
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -57,13 +57,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not is_fast_tier(config):
         return
     rows: Counter[str] = Counter()
-    chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
     for item in items:
         table = _table_of(item)
         rows[table] += 1
-        chosen[item.get_closest_marker("slow") is None and rows[table] <= _rows_of(item)].append(item)
-    items[:] = chosen[True]
-    config.hook.pytest_deselected(items=chosen[False])
+        is_fast = item.get_closest_marker("slow") is None and rows[table] <= _rows_of(item)
+        (kept if is_fast else left).append(item)
+    # a rule of a specification is tested in the fast tier too, however long its only test takes
+    tested = {rule for item in kept for rule in _rules_of(item)}
+    for item in left[:]:
+        if not tested.issuperset(_rules_of(item)):
+            tested.update(_rules_of(item))
+            left.remove(item)
+            kept.append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
+
+def _rules_of(item: pytest.Item) -> set[str]:
+    """Return the rules of specifications that a test holds."""
+    return {rule for mark in item.iter_markers("contract") for rule in mark.args}
 
 
 def _table_of(item: pytest.Item) -> str:
@@ -77,7 +91,8 @@ def _rows_of(item: pytest.Item) -> float:
     """Return how many rows of its table the fast tier tries: of golden files all."""
     if "golden" in item.fixturenames:
         return math.inf
-    return ROWS.get(item.path.relative_to(Path(__file__).parent).parts[0], ROWS_ELSEWHERE)
+    place = item.path.relative_to(Path(__file__).parent).as_posix()
+    return next((rows for start, rows in ROWS.items() if place.startswith(start)), ROWS_ELSEWHERE)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -21,8 +21,6 @@ from eval_gate.github.failure import MAX_WAIT_S, FailureKind, GitHubError
 from tests.support.agents import unused_port
 from tests.support.github import FakeGitHub, Fault, fake_github, sha
 
-pytestmark = pytest.mark.slow
-
 KEY = "gate.yml.gate"
 
 
