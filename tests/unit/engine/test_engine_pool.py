@@ -204,7 +204,8 @@ def test_pool__defect_while_others_are_done__begins_nothing_more() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(main())
-    assert begun == [0, 1]
+    assert 1 in begun
+    assert set(begun) <= {0, 1}  # on a busy machine the first one may not have begun yet
 
 
 def test_give_way__outside_of_a_pool__only_waits() -> None:
