@@ -60,34 +60,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        table = _table_of(item)
+        table = _get_table(item)
         rows[table] += 1
-        is_fast = item.get_closest_marker("slow") is None and rows[table] <= _rows_of(item)
+        is_fast = item.get_closest_marker("slow") is None and rows[table] <= _count_rows(item)
         (kept if is_fast else left).append(item)
     # a rule of a specification is tested in the fast tier too, however long its only test takes
-    tested = {rule for item in kept for rule in _rules_of(item)}
+    tested = {rule for item in kept for rule in _get_rules(item)}
     for item in left[:]:
-        if not tested.issuperset(_rules_of(item)):
-            tested.update(_rules_of(item))
+        if not tested.issuperset(_get_rules(item)):
+            tested.update(_get_rules(item))
             left.remove(item)
             kept.append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
 
 
-def _rules_of(item: pytest.Item) -> set[str]:
+def _get_rules(item: pytest.Item) -> set[str]:
     """Return the rules of specifications that a test holds."""
     return {rule for mark in item.iter_markers("contract") for rule in mark.args}
 
 
-def _table_of(item: pytest.Item) -> str:
+def _get_table(item: pytest.Item) -> str:
     """Return the name of the table that a test is a row of: its function, and what the mark `rows_each` names."""
     table = item.nodeid.partition("[")[0]
     each = item.get_closest_marker("rows_each")
     return f"{table}[{item.callspec.params[each.args[0]]!r}]" if each else table
 
 
-def _rows_of(item: pytest.Item) -> float:
+def _count_rows(item: pytest.Item) -> float:
     """Return how many rows of its table the fast tier tries: of golden files all."""
     if "golden" in item.fixturenames:
         return math.inf

@@ -26,7 +26,7 @@ IMPERATIVE = {"bring", "embed", "feed", "focus", "need", "ping", "seed", "shed",
 """Imperatives that end like another form of a verb."""
 
 
-def problem(subject: str) -> str | None:
+def find_problem(subject: str) -> str | None:
     """Return what is wrong with a commit's subject, or None."""
     if WRITTEN_BY_GIT.match(subject):
         return None
@@ -43,22 +43,22 @@ def problem(subject: str) -> str | None:
     return None
 
 
-def git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run git there, and leave it to the caller what a failure means."""
     return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
 
 
-def new_subjects(folder: Path, base: str) -> list[tuple[str, str]]:
+def list_new_subjects(folder: Path, base: str) -> list[tuple[str, str]]:
     """Return hash and subject of each commit since `base`; of the newest only, where a clone is too shallow."""
-    reaches = git(folder, "merge-base", "--is-ancestor", base, "HEAD").returncode == 0
+    reaches = run_git(folder, "merge-base", "--is-ancestor", base, "HEAD").returncode == 0
     chosen = [f"{base}..HEAD"] if reaches else ["-1", "HEAD"]
-    lines = git(folder, "log", "--no-merges", "--format=%h %s", *chosen).stdout.splitlines()
+    lines = run_git(folder, "log", "--no-merges", "--format=%h %s", *chosen).stdout.splitlines()
     return [(name, subject) for name, _, subject in (line.partition(" ") for line in lines)]
 
 
 def main(folder: Path, base: str = BEFORE_THE_RULE) -> int:
     """Print each subject that breaks the rule, and return the exit code. A source archive has no commits and passes."""
-    found = [(name, subject, problem(subject)) for name, subject in new_subjects(folder, base)]
+    found = [(name, subject, find_problem(subject)) for name, subject in list_new_subjects(folder, base)]
     wrong = [f"{name} {subject}\n    {reason}" for name, subject, reason in found if reason]
     if wrong:
         print("commit subjects:", *wrong, sep="\n", file=sys.stderr)

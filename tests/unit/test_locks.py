@@ -35,7 +35,7 @@ WORD = re.compile(r"[^\s\"',\[\]()`]+")
 WORDS_OF_A_COMMAND = 14
 
 
-def lock_installations(text: str) -> Iterator[list[str]]:
+def find_lock_installations(text: str) -> Iterator[list[str]]:
     """The words of each `pip install` of a requirements file, in a shell, a workflow, JavaScript or Python."""
     words = [word.removeprefix("...") for word in WORD.findall(text.replace("\\\n", " "))]
     for at, word in enumerate(words):
@@ -57,7 +57,7 @@ def lock_installations(text: str) -> Iterator[list[str]]:
     ],
 )
 def test_lock_installations__in_each_language__are_found(text: str) -> None:
-    commands = list(lock_installations(text))
+    commands = list(find_lock_installations(text))
     assert commands
     assert not any("--no-deps" in command for command in commands)
 
@@ -71,7 +71,7 @@ def test_repository__every_installation_of_a_lock__resolves_nothing() -> None:
             text = (ROOT / name).read_text(encoding="utf-8")
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
             continue
-        if commands := list(lock_installations(text)):
+        if commands := list(find_lock_installations(text)):
             found[name] = commands
     assert set(found) - set(NOT_OURS) == {"requirements/install.py"}, "use requirements/install.py"
     assert all("--no-deps" in command for command in found["requirements/install.py"])
@@ -81,13 +81,13 @@ def test_repository__every_installation_of_a_lock__resolves_nothing() -> None:
 # ------------------------------------------------------------------------------------------------- complete locks
 
 
-def pins(lock: Path) -> dict[str, str]:
+def read_pins(lock: Path) -> dict[str, str]:
     """The version of each package of a lock file."""
     text = lock.read_text(encoding="utf-8")
     return dict(re.findall(r"^([a-z0-9._-]+)(?:\[[^]]*\])?==([^\s;]+)", text, re.MULTILINE))
 
 
-def wanted_by(requirement: Requirement) -> Iterator[Requirement]:
+def list_requirements(requirement: Requirement) -> Iterator[Requirement]:
     """What an installed package asks for with these extras, on this machine."""
     try:
         asked = distribution(requirement.name).requires or []
@@ -117,7 +117,7 @@ EVERYTHING = [
     ],
 )
 def test_lock__holds_all_that_its_packages_ask_for__with_their_extras(lock: str, roots: list[str]) -> None:
-    locked = pins(REQUIREMENTS / lock)
+    locked = read_pins(REQUIREMENTS / lock)
     queue = [Requirement(line) for line in roots]
     seen: set[str] = set()
     while queue:
@@ -128,7 +128,7 @@ def test_lock__holds_all_that_its_packages_ask_for__with_their_extras(lock: str,
         version = locked.get(canonicalize_name(requirement.name))
         assert version is not None, f"{lock} lacks {requirement}: make lock"
         assert requirement.specifier.contains(version, prereleases=True), f"{lock} has {version} for {requirement}"
-        queue += wanted_by(requirement)
+        queue += list_requirements(requirement)
     assert len(seen) > 20
 
 
@@ -175,7 +175,7 @@ class Index:
             ),
             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         }
-        record = "".join(f"{file},sha256={digest(text.encode())},{len(text)}\n" for file, text in files.items())
+        record = "".join(f"{file},sha256={encode_digest(text.encode())},{len(text)}\n" for file, text in files.items())
         with zipfile.ZipFile(wheel, "w") as archive:
             for file, text in files.items():
                 archive.writestr(file, text)
@@ -191,7 +191,7 @@ class Index:
         return path
 
 
-def digest(content: bytes) -> str:
+def encode_digest(content: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 

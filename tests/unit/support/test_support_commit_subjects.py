@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commit_subjects import main, problem
+from tests.support.commit_subjects import find_problem, main
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from tests.support.commit_subjects import main, problem
     ],
 )
 def test_subject__imperative_and_short__is_fine(subject: str) -> None:
-    assert problem(subject) is None
+    assert find_problem(subject) is None
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_subject__imperative_and_short__is_fine(subject: str) -> None:
     ],
 )
 def test_subject__of_another_form__says_what_is_wrong(subject: str, said: str) -> None:
-    assert said in (problem(subject) or "")
+    assert said in (find_problem(subject) or "")
 
 
 class Repository:
