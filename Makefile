@@ -20,7 +20,7 @@ demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled lo
 test: git $(VENV)/dev  ## run the fast tier of the tests: under 5 minutes on two cores
 	@$(PYTEST) $(ARGS)
 
-test-full: git $(VENV)/dev  ## run every test, also those that need npm, Docker or Chromium: half an hour
+test-full: git $(VENV)/dev  ## run every test, also those that need npm, Docker or Chromium: 20 to 25 minutes
 	@$(PYTEST) --full $(ARGS)
 	@$(MAKE) --no-print-directory interop
 	@$(MAKE) --no-print-directory tools TOOLS=own-results,pytest
