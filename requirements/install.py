@@ -15,11 +15,10 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Install the lock, check the environment, and return the exit code of the first command that failed, else 0."""
     parser = argparse.ArgumentParser(
         description="Install exactly the packages of a lock file, and check that it is complete.",
@@ -30,8 +29,8 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("lock", type=Path, help="requirements file with a version and hashes for every package")
     parser.add_argument("options", nargs=argparse.REMAINDER, help="options of `pip install`")
-    chosen = parser.parse_args(words)
-    # -I: neither the working directory nor a PYTHONPATH has a say in what runs
+    chosen = parser.parse_args()
+    # -I: the working directory and PYTHONPATH do not change which pip runs
     pip = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check"]
     if chosen.python:
         pip += ["--python", chosen.python]
@@ -39,7 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if not chosen.no_check:
         commands.append([*pip, "check"])
     for command in commands:
-        # `pip check` says in a line that all is well: only what is wrong is worth showing
+        # shown only when it fails: `pip check` prints a line when all is well
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             print(done.stdout, end="", file=sys.stderr)
