@@ -22,7 +22,8 @@ test: git $(VENV)/dev  ## run the fast tier of the tests: under 5 minutes on two
 
 test-full: git $(VENV)/dev  ## run every test, also those that need npm, Docker or Chromium: 20 to 25 minutes
 	@$(PYTEST) --full $(ARGS)
-	@$(MAKE) --no-print-directory interop
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory interop; \
+	  else printf '\n*** NOT TESTED against programs of others: there is no npm here. ***\n\n' >&2; fi
 	@$(MAKE) --no-print-directory tools TOOLS=own-results,pytest
 	@.ci/host
 	@.ci/container --full
