@@ -45,7 +45,9 @@ def find_problem(subject: str) -> str | None:
 
 def run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run git there, and leave it to the caller what a failure means."""
-    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+    # in a container the checkout may belong to another user
+    command = ["git", "-c", "safe.directory=*", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def list_new_subjects(folder: Path, base: str) -> list[tuple[str, str]]:
