@@ -32,7 +32,8 @@ from eval_gate.gate.evidence.past import ledger_after, past_before
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.base import construct
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
-from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult, TargetIdentity, ToolIdentity, Yardstick
+from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult, ToolIdentity, Yardstick
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext

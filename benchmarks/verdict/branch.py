@@ -14,16 +14,8 @@ from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import (
-    CaseResult,
-    Control,
-    RerunEnd,
-    RunResult,
-    Shard,
-    SuiteResult,
-    TargetIdentity,
-    ToolIdentity,
-)
+from eval_gate.model.result import CaseResult, Control, RerunEnd, RunResult, Shard, SuiteResult, ToolIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.ledger import EMPTY, Ledger

@@ -11,7 +11,7 @@ from tests.acceptance.test_acceptance_again import shards
 from tests.integration.test_integration_models import KEY, model
 from tests.support.agents import agent
 from tests.support.program import gate
-from tests.support.world import NOBODY, QUICK, World, cases_of, expect
+from tests.support.world import QUICK, World, cases_of, expect
 
 GOOD = "PPPPPPPP*4"
 DIFFERS = "Measured differently than the baseline"
@@ -257,7 +257,7 @@ def test_attack__answers_and_grades_recorded_beforehand__are_said_above_the_fold
     (made.folder / "prompt.md").write_text("Be bad.")
     made.seen(run("--system-prompt", "prompt.md", "--cache", "record"))
     (made.folder / "eval-gate.json").write_text(json.dumps({"cache": cache}))
-    nobody = ("--base-url", NOBODY, "--system-prompt", "prompt.md", "--baseline", str(main))
+    nobody = ("--system-prompt", "prompt.md", "--baseline", str(main))
     seen = made.seen(run(*nobody))
     expect(seen, 0, "no regressions")
     said = "2 cases are answered or graded from recorded answers, `evals/results/answers.jsonl`, and nobody was asked"

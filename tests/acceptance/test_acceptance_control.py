@@ -227,6 +227,8 @@ def test_control__run_that_went_on_later__asks_it_then_and_nobody_else(branch, b
         branch.script.url,
         "--control-endpoint",
         base.url,
+        "--timeout-ms",
+        "5000",
     )
     options = ("--baseline", "main", "--fail-on", "regressions", "--confirm", "6", "--report", "md=report.md")
     seen = branch.seen(branch.gate(*again, *options))

@@ -267,7 +267,7 @@ def test_tool_calls__some_answers_list_them__missing_means_none(tmp_path, none) 
     assert done.returncode == 0
 
 
-def test_tool_calls__path_was_mistyped__a_resumed_run_asks_these_cases_again(tmp_path) -> None:
+def test_tool_calls__path_was_mistyped__a_resumed_run_asks_every_case_again(tmp_path) -> None:
     write_cases(tmp_path, {case_id: dict(fields) for case_id, fields in TOOL_CASES.items()})
     with agent(lists(calls="tools", none=[])) as running:
         target = {"name": "a", "provider": "http", "url": running.url}
@@ -277,7 +277,8 @@ def test_tool_calls__path_was_mistyped__a_resumed_run_asks_these_cases_again(tmp
         (tmp_path / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
         before = len(running.requests)
         done = gate(tmp_path, "run", "--resume", record(tmp_path)["runId"])
-        assert len(running.requests) - before == 4
+        assert len(running.requests) - before == len(TOOL_CASES)
+    assert "target a: toolCallsPath toolCalls → tools" in " ".join(done.stdout.split())
     assert {case["status"] for case in cases_of(tmp_path).values()} == {"passed"}
     assert done.returncode == 0, done.stdout
 

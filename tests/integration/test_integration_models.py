@@ -182,7 +182,7 @@ def test_cache__asked_once__is_replayed_without_key_and_without_server(project) 
         assert len(running.requests) == asked
     assert (first.returncode, again.returncode) == (0, 0)
     assert record(project)["summary"]["estimatedCostUsd"] == 0
-    offline = run(project, "http://127.0.0.1:9/chat", "--cache", "replay", OPENAI_API_KEY="")
+    offline = run(project, running.url, "--cache", "replay", OPENAI_API_KEY="")
     assert offline.returncode == 0, offline.stderr
     found = cases_of(project)
     assert all(case["details"]["replayed"] for case in found.values())

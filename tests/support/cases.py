@@ -9,7 +9,7 @@ from eval_gate.config.settings import RunLimits
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.case import EvalCase, EvalSuite, Location, Tier
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.specs.evaluator import EvaluatorSpec, ResponseContains
 from eval_gate.targets.base import Request, Target
 from eval_gate.text.tokens import TokenData

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from eval_gate.model.case import Location, Tier
 from eval_gate.model.execution import CaseDetails, Status, Trial
-from eval_gate.model.result import CaseResult, GitFacts, RunResult, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
+from eval_gate.model.result import CaseResult, GitFacts, RunResult, SuiteResult, ToolFacts, ToolIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 
 RUN_ID = "11111111-2222-4333-8444-555555555555"

@@ -56,6 +56,10 @@ class Setting(NamedTuple):
     """Reads one text of a list, or the only one. Raises ValueError with what is wrong, for a person."""
     whole: Callable[[tuple[Any, ...]], object] = tuple
     """Makes the value out of what `each` returned. Raises ValueError as well."""
+    no_effect: str = ""
+    """Why it cannot change a result, so that it is no part of the set-up that results are compared by."""
+    compared_as: str = ""
+    """What of a result tells that it was another one, where it is not compared by its own value."""
     name: str = ""
     kind: str = ""
     """The type of the field, as it is written."""
@@ -115,6 +119,13 @@ def settings_of(part: type) -> Iterator[Setting]:
     """The rows of a dataclass of settings and of the parts it is made of, in the order of their declaration."""
     for one in declared_in(part):
         yield from settings_of(inner) if (inner := part_of(one)) else (row_of(one),)
+
+
+def values_in(part: Any) -> Iterator[tuple[Setting, Any]]:
+    """Every row of these settings and of the parts they are made of, with its value."""
+    for one in declared_in(type(part)):
+        value = getattr(part, one.name)
+        yield from values_in(value) if part_of(one) else ((row_of(one), value),)
 
 
 def declared_in(part: type) -> Iterator[Field[Any]]:

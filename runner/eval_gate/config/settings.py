@@ -57,32 +57,51 @@ class TargetChoice:
     """What is to be evaluated: an endpoint, a model, or a target by name from a list or a file."""
 
     endpoint: Text | None = setting(
-        None, "URL of the agent: POST {message} answers {response, toolCalls}.", key="agentEndpoint", metavar="URL"
+        None,
+        "URL of the agent: POST {message} answers {response, toolCalls}.",
+        key="agentEndpoint",
+        metavar="URL",
+        compared_as="the target",
     )
     preset: PresetName | None = setting(
         None,
         "How the agent at `agentEndpoint` speaks, such as langgraph or ag-ui.",
         key="agentPreset",
         metavar="NAME",
+        compared_as="the target",
     )
     name: Text | None = setting(
-        None, "Name of the target to evaluate, of those in `targets`.", key="target", metavar="NAME"
+        None,
+        "Name of the target to evaluate, of those in `targets`.",
+        key="target",
+        metavar="NAME",
+        compared_as="the target",
     )
     targets: Text | tuple[dict[str, JsonValue], ...] | None = setting(
         None,
         "Targets, inline or as the path of a YAML file.",
         metavar="FILE",
         help="YAML file that describes targets.",
+        compared_as="the target",
     )
     provider: Text | None = setting(
         None,
         "Evaluate a model of this provider, without an agent.",
         metavar="NAME",
         help="Evaluate a model: azure, openai, anthropic, gemini.",
+        compared_as="the target",
     )
-    model: Text | None = setting(None, "The model or deployment; or provider:model in one.", metavar="NAME")
+    model: Text | None = setting(
+        None,
+        "The model or deployment; or provider:model in one.",
+        metavar="NAME",
+        compared_as="the target",
+    )
     base_url: Text | None = setting(
-        None, "Address of the provider's API, where it is not the vendor's own.", metavar="URL"
+        None,
+        "Address of the provider's API, where it is not the vendor's own.",
+        metavar="URL",
+        compared_as="the target",
     )
     system_prompt: Text | None = setting(
         None,
@@ -90,6 +109,7 @@ class TargetChoice:
         key="systemPromptPath",
         flag="--system-prompt",
         metavar="FILE",
+        compared_as="the target",
     )
     """It wins over the target's own."""
     concurrency: int | None = setting(
@@ -97,22 +117,26 @@ class TargetChoice:
         "Cases that are asked at the same time; the target's `workers`, else 1.",
         other_flags=("--workers",),
         limits={"ge": 1, "le": 1000},
+        no_effect="it is how many cases are asked at once",
     )
     wait_for: float | None = setting(
         None,
         "Seconds until the agent has to be there; the target's own, else 30 on this machine and 0 elsewhere.",
         metavar="SECONDS",
         limits={"ge": 0, "le": 3600},
+        no_effect="it is only about whether the agent is there before the first case",
     )
     max_retries: int | None = setting(
         None,
         "How often a request that broke is tried again; as the target says, else 2 times.",
         limits={"ge": 0, "le": 20},
+        no_effect="what broke is tried again; what comes of a response stays as it is",
     )
     requests_per_minute: float | None = setting(
         None,
         "Most requests a minute to each target, repeated ones included. Shards share it: each sends its even part.",
         limits={"gt": 0, "le": 1_000_000},
+        no_effect="it is how fast the agent is asked",
     )
     given: GivenSettings = field(default=NOWHERE, compare=False, repr=False)
     """Where all settings were given, for what turns out to be wrong with them later."""
@@ -147,12 +171,14 @@ class ControlChoice:
         "URL of the base branch's agent, which is asked about what would fail the gate, only then.",
         key="controlEndpoint",
         metavar="URL",
+        compared_as="the base agent",
     )
     target: Text | None = setting(
         None,
         "Name of the target, of those in `targets`, that is the base branch's agent; for what is no address.",
         key="controlTarget",
         metavar="NAME",
+        compared_as="the base agent",
     )
 
     command: Text | None = setting(
@@ -162,6 +188,7 @@ class ControlChoice:
         key="controlCommand",
         metavar="CMD",
         each=parse_control_command,
+        compared_as="the base agent",
     )
 
     @property
@@ -184,9 +211,17 @@ class RunLimits:
     """How often, how long, and at what cost. A case or its target may set its own `timeout_ms`."""
 
     timeout_ms: int = setting(60_000, "Time limit of one case, retries included, in milliseconds.", limits={"gt": 0})
-    trials: int = setting(1, "How often every case is run.", limits={"ge": 1, "le": 100})
+    trials: int = setting(
+        1,
+        "How often every case is run.",
+        limits={"ge": 1, "le": 100},
+        compared_as="the rules",
+    )
     max_cost_usd: float | None = setting(
-        None, "What a run may cost before no further case is begun, in US dollars.", limits={"gt": 0}
+        None,
+        "What a run may cost before no further case is begun, in US dollars.",
+        limits={"gt": 0},
+        no_effect="a case that it leaves out is not run, and a run that is not complete does not pass",
     )
     """Target and judges together."""
     rerun_budget: Text | int | None = setting(
@@ -195,6 +230,7 @@ class RunLimits:
         " or money such as $2; else as many as the run has cases, 100 at least (of results of other tools 10m).",
         metavar="BUDGET",
         each=checked_rerun_budget,
+        no_effect="a suspected regression that it leaves without re-runs never passes",
     )
     rerun_spread: Text | None = setting(
         None,
@@ -213,11 +249,13 @@ class RunLimits:
         Store.ALL,
         "Of which cases answers, tool calls and judges' prompts are kept in the results: all, failing or none.",
         metavar="WHICH",
+        no_effect="it is what is kept of a result",
     )
     store_responses: bool = setting(
         True,
         "Whether answers are kept in the results; false is the same as `store: none`.",
         help="Keep answers in the results; --no-store-responses is the same as --store none.",
+        no_effect="it is what is kept of a result",
     )
 
     @property
@@ -268,6 +306,7 @@ class ResultsChoice:
         f"Whose results they are: {', '.join(ResultsFormat)}.",
         key="resultsFormat",
         metavar="FORMAT",
+        compared_as="the target",
     )
     scores: tuple[ScoreRule, ...] = setting(
         (),
@@ -277,6 +316,7 @@ class ResultsChoice:
         metavar="RULE",
         each=parse_rule,
         limits={"max_length": 100},
+        compared_as="the rules",
     )
     rerun_command: Text | None = setting(
         None,
@@ -298,37 +338,54 @@ class RunConfig:
         "Eval files, folders and globs, relative to the working directory.",
         flag="PATHS",
         limits={"min_length": 1, "max_length": 1_000},
+        no_effect="cases are compared one by one, and a case that is gone is said",
     )
     target: TargetChoice = field(default_factory=TargetChoice)
     control: ControlChoice = field(default_factory=ControlChoice)
     judge: Text | None = setting(
-        None, "Who grades where a case asks for a judge: a target by name, or provider:model.", metavar="NAME"
+        None,
+        "Who grades where a case asks for a judge: a target by name, or provider:model.",
+        metavar="NAME",
+        compared_as="the judges of a case",
     )
     rubric: RubricMode = setting(
         RubricMode.AFTER_PASS,
         "When rubric cases are run: always, after-pass (all others pass) or never.",
         metavar="WHEN",
+        no_effect="a rubric case that it leaves out has no result, which is never a pass",
     )
     cache: CacheMode = setting(
-        CacheMode.OFF, "Recorded answers of models: off, record, replay (never ask) or auto.", metavar="MODE"
+        CacheMode.OFF,
+        "Recorded answers of models: off, record, replay (never ask) or auto.",
+        metavar="MODE",
+        no_effect="a response is replayed only for the same set-up; others' recordings are said by themselves",
     )
     seed_manifest_path: Text | None = setting(
         None,
         f"Stable values for {{{{seed:…}}}} tokens; {DEFAULT_SEED_MANIFEST} if it exists.",
         flag="--seed-manifest",
         metavar="FILE",
+        compared_as="the seed values of a case",
     )
     snapshot_enabled: bool | None = setting(
-        None, "Whether to capture the snapshot; on when a path or command is given.", input=False
+        None,
+        "Whether to capture the snapshot; on when a path or command is given.",
+        input=False,
+        compared_as="the source of the snapshot",
     )
     snapshot_path: Text | None = setting(
         None,
         "JSON file or URL with current values for {{snapshot:…}} tokens.",
         flag="--snapshot",
         metavar="FILE-OR-URL",
+        compared_as="the source of the snapshot",
     )
     snapshot_command: Text | None = setting(
-        None, "Command that prints the snapshot as JSON, run immediately before the evals.", metavar="CMD", input=False
+        None,
+        "Command that prints the snapshot as JSON, run immediately before the evals.",
+        metavar="CMD",
+        input=False,
+        compared_as="the source of the snapshot",
     )
     pass_env: tuple[Text, ...] = setting(
         (),
@@ -353,6 +410,7 @@ class RunConfig:
         input=False,
         each=parse_pattern,
         limits={"max_length": 50},
+        no_effect="it is what is kept of a result",
     )
     baseline: Text | None = setting(
         None,
@@ -361,15 +419,22 @@ class RunConfig:
         help="Earlier run to compare with: run id, results file, run folder, folder of runs, zip, or latest, which is"
         " the newest that passed its gate.",
         input=False,
+        no_effect="it says with what a result is compared",
     )
     baseline_run_id: Text | None = setting(
-        None, "Run id of the baseline; the same as `baseline`.", flag="--baseline", option=False, input=False
+        None,
+        "Run id of the baseline; the same as `baseline`.",
+        flag="--baseline",
+        option=False,
+        input=False,
+        no_effect="it says with what a result is compared",
     )
     history: Text | None = setting(
         None,
         "Ledger of earlier runs, or a folder of runs; else what lies beside the baseline.",
         metavar="REF",
         input=False,
+        no_effect="it says with what a result is compared",
     )
     earlier: Text | None = setting(
         None,
@@ -378,10 +443,16 @@ class RunConfig:
         help="Run of the push before this one of the same change (run id, results file, run folder or zip): what it"
         " and those before it saw counts too.",
         input=False,
+        no_effect="it says with what a result is compared",
     )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)
-    output_dir: Text = setting("evals/results", "Where results are written.", metavar="DIR")
+    output_dir: Text = setting(
+        "evals/results",
+        "Where results are written.",
+        metavar="DIR",
+        no_effect="it is where results are written",
+    )
     reports: tuple[ReportRequest, ...] = setting(
         (),
         "Reports to write: FORMAT or FORMAT=FILE.",
@@ -391,12 +462,14 @@ class RunConfig:
         each=parse_report,
         limits={"max_length": 100},
         input=False,
+        no_effect="it is what is written of a result",
     )
     junit: JunitFailures = setting(
         JunitFailures.BLOCKING,
         "Which cases are failures in a JUnit report: blocking (what keeps the gate from passing) or all that fail.",
         metavar="WHICH",
         input=False,
+        no_effect="it is what is written of a result",
     )
     exports: tuple[ReportRequest, ...] = setting(
         (),
@@ -404,6 +477,7 @@ class RunConfig:
         flag="--export",
         metavar="FORMAT=FILE",
         each=parse_export,
+        no_effect="it is what is written of a result",
     )
 
     @property

@@ -11,6 +11,7 @@ from eval_gate.evaluators.base import EvaluatorError, JudgeReply
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Message
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Request, Target, TargetError
@@ -29,6 +30,13 @@ class ModelJudge:
         """Who grades, in plain text and without credentials."""
         chat = self._asker.chat
         return _who(self._name, f"{chat.provider}:{chat.model}", chat.address)
+
+    @property
+    def described(self) -> TargetIdentity:
+        """Who grades, and set up how."""
+        chat = self._asker.chat
+        found = TargetIdentity(name=self._name, provider=chat.provider, identity=self.identity, model=chat.model)
+        return self._asker.setup.of(found)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -63,6 +71,11 @@ class TargetJudge:
         """Who grades, in plain text and without credentials."""
         found = self._target.identity
         return _who(self._name, found.provider, found.identity)
+
+    @property
+    def described(self) -> TargetIdentity:
+        """Who grades, and set up how."""
+        return self._target.identity.model_copy(update={"name": self._name, "identity": self.identity})
 
     @property
     def notices(self) -> tuple[str, ...]:

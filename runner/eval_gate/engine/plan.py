@@ -14,6 +14,7 @@ from eval_gate.model.policy import Measuring
 from eval_gate.model.result import AskedWords, GitFacts, Shard, ShardCut, Yardstick
 from eval_gate.process.environment import Withheld
 from eval_gate.registry.staleness import Staleness
+from eval_gate.results.run_setup import RunSetup
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.model.recording import Recording
@@ -65,6 +66,8 @@ class RunPlan(FrozenStruct):
     """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
     measuring: Measuring | None = None
     """How all cases are measured: trials, re-runs, recordings, source of the snapshot."""
+    resumed: RunSetup | None = None
+    """What the run was set up with before it was resumed; None for a new one."""
     keeps_files: bool = False
     """What failing cases leave in folders of agents is kept beside the record: the folders themselves are removed."""
     rubrics_wait: bool = False

@@ -12,6 +12,7 @@ from eval_gate.config.settings import Store
 from eval_gate.engine.batches import BatchAnswers, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.control.during_run import ControlAsking, RunServices
+from eval_gate.engine.fingerprints import SetupFingerprints, measured_anew
 from eval_gate.engine.giving_up import Unanswered, with_hint
 from eval_gate.engine.journal import (
     IN_MEMORY,
@@ -34,6 +35,7 @@ from eval_gate.engine.unreported_tools import mark_unreported, targets_that_list
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.results.run_setup import RunSetup
 from eval_gate.results.write import run_folder, write_record
 from eval_gate.targets.base import BatchTarget, Target, TargetError
 from eval_gate.targets.waiting import told_to
@@ -339,10 +341,17 @@ class Run:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
         plan, trials = self._plan, self._trials
         known = {case.key: case for case in plan.runnable()}
+        fingerprints, others = SetupFingerprints(plan.measuring, plan.yardsticks), 0
         for record, line in written:
             case = known.get(record.case)
-            if case is not None and case.fingerprint == record.fingerprint:
+            if case is None:
+                continue
+            if fingerprints.of(case) == record.fingerprint:
                 trials.add(record, line)
+            else:
+                others += 1
+        if others:
+            self._notices.append(measured_anew(others, plan.resumed, RunSetup.of(initial_record(plan))))
         self._listing.update(targets_that_list(plan, trials))
         for key in trials.cases():
             target = plan.target_of(known[key])

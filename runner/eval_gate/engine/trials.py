@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.config.rerun_budget import parse_rerun_spread
 from eval_gate.config.settings import RunLimits
+from eval_gate.engine.fingerprints import SetupFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.left_files import Leavings
@@ -80,6 +81,8 @@ class TrialServices(FrozenStruct):
     margin: int = 0
     """Characters of an answer that are kept beyond the bound, for patterns that look at it before it is stored."""
     run_id: str = ""
+    fingerprints: SetupFingerprints = field(default_factory=lambda: SetupFingerprints(None, {}))
+    """What executions are made with."""
     leavings: Leavings | None = None
     """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
 
@@ -97,6 +100,7 @@ class TrialServices(FrozenStruct):
             withheld=plan.withheld,
             margin=MARGIN if plan.patterns else 0,
             run_id=run_id,
+            fingerprints=SetupFingerprints(plan.measuring, plan.yardsticks),
             leavings=leavings,
         )
 
@@ -236,7 +240,7 @@ class TrialRunner:
             eval_file=job.case.suite,
             case_id=job.case.id,
             trial=job.trial,
-            fingerprint=job.case.fingerprint,
+            fingerprint=self._shared.fingerprints.of(job.case),
             **values,
         )
 

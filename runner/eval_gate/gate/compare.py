@@ -240,8 +240,6 @@ def _notes(baseline: Baseline, current: RunResult) -> list[str]:
     if _asked(earlier) != _asked(current):
         others = ", ".join(f"{name} ({provider})" for name, provider in _asked(earlier)[:MAX_TARGETS])
         notes.append(f"the baseline evaluated another target: {others}")
-    elif moved := _moved(current, earlier):
-        notes.append(f"{moved} case{'s were' if moved != 1 else ' was'} asked of another target in the baseline")
     if earlier.shard != current.shard:
         notes.append("the baseline holds another part of the cases: the shards differ")
     hashes = {suite.eval_file: suite.metadata.eval_file_hash for suite in earlier.suites}
@@ -261,13 +259,6 @@ def changed_since(eval_file: str) -> str:
 def _asked(run: RunResult) -> list[tuple[str, str]]:
     """Names and providers of everything that was asked."""
     return sorted({(target.name, target.provider) for target in run.targets or (run.target,)})
-
-
-def _moved(current: RunResult, baseline: RunResult) -> int:
-    """Cases that name another target of their own than they did."""
-    there, earlier = baseline.by_key(), earlier_keys(baseline, current)
-    pairs = ((there.get(earlier.get(key, key)), case) for key, case in current.cases())
-    return sum(before is not None and before.target != case.target for before, case in pairs)
 
 
 def _first_line(text: str | None) -> str | None:

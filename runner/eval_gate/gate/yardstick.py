@@ -13,10 +13,12 @@ from typing import Final
 from eval_gate.gate.evidence.past import NewestEarlier
 from eval_gate.gate.loosening import changed_rules
 from eval_gate.gate.moved_cases import earlier_keys
+from eval_gate.gate.setup_changes import SetupChange, SetupChanges
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import HELD_BACK, CaseResult, RunResult, TargetIdentity, Yardstick
+from eval_gate.model.result import HELD_BACK, CaseResult, RunResult, Yardstick
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.yardstick import Difference, DifferenceKind, MeasuredDifferences, TouchedCase
 from eval_gate.text.case_pattern import fits
 
@@ -27,6 +29,8 @@ MAX_GROUPS: Final = 20
 LEAST_OF_ANOTHER_TOOL: Final = 0.5
 """The share of the baseline's cases that another tool's results have to hold where `min_coverage` says nothing."""
 _ORDER: Final = {kind: place for place, kind in enumerate(DifferenceKind)}
+_GROUPED: Final = frozenset({DifferenceKind.JUDGE, DifferenceKind.SETUP, DifferenceKind.MOVED, DifferenceKind.AGENT})
+"""Differences of which each has a group of cases of its own."""
 _YARDSTICK: Final = frozenset(
     {
         *(
@@ -43,6 +47,7 @@ _YARDSTICK: Final = frozenset(
             DifferenceKind.SEEDS,
             DifferenceKind.SNAPSHOT_SOURCE,
         ),
+        *(DifferenceKind.SETUP, DifferenceKind.MOVED),
     }
 )
 """Differences that make the yardstick of a case another one."""
@@ -67,7 +72,7 @@ def measured_differences(
         rules = (*changed_rules(_covering(then.policy, then), _covering(policy, now)), *_freed(then, now, policy))
     whole = everything_selected and not now.partial and now.shard == then.shard
     touched = _cases(then, now, lost, whole=whole)
-    found = [*rules, *touched.differences(), *_targets(then, now)]
+    found = [*rules, *touched.differences(), *_targets(then, now, moved=bool(touched.by_kind[DifferenceKind.MOVED]))]
     return MeasuredDifferences(
         differences=tuple(sorted(found, key=lambda one: _ORDER[one.kind])),
         removed=len(touched.by_kind[DifferenceKind.REMOVED]),
@@ -122,14 +127,20 @@ class _Touched:
         self.sources = {DifferenceKind.SNAPSHOT_SOURCE: snapshots, DifferenceKind.RECORDED: (None, recorded)}
         self.by_kind: dict[DifferenceKind, list[_Case]] = defaultdict(list)
         self.judges: dict[tuple[str | None, str | None], list[_Case]] = defaultdict(list)
+        self.setups: dict[SetupChange, list[_Case]] = defaultdict(list)
 
     def differences(self) -> Iterator[Difference]:
         for kind, cases in self.by_kind.items():
-            if kind is not DifferenceKind.JUDGE and cases:
+            if kind not in _GROUPED and cases:
                 yield _difference(kind, cases, *self.sources.get(kind, (None, None)))
         groups = sorted(self.judges.items(), key=lambda group: -len(group[1]))
         for (then, now), cases in groups[:MAX_GROUPS]:
             yield _difference(DifferenceKind.JUDGE, cases, then, now)
+        for change, cases in sorted(self.setups.items(), key=lambda group: (-len(group[1]), *map(str, group[0])))[
+            :MAX_GROUPS
+        ]:
+            told = {"subject": change.subject, "setting": change.name, "setup_of": change.whose}
+            yield _difference(change.kind, cases, change.then, change.now).model_copy(update=told)
 
 
 def _difference(
@@ -143,7 +154,7 @@ def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier
     before, after = then.measuring or Measuring(), now.measuring or Measuring()
     found, here = _Touched((before.snapshot, after.snapshot), after.recorded), now.by_key()
     moved = {old: new for new, old in earlier_keys(then, now).items()}
-    fixed = _fixed(then.measuring, now.measuring)
+    fixed, setups = _fixed(then.measuring, now.measuring), SetupChanges(then, now)
     for key, case in then.cases():
         own = moved.get(key, key)
         other = here.get(own)
@@ -153,6 +164,11 @@ def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier
             if whole and passed:
                 found.by_kind[DifferenceKind.REMOVED].append(known)
             continue
+        changes = setups.of(case, other)
+        for change in changes:
+            found.setups[change].append(known)
+        for kind in {change.kind for change in changes}:
+            found.by_kind[kind].append(known)
         for kind in _parts(case, other, passed=passed, fixed_snapshot=fixed):
             found.by_kind[kind].append(known)
             if kind is DifferenceKind.JUDGE:
@@ -229,11 +245,14 @@ def _fixed(then: Measuring | None, now: Measuring | None) -> bool:
     return source or now.snapshot_fixed
 
 
-def _targets(then: RunResult, now: RunResult) -> Iterator[Difference]:
-    """Other addresses, programs and models behind the same names; where no name is the same, another target."""
+def _targets(then: RunResult, now: RunResult, *, moved: bool) -> Iterator[Difference]:
+    """Other addresses, programs and models behind the same names; where no name is the same, another target.
+
+    `moved`: the cases say that.
+    """
     before, after = _by_name(then), _by_name(now)
     same = [name for name in after if name in before]
-    if not same:
+    if not same and not moved:
         were, are = _several(before.values()), _several(after.values())
         if were == are:  # told apart by their names alone
             were, are = _names(before.values()), _names(after.values())

@@ -1,6 +1,7 @@
 """The rules that a run was held against, and how it was measured as a whole, as its record keeps them."""
 
 from eval_gate.model.base import JsonValue, Many, Record
+from eval_gate.model.setup import SettingValue, TargetIdentity
 
 
 class RunPolicy(Record):
@@ -58,3 +59,7 @@ class Measuring(Record):
     """The files that the snapshot command names, by content."""
     recorded: str | None = None
     """The file of recorded answers that stood in for models or judges; None for none, and for the baseline's own."""
+    settings: Many[SettingValue] = ()
+    """Settings of the run that differ from their defaults and can change a result."""
+    judges: Many[TargetIdentity] = ()
+    """Who graded, set up how."""

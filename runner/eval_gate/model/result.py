@@ -14,6 +14,7 @@ from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
 from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import Measuring, RunPolicy
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import Waiving
 
@@ -51,7 +52,8 @@ class TraceSummary(Record):
 class Yardstick(Record):
     """What one case was measured with, part by part. None is "does not apply".
 
-    All but `judge` are the first 16 hex digits of a SHA-256.
+    All but `judge` and the time limit are the first 16 hex digits of a SHA-256. What holds for all cases is in the
+    run's `measuring`.
     """
 
     question: str | None = None
@@ -66,6 +68,12 @@ class Yardstick(Record):
     """The values that its snapshot tokens stood for. They are current values: others are no other yardstick."""
     judge: str | None = None
     """Who graded, in plain text: name, model and address, without credentials."""
+    judge_setup: str | None = None
+    """The settings and programs of those who graded."""
+    target: str | None = None
+    """The settings by which the target was asked and its response read: the target's `fingerprint`."""
+    timeout_ms: int | None = None
+    """The case's own time limit, in milliseconds; None where it has none."""
 
 
 class AskedWords(Record):
@@ -228,15 +236,6 @@ class ToolIdentity(Record):
 
     name: str = "eval-gate"
     version: str
-
-
-class TargetIdentity(Record):
-    """What was evaluated. `identity` carries no credentials and no query."""
-
-    name: str
-    provider: str
-    identity: str
-    model: str | None = None
 
 
 class Control(Record):

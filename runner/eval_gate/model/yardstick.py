@@ -24,6 +24,10 @@ class DifferenceKind(StrEnum):
     """Question or expectation, and the records do not tell which."""
     GRADER = "grader"
     JUDGE = "judge"
+    SETUP = "setup"
+    """A setting by which a target or judge is asked and its response read, or one of the run, has another value."""
+    MOVED = "moved"
+    """Cases are asked of another target than they were."""
     RECORDED = "recorded"
     """Nobody was asked: answers or grades are recorded ones that did not come with the baseline."""
     SEEDS = "seeds"
@@ -32,12 +36,23 @@ class DifferenceKind(StrEnum):
     TARGET = "target"
     """Another address or program behind the same name, or another target."""
     MODEL = "model"
+    AGENT = "agent"
+    """A setting that describes the agent itself has another value: that is what is being tested."""
     TIGHTENED = "tightened"
     """A rule asks for more."""
     CHANGED = "changed"
     """A rule is another one, neither looser nor tighter."""
     RENAMED = "renamed"
     """Cases that have another id or file and measure the same: nothing is lost."""
+
+
+class SetupOf(StrEnum):
+    """Whose setting it is."""
+
+    TARGET = "target"
+    JUDGE = "judge"
+    RUN = "run"
+    CASE = "case"
 
 
 class TouchedCase(Record):
@@ -54,7 +69,11 @@ class Difference(Record):
 
     kind: DifferenceKind
     subject: str = ""
-    """The name of the rule or of the target; empty for what is about cases."""
+    """The name of the rule, the target or the judge; empty for what is about cases."""
+    setting: str = ""
+    """The name of the setting, in camelCase; empty where none has another value."""
+    setup_of: SetupOf | None = None
+    """Whose setting that is."""
     then: str | None = None
     now: str | None = None
     count: int = 0

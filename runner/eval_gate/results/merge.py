@@ -12,8 +12,10 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Control, RunResult, Shard, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
+from eval_gate.model.result import Control, RunResult, Shard, SuiteResult, ToolFacts, ToolIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
+from eval_gate.results.run_setup import RunSetup
 
 UUID_LENGTH: Final = 36
 """Of a run id that may be cut short; other programs may call their runs what they like."""
@@ -61,7 +63,11 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         # parts run beside each other: the longest is what one waited for
         summary=summarise(cases, max(clocks, default=None)),
         warnings=tuple(
-            dict.fromkeys(warning for run in runs for warning in (*run.warnings, *_other_commit(run, runs[0])))
+            dict.fromkeys(
+                warning
+                for run in runs
+                for warning in (*run.warnings, *_other_commit(run, runs[0]), *_other_setup(run, runs[0]))
+            )
         ),
         stopped="; ".join([*stopped, *dict.fromkeys(run.stopped for run in runs if run.stopped)]) or None,
     )
@@ -206,7 +212,8 @@ def _contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
         yield f"{names} were judged by other rules"
     measured = (run.measuring.model_copy(update={"recorded": None}) if run.measuring else None for run in (one, other))
     if _differ(*measured):
-        yield f"{names} were measured in other ways: trials, re-runs, scores or seeds differ"
+        named = "; ".join(RunSetup.of(one).differences(RunSetup.of(other)))
+        yield f"{names} were measured in other ways: {named or 'trials, re-runs, scores or seeds differ'}"
 
 
 def _differ(one: object, other: object) -> bool:
@@ -263,3 +270,9 @@ def _spans(numbers: Sequence[int]) -> list[str]:
 def _other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
     ours, theirs = run.sha, first.sha
     return (f"a part evaluated commit {ours[:12]}, not {theirs[:12]}",) if ours and theirs and ours != theirs else ()
+
+
+def _other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
+    """What a part was measured with otherwise than the first one: each case keeps what it was measured with."""
+    found = [] if run is first else list(RunSetup.of(first).differences(RunSetup.of(run)))
+    return (f"{_named(first)} and {_named(run)} were set up differently: {'; '.join(found)}",) if found else ()

@@ -17,7 +17,8 @@ from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.gate.yardstick import LEAST_OF_ANOTHER_TOOL
 from eval_gate.model.case import CaseKey
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, TargetIdentity, ToolIdentity
+from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import BroughtResults, load_results

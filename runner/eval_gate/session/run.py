@@ -14,7 +14,8 @@ from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.run import Observer, Run
 from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
-from eval_gate.model.result import Control, RunResult, TargetIdentity
+from eval_gate.model.result import Control, RunResult
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.garbage_collection import seldom_collected
 from eval_gate.session.session import Session

@@ -17,7 +17,8 @@ from eval_gate.gate.control.asking import ControlQuestions
 from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import Control, RerunEnd, RunResult, TargetIdentity
+from eval_gate.model.result import Control, RerunEnd, RunResult
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.result_formats.load import BroughtResults
 from eval_gate.result_formats.rows import ResultRow
 from eval_gate.session.rows import execution_of

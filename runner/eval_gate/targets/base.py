@@ -12,7 +12,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import Blame
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.settings import TargetSettings
 from eval_gate.text.javascript.strings import as_text
@@ -154,6 +154,13 @@ class Target(Protocol):
         ...
 
 
+class Prompting(FrozenStruct):
+    """What a model is told beside a case: its system prompt and its tools, each as JSON. They are what is tested."""
+
+    system_prompt: str | None = None
+    tools: Sequence[JsonValue] = ()
+
+
 class DescribedTarget(Generic[Settings]):
     """A kind of target: it says how it responds, and of all else only what differs from this."""
 
@@ -165,6 +172,11 @@ class DescribedTarget(Generic[Settings]):
         """What results call it: its provider and its name."""
         name, provider = self._settings.name, self._settings.provider
         return TargetIdentity(name=name, provider=provider, identity=f"{provider}:{name}")
+
+    @property
+    def prompting(self) -> Prompting | None:
+        """What it tells a model beside a case; None where it tells nothing, or nobody knows."""
+        return None
 
     @property
     def workers(self) -> int | None:

@@ -14,7 +14,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.home import Home
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.targets.base import Target
+from eval_gate.targets.base import DescribedTarget, Target
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import names_model
 from eval_gate.targets.listing import Chosen
@@ -23,7 +23,9 @@ from eval_gate.targets.missing_parts import MissingParts
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.pacing.rate import share
+from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.settings import ProgramSettings, camel
+from eval_gate.targets.setup import TargetSetup, grading_setup_of, setup_of
 from eval_gate.targets.variable_receivers import Doorkeeper
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import mistakes, sentence
@@ -48,6 +50,8 @@ class BuildContext(FrozenStruct):
     """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
     shards: int = 1
     """Machines that ask the same targets at the same time, and share what limits these."""
+    files: ProgramFiles | None = None
+    """Reads the files that commands of judges name; None where nobody asks what a judge was set up with."""
     lacking: MissingParts | None = None
     """Where targets are only checked and nobody is asked: notes what they would need; None where all must be there."""
 
@@ -57,14 +61,28 @@ class BuildContext(FrozenStruct):
         return self.recording.mode is CacheMode.REPLAY
 
 
-def make_target(chosen: Chosen, choice: TargetChoice, context: BuildContext) -> Target:
-    """The target, not yet connected, and behind its door. Raises GateError for settings that are wrong."""
+def make_target(chosen: Chosen, choice: TargetChoice, context: BuildContext, *, grades: bool = False) -> Target:
+    """The target, not yet connected, and behind its door. Raises GateError for settings that are wrong.
+
+    `grades`: it is asked to grade, so that the programs that it runs are part of its set-up.
+    """
     context.redact.include(chosen.redact)
     settings = chosen.settings
     if isinstance(settings, ProgramSettings):
         settings = _with_passed(settings, context)
     rate = share(choice.requests_per_minute, context.shards)
-    return masked(chosen.kind.target(settings, choice, context), context.redact, rate)
+    made = chosen.kind.target(settings, choice, context)
+    if grades:
+        setup = grading_setup(chosen, context)
+    else:
+        prompting = made.prompting if isinstance(made, DescribedTarget) else None
+        setup = setup_of(chosen.settings, context.environment, prompting)
+    return masked(made, context.redact, rate, setup.described_in(chosen.file))
+
+
+def grading_setup(chosen: Chosen, context: BuildContext) -> TargetSetup:
+    """What this grader is set up with."""
+    return grading_setup_of(chosen.settings, context.environment, context.files or ProgramFiles(context.root))
 
 
 def _with_passed(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:

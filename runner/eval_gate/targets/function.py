@@ -12,7 +12,7 @@ from contextvars import copy_context
 from typing import Final, TypeAlias
 
 from eval_gate.model.conversation import Response
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.http.reading import AnswerReader
 from eval_gate.targets.http.settings import HttpSettings

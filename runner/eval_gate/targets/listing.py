@@ -240,7 +240,7 @@ class TargetList:
             for key, unset in left_out.items()
         )
         remarks = settings.remarks if whole else ()
-        settings.made_of({key: one for key, one in given.items() if isinstance(one, str) and refers(one)})
+        settings.made_of({key: one for key, one in found.values.items() if refers(one)}, listed=True)
         if "url" in found.written:
             settings.written_at(str(self._problem("", index, found.written["url"])))
         return Chosen(

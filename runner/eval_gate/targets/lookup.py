@@ -15,7 +15,7 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.place import repository_of, shown_from
 from eval_gate.targets.base import BatchTarget, Target
-from eval_gate.targets.build import BuildContext, described_by_flags, make_target, model_settings
+from eval_gate.targets.build import BuildContext, described_by_flags, grading_setup, make_target, model_settings
 from eval_gate.targets.kinds import meant_model, names_model
 from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_list, read_targets
 from eval_gate.targets.masked import masked
@@ -87,7 +87,7 @@ class TargetBook:
         place, chosen = self._described(eval_file, wanted)
         key = place, chosen.settings.name
         if key not in self._targets:
-            self._targets[key] = self._built(chosen, eval_file, self._asked)
+            self._targets[key] = self._built(chosen, eval_file, self._evaluated)
             self._note(chosen, self._targets[key])
         return self._targets[key]
 
@@ -135,7 +135,8 @@ class TargetBook:
     def _grader(self, place: Path | None, chosen: Chosen, eval_file: str) -> Grader:
         key = place, chosen.settings.name
         if key not in self._graders:
-            self._graders[key] = self._built(chosen, eval_file, self._asker if chosen.kind.is_model else self._asked)
+            make = self._asker if chosen.kind.is_model else self._grading
+            self._graders[key] = self._built(chosen, eval_file, make)
             self._notices |= dict.fromkeys(chosen.notices)
             self._remarks |= dict.fromkeys(chosen.remarks)
         return self._graders[key]
@@ -164,12 +165,20 @@ class TargetBook:
             lacking.note(said)
             return _stand_in(chosen)
 
-    def _asked(self, chosen: Chosen) -> Target:
+    def _evaluated(self, chosen: Chosen) -> Target:
+        return self._made(chosen, grades=False)
+
+    def _grading(self, chosen: Chosen) -> Target:
+        return self._made(chosen, grades=True)
+
+    def _made(self, chosen: Chosen, *, grades: bool) -> Target:
         self.starts_programs |= isinstance(chosen.settings, ProgramSettings)
-        return make_target(chosen, self._choice, self._context)
+        return make_target(chosen, self._choice, self._context, grades=grades)
 
     def _asker(self, chosen: Chosen) -> Asker:
-        return chosen.kind.asker(chosen.settings, self._choice, self._context)
+        asker = chosen.kind.asker(chosen.settings, self._choice, self._context)
+        asker.setup = grading_setup(chosen, self._context)
+        return asker
 
     def _chosen(self, listed: TargetList, name: str | None) -> Chosen:
         context = self._context

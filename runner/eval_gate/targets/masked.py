@@ -9,31 +9,39 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from eval_gate.model.conversation import Response
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
 from eval_gate.targets.pacing.rate import Rate
+from eval_gate.targets.setup import TargetSetup
 from eval_gate.text.redact import Redactor
 
 
-def masked(target: Target, redact: Redactor, rate: Rate | None = None) -> Target:
-    """The same target behind the door; `rate` is how fast it may be asked, None where nothing limits it."""
+def masked(target: Target, redact: Redactor, rate: Rate | None = None, setup: TargetSetup | None = None) -> Target:
+    """The same target behind the door; `rate` is how fast it may be asked, None where nothing limits it.
+
+    `setup` is what its results say of its description; None where there is none.
+    """
     if isinstance(target, BatchTarget):
-        return MaskedBatchTarget(target, redact, rate)
-    return MaskedTarget(target, redact, rate)
+        return MaskedBatchTarget(target, redact, rate, setup)
+    return MaskedTarget(target, redact, rate, setup)
 
 
 class MaskedTarget:
     """Asks another target. No secret that is known when the answer comes passes, in whatever part of it."""
 
-    def __init__(self, inner: Target, redact: Redactor, rate: Rate | None = None) -> None:
+    def __init__(
+        self, inner: Target, redact: Redactor, rate: Rate | None = None, setup: TargetSetup | None = None
+    ) -> None:
         self.inner = inner
         self._redact = redact
         self._rate = rate
+        self._setup = setup
 
     @property
     def identity(self) -> TargetIdentity:
-        """What the target is, without secrets."""
-        return self._redact.model(self.inner.identity)
+        """What the target is and how it was set up, without secrets."""
+        found = self.inner.identity
+        return self._redact.model(self._setup.of(found) if self._setup else found)
 
     @property
     def workers(self) -> int | None:
@@ -88,8 +96,10 @@ class MaskedTarget:
 class MaskedBatchTarget(MaskedTarget):
     """A target behind the door that can answer many cases in one call."""
 
-    def __init__(self, inner: BatchTarget, redact: Redactor, rate: Rate | None = None) -> None:
-        super().__init__(inner, redact, rate)
+    def __init__(
+        self, inner: BatchTarget, redact: Redactor, rate: Rate | None = None, setup: TargetSetup | None = None
+    ) -> None:
+        super().__init__(inner, redact, rate, setup)
         self._batch = inner
 
     @property

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
 
 from pydantic import (
@@ -16,8 +17,10 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
+from eval_gate.model.setup import SettingRole
 from eval_gate.struct import FrozenStruct, field
 
 LONGEST_S: Final = 86_400
@@ -25,6 +28,43 @@ LONGEST_S: Final = 86_400
 _EVERYWHERE: Final = {"graderTarget": "judgeTarget"}
 """Other names that a setting has at every target, in camelCase, and ours (AgentV 4)."""
 TWICE: Final = "is given twice, under different names and with different values"
+
+
+class NoEffect(FrozenStruct):
+    """Marks a setting that cannot change a result, and says why: it is no part of a fingerprint."""
+
+    reason: str
+
+
+class Place(Enum):
+    """Marks a setting that says where somebody is, and that may hold a password or a query."""
+
+    ADDRESS = "address"
+
+
+class Describes(FrozenStruct):
+    """Marks a setting that says something of the agent itself."""
+
+    role: SettingRole
+
+
+OF_THE_AGENT: Final = Describes(SettingRole.AGENT)
+"""Marks a setting that describes the agent itself: it is what is being tested."""
+PLACE_OF_THE_AGENT: Final = Describes(SettingRole.PLACE)
+"""Marks a setting that says where the agent is, or by which command it is started."""
+RETRIES: Final = NoEffect("what broke is tried again; what comes of a response stays as it is")
+SIZES: Final = NoEffect("a response that is too large is an error, never another response")
+READINESS: Final = NoEffect("it is only about whether somebody is there before the first case")
+
+
+def effect_of(field: FieldInfo) -> NoEffect | None:
+    """Why this setting cannot change a result; None for one that can."""
+    return next((mark for mark in field.metadata if isinstance(mark, NoEffect)), None)
+
+
+def role_of(field: FieldInfo) -> SettingRole | None:
+    """What this setting says of the agent itself; None where it says how it is asked and its response read."""
+    return next((mark.role for mark in field.metadata if isinstance(mark, Describes)), None)
 
 
 def no_nul(text: str) -> str:
@@ -141,12 +181,13 @@ class TargetSettings(DescribedSettings):
     """Whether `${{ NAME }}` is replaced within a text too, and not only where it is the whole value."""
 
     _written: str | None = PrivateAttr(None)
-    _references: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _references: Mapping[str, JsonValue] = PrivateAttr(default_factory=dict)
+    _listed: bool = PrivateAttr(default=False)
 
-    name: Text
+    name: Annotated[Text, NoEffect("it is what the target is called")]
     provider: str
-    workers: int | None = Field(None, ge=1, le=1000)
-    judge_target: Text | None = None
+    workers: Annotated[int | None, NoEffect("it is how many cases are asked at once")] = Field(None, ge=1, le=1000)
+    judge_target: Annotated[Text | None, NoEffect("who grades a case is compared by itself")] = None
     provider_batching: bool = False
 
     @property
@@ -165,12 +206,27 @@ class TargetSettings(DescribedSettings):
         None where its value was written itself. A message must say this: parts of a value are no secrets that anybody
         finds again.
         """
+        written = self._references.get(key)
+        return written if isinstance(written, str) else None
+
+    def written(self, key: str) -> JsonValue:
+        """What is written of this setting, by its name in camelCase; None where that names no variable."""
         return self._references.get(key)
 
-    def made_of(self, references: Mapping[str, str]) -> Self:
+    @property
+    def is_listed(self) -> bool:
+        """Whether a list of targets describes it, for everybody to read who may read the repository."""
+        return self._listed
+
+    def made_of(self, references: Mapping[str, JsonValue], *, listed: bool = False) -> Self:
         """The same settings, which know which of them refer to variables, and how."""
         self._references = references
+        self._listed = listed
         return self
+
+    def taken_from(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
+        """Settings, by their names in camelCase, that its description leaves to variables of its provider."""
+        return {}
 
     @property
     def place(self) -> str | None:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from eval_gate.gate.compare import with_contract_fields
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import RunResult, TargetIdentity, ToolFacts
+from eval_gate.model.result import RunResult, ToolFacts
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -179,25 +180,6 @@ def test_compare__score_of_the_baseline__is_the_one_that_it_was_given() -> None:
     change = compare_with(Baseline(then, "b"), make_run({"a": "failed"})).changes[0]
     assert change.baseline is not None
     assert change.baseline.score == 0.6
-
-
-def test_compare__cases_that_were_asked_of_another_target__are_counted_and_no_others() -> None:
-    both = tuple(TargetIdentity(name=name, provider="mock", identity=f"mock:{name}") for name in "xy")
-
-    def asked(make, **targets: str) -> RunResult:
-        cases = [make_result(case_id, target=target) for case_id, target in targets.items()]
-        return make(make_suite_result(cases), target=both[0], targets=both)
-
-    then = asked(make_baseline_run, a="x", b="x", c="y", gone="x")
-    notes = [
-        compare_with(Baseline(then, "b"), asked(make_run, **now)).notes
-        for now in ({"a": "x", "b": "x", "c": "y"}, {"a": "y", "b": "x", "new": "y"}, {"a": "y", "b": "y", "c": "y"})
-    ]
-    assert notes == [
-        (),
-        ("1 case was asked of another target in the baseline",),
-        ("2 cases were asked of another target in the baseline",),
-    ]
 
 
 def test_compare__case_that_did_not_run__says_why() -> None:

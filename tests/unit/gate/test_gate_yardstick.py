@@ -10,7 +10,8 @@ from eval_gate.gate.loosening import changed_rules
 from eval_gate.gate.yardstick import MAX_NAMED, measured_differences
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import HELD_BACK, Shard, TargetIdentity, Yardstick
+from eval_gate.model.result import HELD_BACK, Shard, Yardstick
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.yardstick import DifferenceKind
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 

@@ -13,7 +13,8 @@ from eval_gate.errors import GateError
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import GitFacts, MadeBy, Shard, ShardCut, TargetIdentity
+from eval_gate.model.result import GitFacts, MadeBy, Shard, ShardCut
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.results.merge import merge
 from tests.support.cases import make_case, make_suite

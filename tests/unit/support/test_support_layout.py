@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -50,12 +50,6 @@ def test_rooms__each__has_its_folder_of_unit_tests_or_says_where_it_is_tested() 
     assert made - rooms(PACKAGE) == NO_ROOMS
     for folder in TESTED_ELSEWHERE.values():
         assert list((TESTS / folder).rglob("test_*.py")), folder
-
-
-def test_rooms__each__has_no_more_doors_than_one_can_look_over() -> None:
-    doors = Counter(file.parent.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
-    crowded = {room: many - 1 for room, many in doors.items() if room != COPIED and many - 1 > MOST_MODULES}
-    assert crowded == {}
 
 
 def test_classes__each_that_others_may_use__has_a_name_that_no_other_has() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eval_gate.config.settings import CacheMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext

@@ -17,7 +17,7 @@ from eval_gate.engine.preparing.project_tmp import contents, home_for
 from eval_gate.engine.preparing.question import asked_words_of
 from eval_gate.engine.preparing.select import cut_by, missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
-from eval_gate.engine.preparing.yardstick import NamedScripts, measuring, yardsticks
+from eval_gate.engine.preparing.yardstick import MAX_COMMAND, measuring, yardsticks
 from eval_gate.engine.rubrics import gradable
 from eval_gate.errors import GateError, Problem
 from eval_gate.formats.base import ReadOptions
@@ -39,12 +39,15 @@ from eval_gate.registry.load import load_registry, servers_at
 from eval_gate.registry.mcp import ProgramSurroundings
 from eval_gate.registry.staleness import check
 from eval_gate.results.read import read_record
+from eval_gate.results.run_setup import RunSetup
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.model.recording import RECORDING_NAME, Recording, recorded_in
+from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.text.case_pattern import idle_patterns
+from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
 from eval_gate.text.urls import public_url
@@ -135,8 +138,12 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
     """
     inputs = await read_inputs(config, selection, context)
     home, home_notices = home_for(inputs.suites, context.root, context.tmp)
+    files = ProgramFiles(context.root)
     shared = replace(
-        _build_context(config, inputs, context), home=home, shards=selection.shard.count if selection.shard else 1
+        _build_context(config, inputs, context),
+        files=files,
+        home=home,
+        shards=selection.shard.count if selection.shard else 1,
     )
     book = TargetBook(config.target, shared, context.answerer)
     assigned = assign(inputs.suites, book, config)
@@ -144,18 +151,35 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
     control = control_for(config, shared, target, suites[0].file)
-    run_id, timestamp = _identity(Path(config.output_dir), target, context.resume)
+    run_id, timestamp, resumed = _identity(Path(config.output_dir), target, context.resume)
     who = tuple(one for one in who_runs(config, suites, book, context.environment) if one not in inputs.warnings)
     snapshot, snapshot_warnings = await _snapshot(config, shared)
-    tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), NamedScripts(context.root)
+    tokens = TokenData(seed=inputs.seed, snapshot=snapshot)
+    targets = assigned.targets
+    yardstick_of = yardsticks(
+        suites,
+        assigned.judges,
+        tokens,
+        files,
+        contents(home),
+        lambda case: targets.get((case.suite, case.target), target),
+    )
+    how = measuring(
+        config,
+        files,
+        _recorded(config, shared, context),
+        control=control.name if control else None,
+        judges=assigned.judges,
+    )
     given = allowed(context.environment, names=config.pass_env)
     return RunPlan(
         run_id=run_id,
         timestamp=timestamp,
+        resumed=resumed,
         suites=suites,
         target=target,
         control=control.target if control else None,
-        targets=assigned.targets,
+        targets=targets,
         judges=assigned.judges,
         environment=given,
         withheld=Withheld.of(context.environment, given),
@@ -168,13 +192,8 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
         tokens=tokens,
         patterns=config.redact,
         asked_words=asked_words_of(suites, tokens, config.redact),
-        yardsticks=yardsticks(suites, assigned.judges, tokens, scripts, contents(home)),
-        measuring=measuring(
-            config,
-            scripts,
-            _recorded(config, shared, context),
-            control=control.name if control else None,
-        ),
+        yardsticks=yardstick_of,
+        measuring=shared.redact.model(how),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
         git=context.git,
         shard=selection.shard,
@@ -187,6 +206,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
         + (control.notices if control else unused_control(config))
         + tuple(filter(None, (book.unread(),)))
         + who
+        + _unknown_files(files)
         + snapshot_warnings
         + _without_tools(assigned, inputs),
     )
@@ -241,10 +261,19 @@ def _without_tools(assigned: Assignment, inputs: RunInputs) -> tuple[str, ...]:
     return ("no tool registry is configured: the model is told of no tools but those that cases stub",)
 
 
-def _identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str]:
-    """Run id and timestamp: new, or those of the run that is resumed."""
+def _unknown_files(files: ProgramFiles) -> tuple[str, ...]:
+    """Which commands that grade nobody can compare with those of the baseline."""
+    return tuple(
+        f"no file of the repository was found in the command `{one_line(command, MAX_COMMAND)}`: a change of the files "
+        "that it runs is not noticed"
+        for command in files.unknown
+    )
+
+
+def _identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str, RunSetup | None]:
+    """Run id and timestamp: new, or those of the run that is resumed; and what that was set up with."""
     if resume is None:
-        return str(uuid.uuid4()), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return str(uuid.uuid4()), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), None
     earlier = read_record(output_dir, resume)
     if earlier.target.identity != target.identity.identity:
         raise GateError(
@@ -252,7 +281,7 @@ def _identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str
             f"run {resume} evaluated {earlier.target.identity}, not {target.identity.identity}",
             "resume with the same target, or start a new run",
         )
-    return earlier.run_id, earlier.timestamp
+    return earlier.run_id, earlier.timestamp, RunSetup.of(earlier)
 
 
 def _refuse_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:

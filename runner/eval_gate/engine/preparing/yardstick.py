@@ -6,92 +6,55 @@ and programs that grade, who judges, and what tokens stood for. A part that a ca
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from eval_gate.config.settings import RunConfig
-from eval_gate.engine.judging import Judges, wanted_judges
-from eval_gate.model import limits
+from pydantic_core import to_jsonable_python
+
+from eval_gate.config.setting import values_in
+from eval_gate.config.settings import RULES, RunConfig
+from eval_gate.engine.judging import Grading, Judges, wanted_judges
 from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
+from eval_gate.model.setup import SettingValue
 from eval_gate.model.specs import evaluator as specs
+from eval_gate.targets.base import Target
+from eval_gate.targets.program_files import ProgramFiles
+from eval_gate.targets.setup import setup_fingerprint, shown_value
 from eval_gate.text.digest import digest
 from eval_gate.text.escape import one_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, snapshot_tokens
 from eval_gate.text.urls import public_url
 
-MAX_SCRIPT_BYTES: Final = limits.SCRIPT_BYTES
-"""Of a longer file its beginning and its size are what counts."""
-MAX_WORDS: Final = 50
-"""Words of a command that may name a file."""
 MAX_COMMAND: Final = 300
 """Characters of a command that are kept."""
-_CREDENTIALS: Final = re.compile(r"//[^\s/@]*@")
+_CREDENTIALS: Final = re.compile(r"//[^\s/@]*@|(?<=\w)\?[^\s'\"]*(?==)[^\s'\"]*")
 _WITH_TOKENS: Final = (specs.ToolParams, specs.ResponseContains, specs.ResponseContainsAny, specs.ResponseNotContains)
 
 
-class NamedScripts:
-    """The files that commands name, by content; each is read once. `root` is the folder of the run."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
-        self._known: dict[Path, str | None] = {}
-
-    def of(self, command: str | Sequence[str], cwd: Path) -> list[JsonValue]:
-        """The command's words, and beside each that names a file inside of the run's or its own folder its content.
-
-        What is neither, such as an interpreter, is another one on every machine, and is no part of the yardstick.
-        """
-        return [[word, self._content(word, cwd)] for word in _words(command)[:MAX_WORDS]]
-
-    def place(self, folder: Path) -> str:
-        """The folder as it lies to the folder of the run: the same in every checkout."""
-        return Path(os.path.relpath(folder, self.root)).as_posix()
-
-    def _content(self, word: str, cwd: Path) -> str | None:
-        named = word.rpartition("=")[2]
-        file = cwd / named
-        if not named or len(named) > 1_000 or "\0" in named:
-            return None
-        if file not in self._known:
-            self._known[file] = self._read(file, cwd)
-        return self._known[file]
-
-    def _read(self, file: Path, cwd: Path) -> str | None:
-        try:
-            real = file.resolve(strict=True)
-            if not real.is_file() or not any(real.is_relative_to(place.resolve()) for place in (self.root, cwd)):
-                return None
-            with real.open("rb") as stream:
-                data = stream.read(MAX_SCRIPT_BYTES)
-                size = os.fstat(stream.fileno()).st_size
-        except OSError:  # what cannot be read is said by whoever runs it
-            return None
-        return f"{hashlib.sha256(data).hexdigest()}{f' of {size}' if size > MAX_SCRIPT_BYTES else ''}"
-
-
-def _words(command: str | Sequence[str]) -> list[str]:
-    if not isinstance(command, str):
-        return list(command)
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    try:
-        return list(lexer)
-    except ValueError:  # a quotation that does not end: the shell will say so
-        return command.split()
-
-
 def yardsticks(
-    suites: Sequence[EvalSuite], judges: Judges, tokens: TokenData, scripts: NamedScripts, tmp: str | None = None
+    suites: Sequence[EvalSuite],
+    judges: Judges,
+    tokens: TokenData,
+    scripts: ProgramFiles,
+    tmp: str | None = None,
+    target_of: Callable[[EvalCase], Target | None] = lambda _: None,
 ) -> Mapping[CaseKey, Yardstick]:
     """What every case of these suites is measured with. `tmp` names the files that agents of suites begin with."""
+    fingerprints: dict[int, str | None] = {}
+
+    def target_fingerprint(case: EvalCase) -> str | None:
+        target = target_of(case)
+        if target is None:
+            return None
+        if id(target) not in fingerprints:
+            fingerprints[id(target)] = target.identity.fingerprint
+        return fingerprints[id(target)]
+
     # cases that expect the same share their evaluators; all of them are here as long as this takes
     known: dict[tuple[str, str | None, int], _Graded] = {}
 
@@ -100,7 +63,8 @@ def yardsticks(
         if key not in known:
             known[key] = _Graded(
                 grader=_grader(case, scripts),
-                judge=_judge(case, judges),
+                judge="; ".join(sorted({one.identity for one in _judges(case, judges)})) or None,
+                judge_setup=_judge_setup(case, judges),
                 seeds=_values(case, tokens, snapshot=False),
                 snapshot=_values(case, tokens, snapshot=True),
             )
@@ -111,6 +75,8 @@ def yardsticks(
             Yardstick,
             question=_question(case, tmp),
             expectation=case.expectation,
+            target=target_fingerprint(case),
+            timeout_ms=case.timeout_ms,
             **graded(case)._asdict(),
         )
         for suite in suites
@@ -123,6 +89,7 @@ class _Graded(NamedTuple):
 
     grader: str | None
     judge: str | None
+    judge_setup: str | None
     seeds: str | None
     snapshot: str | None
 
@@ -132,8 +99,30 @@ def _question(case: EvalCase, tmp: str | None) -> str | None:
     return digest([case.question, tmp]) if tmp is not None and case.dependent else case.question
 
 
+def run_settings(config: RunConfig) -> tuple[SettingValue, ...]:
+    """The settings of a run that differ from their defaults, can change a result and are not compared in another way.
+
+    A setting is among them unless its row says why not.
+    """
+    return tuple(
+        SettingValue(name=row.key, value=shown, default=_setting(row.default))
+        for row, value in values_in(config)
+        if not (row.no_effect or row.compared_as or row.key in RULES)
+        if value != row.default and (shown := _setting(value)) is not None
+    )
+
+
+def _setting(value: object) -> str | None:
+    shown = shown_value(to_jsonable_python(value))
+    return None if shown is None else _CREDENTIALS.sub(_without, shown)
+
+
 def measuring(
-    config: RunConfig, scripts: NamedScripts, recorded: str | None = None, control: str | None = None
+    config: RunConfig,
+    scripts: ProgramFiles,
+    recorded: str | None = None,
+    control: str | None = None,
+    judges: Iterable[Grading] = (),
 ) -> Measuring:
     """How all cases are measured.
 
@@ -152,21 +141,28 @@ def measuring(
         snapshot_scripts=digest(named) if command else None,
         recorded=recorded,
         control=control,
+        settings=run_settings(config),
+        judges=tuple(judge.described for judge in judges),
     )
 
 
 def _shown(command: str) -> str:
     """The command in one line, without what addresses in it give away."""
-    return _CREDENTIALS.sub("//", one_line(command, MAX_COMMAND))
+    return _CREDENTIALS.sub(_without, one_line(command, MAX_COMMAND))
 
 
-def _grader(case: EvalCase, scripts: NamedScripts) -> str | None:
+def _without(found: re.Match[str]) -> str:
+    """What stands for a user or a query in an address."""
+    return "//" if found[0].startswith("//") else "?***"
+
+
+def _grader(case: EvalCase, scripts: ProgramFiles) -> str | None:
     found = [_graded_by(spec, scripts) for spec in case.evaluators]
     return digest(found) if any(found) else None
 
 
 def _graded_by(
-    part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, scripts: NamedScripts
+    part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, scripts: ProgramFiles
 ) -> JsonValue:
     """Own prompts by their text, programs by the content of the files that their command names; nothing for others."""
     match part:
@@ -186,11 +182,18 @@ def _graded_by(
             return None
 
 
-def _judge(case: EvalCase, judges: Judges) -> str | None:
+def _judges(case: EvalCase, judges: Judges) -> list[Grading]:
+    """Those who grade the case."""
     wanted = {name for spec in case.evaluators for name in wanted_judges(spec)}
     named = judges.by_name(case.suite)
-    asked = [judges.default(case) if name is None else named.get(name) for name in wanted]
-    return "; ".join(sorted({judge.identity for judge in asked if judge is not None})) or None
+    asked = (judges.default(case) if name is None else named.get(name) for name in wanted)
+    return [judge for judge in asked if judge is not None]
+
+
+def _judge_setup(case: EvalCase, judges: Judges) -> str | None:
+    """What those who grade the case are set up with; None where nobody grades it, or nobody described them."""
+    found = {fingerprint for judge in _judges(case, judges) if (fingerprint := judge.described.fingerprint)}
+    return setup_fingerprint(sorted(found)) if found else None
 
 
 def _values(case: EvalCase, data: TokenData, *, snapshot: bool) -> str | None:

@@ -18,7 +18,8 @@ from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE, Outcome, Verdict
 from eval_gate.model.execution import Status
-from eval_gate.model.result import CaseResult, RunResult, Summary, TargetIdentity
+from eval_gate.model.result import CaseResult, RunResult, Summary
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.view.scores import mean_score
 from eval_gate.reports.words import numbers as wording
 from eval_gate.struct import FrozenStruct

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.model.comparison import Comparison
-from eval_gate.model.yardstick import Difference, DifferenceKind, TouchedCase
+from eval_gate.model.yardstick import Difference, DifferenceKind, SetupOf, TouchedCase
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import count, in_backticks
 from eval_gate.struct import FrozenStruct
@@ -26,6 +26,13 @@ _RULES: Final = {
     DifferenceKind.LOOSENED: "rule loosened",
     DifferenceKind.TIGHTENED: "rule tightened",
     DifferenceKind.CHANGED: "rule changed",
+}
+_SETTINGS: Final = frozenset({DifferenceKind.SETUP, DifferenceKind.MOVED, DifferenceKind.AGENT})
+_WHOSE: Final = {
+    SetupOf.TARGET: "target",
+    SetupOf.JUDGE: "judge",
+    SetupOf.RUN: "setting",
+    SetupOf.CASE: "setting of the case",
 }
 _PASSING: Final = {
     DifferenceKind.REMOVED: ("is no longer checked (removed)", "are no longer checked (removed)"),
@@ -80,7 +87,19 @@ def _words(one: Difference, place: str, named: int) -> str:
     if one.kind in _PASSING:
         who = count(one.count, f"case that passes {place}", f"cases that pass {place}")
         return f"{who} {_PASSING[one.kind][one.count != 1]}{_named(one, named)}"
+    if one.kind in _SETTINGS:
+        return f"{_about_setting(one)}{_named(one, named)}"
     return _about_others(one, named)
+
+
+def _about_setting(one: Difference) -> str:
+    """Whose setting has which other value, and how many cases that is about."""
+    changed = f"{_code(one.then) or 'not set'} → {_code(one.now) or 'not set'}"
+    if one.kind is DifferenceKind.MOVED:
+        return f"target of {count(one.count, 'case')}: {changed}"
+    whose = _WHOSE[one.setup_of or SetupOf.RUN]
+    who = f"{whose} {_code(one.subject)}: " if one.subject else f"{whose} "
+    return f"{who}{_code(one.setting)} {changed} ({count(one.count, 'case')})"
 
 
 def _about_others(one: Difference, named: int) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Final
 
-from eval_gate.model.result import RunResult, SuiteResult, TargetIdentity, ToolIdentity
+from eval_gate.model.result import RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 
 CONTRACT: Final = "tool-forge contract"

@@ -8,7 +8,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from eval_gate.targets.settings import LONGEST_S, ProgramSettings, Text, Value
+from eval_gate.targets.settings import (
+    LONGEST_S,
+    OF_THE_AGENT,
+    PLACE_OF_THE_AGENT,
+    NoEffect,
+    ProgramSettings,
+    Text,
+    Value,
+)
 
 
 def _words(value: object) -> object:
@@ -27,13 +35,21 @@ class CodexSettings(ProgramSettings):
     other_names: ClassVar[Mapping[str, str]] = {"command": "executable", "binary": "executable", "arguments": "args"}
 
     provider: Literal["codex"] = "codex"
-    executable: Text = Field("codex", description="A name that is looked up on PATH, or a path.")
-    args: Annotated[tuple[Value, ...], BeforeValidator(_words, json_schema_input_type=tuple[str, ...] | str)] = Field(
-        (), description="More arguments, a list or one text as in a shell; they come before the final `-`."
+    executable: Annotated[Text, PLACE_OF_THE_AGENT] = Field(
+        "codex", description="A name that is looked up on PATH, or a path."
     )
+    args: Annotated[
+        tuple[Value, ...], BeforeValidator(_words, json_schema_input_type=tuple[str, ...] | str), PLACE_OF_THE_AGENT
+    ] = Field((), description="More arguments, a list or one text as in a shell; they come before the final `-`.")
     cwd: Text | None = Field(None, description="Where Codex works; a fresh empty folder per case unless given.")
     timeout_seconds: float | None = Field(None, gt=0, le=LONGEST_S)
-    log_dir: Text | None = Field(None, description=".agentv/logs/codex unless given.")
-    log_format: Literal["summary", "json"] = Field("summary", description="A line per event, or the events themselves.")
-    system_prompt: Text | None = Field(None, description="Stands first in the prompt, instead of our own words.")
+    log_dir: Annotated[Text | None, NoEffect("it is where logs are written")] = Field(
+        None, description=".agentv/logs/codex unless given."
+    )
+    log_format: Annotated[Literal["summary", "json"], NoEffect("it is how logs are written")] = Field(
+        "summary", description="A line per event, or the events themselves."
+    )
+    system_prompt: Annotated[Text | None, OF_THE_AGENT] = Field(
+        None, description="Stands first in the prompt, instead of our own words."
+    )
     provider_batching: bool = Field(default=False, description="Codex cannot: every case is asked on its own.")

@@ -11,7 +11,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.files.place import shown_as, why_no_folder
 from eval_gate.model import limits
 from eval_gate.model.conversation import OutputMessage, Response
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.process.folder import private_folder
 from eval_gate.process.run import Captured, Command, FinishedProgram, ProcessError, run

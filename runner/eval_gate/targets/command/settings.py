@@ -9,7 +9,16 @@ from pydantic import AfterValidator, Field, model_validator
 
 from eval_gate.errors import GateError
 from eval_gate.targets.command.streams.presets import ProgramName
-from eval_gate.targets.settings import LONGEST_S, DescribedSettings, ProgramSettings, Text
+from eval_gate.targets.settings import (
+    LONGEST_S,
+    PLACE_OF_THE_AGENT,
+    READINESS,
+    RETRIES,
+    DescribedSettings,
+    NoEffect,
+    ProgramSettings,
+    Text,
+)
 from eval_gate.text.commands.template import CommandTemplate
 from eval_gate.text.urls import public_url
 
@@ -70,7 +79,7 @@ class CliSettings(ProgramSettings):
     }
 
     provider: Literal["cli"] = "cli"
-    command_template: CommandText = Field(
+    command_template: Annotated[CommandText, PLACE_OF_THE_AGENT] = Field(
         description="A shell command with {PROMPT} or {PROMPT_FILE}, {GUIDELINES}, {FILES}, {EVAL_ID}, {ATTEMPT},"
         " {SESSION}, {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it"
         " prints."
@@ -83,12 +92,18 @@ class CliSettings(ProgramSettings):
     )
     cwd: Text | None = Field(None, description="Where the command runs; the eval file's folder unless given.")
     timeout_seconds: Seconds | None = Field(None, description="How long one call may take.")
-    healthcheck: HealthCheck | None = None
-    verbose: bool = Field(default=False, description="Say with every answer which command was run.")
-    keep_temp_files: bool = Field(default=False, description="Leave prompt and output files where they are.")
+    healthcheck: Annotated[HealthCheck | None, READINESS] = None
+    verbose: Annotated[bool, NoEffect("it is what is said of a response")] = Field(
+        default=False, description="Say with every answer which command was run."
+    )
+    keep_temp_files: Annotated[bool, NoEffect("it is what is left behind")] = Field(
+        default=False, description="Leave prompt and output files where they are."
+    )
     provider_batching: bool = Field(default=False, description="All cases of a file in one call.")
     batch_size: int | None = Field(None, ge=1, description="With providerBatching: so many cases in one call.")
-    max_retries: int | None = Field(None, ge=0, le=20, description="How often a call that timed out is repeated.")
+    max_retries: Annotated[int | None, RETRIES] = Field(
+        None, ge=0, le=20, description="How often a call that timed out is repeated."
+    )
 
     @model_validator(mode="after")
     def _one_case_each(self) -> Self:

@@ -15,7 +15,7 @@ from typing import Final
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model import limits
 from eval_gate.model.conversation import Response
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.captured import Captured
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.process.run import ProcessError, StartRefusal

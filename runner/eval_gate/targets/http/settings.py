@@ -18,7 +18,15 @@ from eval_gate.targets.http.placeholders import (
     remembered_by,
 )
 from eval_gate.targets.http.presets import with_preset
-from eval_gate.targets.settings import DescribedSettings, TargetSettings, Text
+from eval_gate.targets.settings import (
+    PLACE_OF_THE_AGENT,
+    READINESS,
+    RETRIES,
+    SIZES,
+    DescribedSettings,
+    TargetSettings,
+    Text,
+)
 from eval_gate.text.urls import url_problem
 
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
@@ -197,7 +205,7 @@ class HttpSettings(TargetSettings):
     refers_within_texts: ClassVar[bool] = True
 
     provider: Literal["http"] = "http"
-    url: Text
+    url: Annotated[Text, PLACE_OF_THE_AGENT]
     preset: PresetName = PresetName.EVAL_GATE
     method: Method = Method.POST
     headers: dict[str, str] = Field(default_factory=dict)
@@ -245,16 +253,17 @@ class HttpSettings(TargetSettings):
     healthcheck: Annotated[
         HttpHealthCheck | None,
         BeforeValidator(_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
+        READINESS,
     ] = None
-    wait_for: float | None = Field(
+    wait_for: Annotated[float | None, READINESS] = Field(
         None, ge=0, le=3600, description="Seconds until the agent is there: 30 on this machine, else 0."
     )
-    max_retries: int | None = Field(None, ge=0, le=20)
-    initial_delay_ms: float | None = Field(None, ge=0)
-    max_delay_ms: float | None = Field(None, ge=0)
-    backoff_factor: float | None = Field(None, ge=1)
-    retryable_status_codes: frozenset[int] | None = None
-    max_response_bytes: int = Field(MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
+    max_retries: Annotated[int | None, RETRIES] = Field(None, ge=0, le=20)
+    initial_delay_ms: Annotated[float | None, RETRIES] = Field(None, ge=0)
+    max_delay_ms: Annotated[float | None, RETRIES] = Field(None, ge=0)
+    backoff_factor: Annotated[float | None, RETRIES] = Field(None, ge=1)
+    retryable_status_codes: Annotated[frozenset[int] | None, RETRIES] = None
+    max_response_bytes: Annotated[int, SIZES] = Field(MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
 
     @property
     def place(self) -> str:

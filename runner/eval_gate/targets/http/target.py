@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.container import System, connection_hint, is_here, reachable_host

@@ -13,6 +13,7 @@ from eval_gate.targets.model.chat import Chat, ModelTurn
 from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.recording import Recording, key_of
 from eval_gate.targets.retry import RetryPolicy, retried
+from eval_gate.targets.setup import NO_SETUP, TargetSetup
 from eval_gate.text.redact import Redactor
 
 TOO_MANY = 429
@@ -31,13 +32,23 @@ class Asker:
     """One model, asked by many cases at once. What it says, and what was recorded, is without secrets from here on."""
 
     def __init__(
-        self, chat: Chat, policy: RetryPolicy, pace: Pace, recording: Recording, redact: Redactor | None = None
+        self,
+        chat: Chat,
+        policy: RetryPolicy,
+        pace: Pace,
+        recording: Recording,
+        redact: Redactor | None = None,
+        setup: TargetSetup = NO_SETUP,
     ) -> None:
+        """`setup`: a response is only replayed where it came from a model that was set up alike."""
         self.chat = chat
         self._policy = policy
         self._pace = pace
         self._recording = recording
         self._redact = redact or Redactor()
+        self.setup = setup
+        """What a result of this model is of; as a judge it is more than what a response is recorded by."""
+        self._recorded_by = setup.fingerprint
 
     @property
     def notice(self) -> str | None:
@@ -56,7 +67,7 @@ class Asker:
         `schema` is no part of what an answer is recorded by: the messages ask for the same form, and whether the
         provider was held to it is only known once it was asked.
         """
-        key = key_of(self.chat, messages, tools, sample)
+        key = key_of(self._recorded_by, self.chat, messages, tools, sample)
         known = self._recording.find(key)
         if known is not None:
             return ModelAnswer(self._redact.model(known), 0, 0.0, replayed=True)

@@ -21,6 +21,7 @@ from eval_gate.targets.model.providers.credentials import credentials
 from eval_gate.targets.model.providers.table import ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import retry_policy
+from eval_gate.targets.setup import setup_of
 from eval_gate.text.redact import Redactor
 
 
@@ -39,11 +40,14 @@ def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) 
 
 def make_asker(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> Asker:
     """The model with its retries, its pace and the run's recording. Raises GateError as `build_chat`."""
+    setup = setup_of(settings, context.environment)
     if context.replays and settings.api_key is None:
         settings = settings.model_copy(update={"api_key": SecretStr("nobody-is-asked")})
     policy = retry_policy(settings, choice.max_retries)
     chat = build_chat(settings, context.environment, timeout_s=context.timeout_s, redact=context.redact)
-    return Asker(chat, policy, Pace(choice.concurrency or settings.workers or 1), context.recording, context.redact)
+    return Asker(
+        chat, policy, Pace(choice.concurrency or settings.workers or 1), context.recording, context.redact, setup
+    )
 
 
 def build_chat(

@@ -33,9 +33,13 @@ class RecordedAnswer(Record):
     turn: ModelTurn
 
 
-def key_of(chat: Chat, messages: Sequence[Message], tools: Sequence[ToolSpec], sample: int) -> str:
-    """The hash of everything that decides an answer. `sample` tells several answers to the same question apart."""
+def key_of(setup: str | None, chat: Chat, messages: Sequence[Message], tools: Sequence[ToolSpec], sample: int) -> str:
+    """The hash of everything that decides an answer: the model with its `setup` fingerprint, and what it is asked.
+
+    `sample` tells several answers to the same question apart.
+    """
     request = {
+        "setup": setup,
         "provider": chat.provider,
         "model": chat.model,
         "settings": chat.settings,

@@ -16,7 +16,14 @@ from eval_gate.targets.model.providers.table import (
     ProviderRow,
     other_provider,
 )
-from eval_gate.targets.settings import TargetSettings, Text, normalize_names
+from eval_gate.targets.settings import (
+    OF_THE_AGENT,
+    RETRIES,
+    Place,
+    TargetSettings,
+    Text,
+    normalize_names,
+)
 
 _HARMLESS: Final = frozenset(
     {
@@ -53,25 +60,31 @@ class ModelSettings(TargetSettings):
     refers_within_texts: ClassVar[bool] = True
 
     provider: ModelProvider
-    model: Text = Field(description="The model or deployment; for the provider `model`: `provider:name`.")
-    endpoint: Text | None = Field(None, description="Azure: the resource's URL, host or name.")
-    base_url: Text | None = Field(
+    model: Annotated[Text, OF_THE_AGENT] = Field(
+        description="The model or deployment; for the provider `model`: `provider:name`."
+    )
+    endpoint: Annotated[Text | None, Place.ADDRESS] = Field(
+        None, description="Azure: the resource's URL, host or name."
+    )
+    base_url: Annotated[Text | None, Place.ADDRESS] = Field(
         None, description="Where the provider's API is, if not at the provider.", validate_default=True
     )
     api_key: SecretStr | None = Field(None, min_length=1, description="Never literal: ${{ NAME }}.")
     api_version: ApiVersion | None = Field(None, description=f"Azure; {API_VERSION} unless given.")
-    temperature: float | None = Field(None, ge=0, le=2)
-    max_output_tokens: int | None = Field(None, gt=0)
+    temperature: Annotated[float | None, OF_THE_AGENT] = Field(None, ge=0, le=2)
+    max_output_tokens: Annotated[int | None, OF_THE_AGENT] = Field(None, gt=0)
     structured_output: bool = Field(
         default=True, description="As a judge: whether its provider is to hold it to the JSON schema of a verdict."
     )
-    thinking_budget: int | None = Field(None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes.")
-    system_prompt_path: Text | None = None
-    max_retries: int = Field(3, ge=0, le=20)
-    initial_delay_ms: float = Field(1000, ge=0)
-    max_delay_ms: float = Field(60_000, ge=0)
-    backoff_factor: float = Field(2, ge=1)
-    retryable_status_codes: frozenset[int] = frozenset({408, 429, 500, 502, 503, 504, 529})
+    thinking_budget: Annotated[int | None, OF_THE_AGENT] = Field(
+        None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes."
+    )
+    system_prompt_path: Annotated[Text | None, OF_THE_AGENT] = None
+    max_retries: Annotated[int, RETRIES] = Field(3, ge=0, le=20)
+    initial_delay_ms: Annotated[float, RETRIES] = Field(1000, ge=0)
+    max_delay_ms: Annotated[float, RETRIES] = Field(60_000, ge=0)
+    backoff_factor: Annotated[float, RETRIES] = Field(2, ge=1)
+    retryable_status_codes: Annotated[frozenset[int], RETRIES] = frozenset({408, 429, 500, 502, 503, 504, 529})
 
     @property
     def route(self) -> tuple[str, str]:
@@ -90,6 +103,12 @@ class ModelSettings(TargetSettings):
     def place(self) -> str | None:
         """The provider's address, where it is another than the provider's own."""
         return self.base_url or self.endpoint
+
+    def taken_from(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
+        """The address that the provider's own variable holds, where the description says none."""
+        variable = self.row.address_variable
+        found = environment.get(variable) if variable and not self.place else None
+        return {"endpoint" if "endpoint" in self.row.settings else "baseUrl": found} if found else {}
 
     def passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """The vendor's own variable for a key, where the description names an address and no key."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.usage import Usage, total
 from eval_gate.struct import Struct, field
-from eval_gate.targets.base import DescribedTarget, Request
+from eval_gate.targets.base import DescribedTarget, Prompting, Request
 from eval_gate.targets.deadline import collect_waits
 from eval_gate.targets.model.asker import Asker, ModelAnswer
 from eval_gate.targets.model.chat import more_headers
@@ -39,6 +39,12 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         return TargetIdentity(
             name=self._settings.name, provider=chat.provider, identity=f"{chat.provider}:{chat.model}", model=chat.model
         )
+
+    @property
+    def prompting(self) -> Prompting:
+        """Its system prompt and its tools."""
+        tools = [tool.model_dump(mode="json") for tool in self._tools]
+        return Prompting(str(self._system[0].content) if self._system else None, tools)
 
     @property
     def takes_stubs(self) -> bool:

@@ -7,7 +7,14 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from eval_gate.targets.settings import LONGEST_S, ProgramSettings, Text
+from eval_gate.targets.settings import (
+    LONGEST_S,
+    OF_THE_AGENT,
+    PLACE_OF_THE_AGENT,
+    NoEffect,
+    ProgramSettings,
+    Text,
+)
 
 DEFAULT_TIMEOUT_S: Final = 600
 
@@ -24,7 +31,9 @@ class VscodeSettings(ProgramSettings):
     other_names: ClassVar[Mapping[str, str]] = {"command": "vscodeCmd"}
 
     provider: Literal["vscode", "vscode-insiders"] = "vscode"
-    vscode_cmd: Text | None = Field(None, description="code, or code-insiders, unless given.")
+    vscode_cmd: Annotated[Text | None, PLACE_OF_THE_AGENT] = Field(
+        None, description="code, or code-insiders, unless given."
+    )
     wait: Annotated[bool, AfterValidator(_waits)] = Field(
         default=True, description="Only true: without an answer there is nothing to judge."
     )
@@ -32,9 +41,13 @@ class VscodeSettings(ProgramSettings):
     subagent_root: Text | None = Field(
         None, description="Where the subagents are provisioned; ~/.subagent/vscode-agents unless given."
     )
-    workspace_template: Text | None = Field(None, description="A .code-workspace file that the subagent's is made of.")
+    workspace_template: Annotated[Text | None, OF_THE_AGENT] = Field(
+        None, description="A .code-workspace file that the subagent's is made of."
+    )
     timeout_seconds: float = Field(DEFAULT_TIMEOUT_S, gt=0, le=LONGEST_S)
-    workers: int | None = Field(None, ge=1, le=1000, description="One at a time, whatever stands here.")
+    workers: Annotated[int | None, NoEffect("it is one at a time, whatever is written")] = Field(
+        None, ge=1, le=1000, description="One at a time, whatever stands here."
+    )
     provider_batching: bool = Field(default=False, description="All cases of a file in one chat.")
 
     @property

@@ -11,7 +11,7 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.files.place import shown_as
 from eval_gate.model.conversation import Response
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext

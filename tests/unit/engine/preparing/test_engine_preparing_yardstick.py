@@ -8,7 +8,7 @@ import pytest
 
 from eval_gate.config.load import load_config
 from eval_gate.engine.judging import Judges
-from eval_gate.engine.preparing.yardstick import MAX_SCRIPT_BYTES, NamedScripts, measuring, yardsticks
+from eval_gate.engine.preparing.yardstick import measuring, yardsticks
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
@@ -24,6 +24,7 @@ from eval_gate.model.specs.evaluator import (
     ToolParams,
 )
 from eval_gate.results.merge import merge
+from eval_gate.targets.program_files import MAX_FILE_BYTES, ProgramFiles
 from eval_gate.text.tokens import TokenData
 from tests.support.results import make_run, make_suite_result
 
@@ -33,7 +34,7 @@ def stick(root: Path, *specs: EvaluatorSpec, tokens: TokenData | None = None) ->
         id="a", suite="e", messages=(), evaluators=specs, location=Location(file="e", line=1), fingerprint="f"
     )
     suite = EvalSuite(file="e", format="agentv", tool_name="t", tier=None, file_hash="h", cases=(case,))
-    return yardsticks([suite], Judges(), tokens or TokenData(), NamedScripts(root))[CaseKey("e", "a")]
+    return yardsticks([suite], Judges(), tokens or TokenData(), ProgramFiles(root))[CaseKey("e", "a")]
 
 
 def graded_by(root: Path, command: str | tuple[str, ...], cwd: Path | None = None) -> str | None:
@@ -49,6 +50,10 @@ def graded_by(root: Path, command: str | tuple[str, ...], cwd: Path | None = Non
         "cat x|python3 'judge.py';true",
         "tool --config=judge.py",
         "./judge.py",
+        "sh -c 'python3 judge.py'",
+        'python3 "$(pwd)/judge.py"',
+        "python3 -m judge",
+        "cd . && exec env X=1 python3 -u ${PWD}/judge.py | tee out",
     ],
 )
 def test_grader__script_that_a_command_names__counts_by_its_content(tmp_path, command) -> None:
@@ -89,7 +94,7 @@ def test_grader__same_repository_elsewhere__is_the_same(tmp_path) -> None:
 
 def test_grader__very_long_file__counts_by_beginning_and_size(tmp_path) -> None:
     script, found = tmp_path / "judge.bin", set()
-    for size in (MAX_SCRIPT_BYTES + 1, MAX_SCRIPT_BYTES + 2):
+    for size in (MAX_FILE_BYTES + 1, MAX_FILE_BYTES + 2):
         with script.open("wb") as stream:
             stream.truncate(size)
         found.add(graded_by(tmp_path, "judge.bin"))
@@ -125,7 +130,7 @@ def test_values__tokens_of_a_case__count_by_what_they_stand_for() -> None:
 
 
 def measured(root: Path, **settings: object) -> Measuring:
-    return measuring(load_config(settings, {}, None), NamedScripts(root))
+    return measuring(load_config(settings, {}, None), ProgramFiles(root))
 
 
 def test_measuring__snapshot__is_named_without_what_is_secret(tmp_path) -> None:

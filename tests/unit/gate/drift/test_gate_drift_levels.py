@@ -12,14 +12,8 @@ from eval_gate.gate.drift.drift import LIMIT, drift_of
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.model.case import Tier
 from eval_gate.model.execution import CaseDetails, Status, Trial
-from eval_gate.model.result import (
-    CaseResult,
-    GitFacts,
-    RunResult,
-    SuiteResult,
-    TargetIdentity,
-    ToolIdentity,
-)
+from eval_gate.model.result import CaseResult, GitFacts, RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import Ledger, ledger_bytes, read_ledger
 from eval_gate.results.levels import MAX_LEVELS, LevelKind

@@ -5,7 +5,7 @@ import pytest
 from eval_gate.gate.evidence.past import Past, counts_of, ledger_after
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import CaseRecord, Counts
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.results.ledger import LedgerCase, ledger_of
 from eval_gate.struct import replace

@@ -19,7 +19,8 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import CaseRecord, Counts, GroundKind
 from eval_gate.model.limits import PUSHES
-from eval_gate.model.result import RerunEnd, TargetIdentity
+from eval_gate.model.result import RerunEnd
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.struct import replace
 from tests.support.results import FILE, make_result, make_run, make_suite_result

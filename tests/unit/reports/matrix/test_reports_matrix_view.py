@@ -12,7 +12,8 @@ from jinja2 import Environment, PackageLoader
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.model.result import RunResult, TargetIdentity
+from eval_gate.model.result import RunResult
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.matrix.render import FORMATS, refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of

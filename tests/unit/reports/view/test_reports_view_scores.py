@@ -12,7 +12,8 @@ from eval_gate.config.outputs import JunitFailures
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.causes import cause_of
 from eval_gate.model.comparison import Outcome
-from eval_gate.model.result import RunResult, TargetIdentity
+from eval_gate.model.result import RunResult
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary

@@ -8,7 +8,8 @@ import pytest
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import RunResult, TargetIdentity, Yardstick
+from eval_gate.model.result import RunResult, Yardstick
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext

@@ -67,15 +67,16 @@ def test_replayed__is_kept_in_the_runs_own_folder_once(tmp_path) -> None:
 
 def test_key__anything_that_decides_the_answer__changes_it() -> None:
     chat, tool = ScriptedChat(says()), ToolSpec(name="t")
-    base = key_of(chat, QUESTION, (), 0)
+    base = key_of(None, chat, QUESTION, (), 0)
     others = [
-        key_of(ScriptedChat(says(), temperature=1.0), QUESTION, (), 0),
-        key_of(chat, (Message(role="user", content="other?"),), (), 0),
-        key_of(chat, (Message(role="system", content="weather?"),), (), 0),
-        key_of(chat, QUESTION, (tool,), 0),
-        key_of(chat, QUESTION, (), 1),
+        key_of(None, ScriptedChat(says(), temperature=1.0), QUESTION, (), 0),
+        key_of(None, chat, (Message(role="user", content="other?"),), (), 0),
+        key_of(None, chat, (Message(role="system", content="weather?"),), (), 0),
+        key_of(None, chat, QUESTION, (tool,), 0),
+        key_of(None, chat, QUESTION, (), 1),
+        key_of("0123456789abcdef", chat, QUESTION, (), 0),
     ]
-    assert len({base, *others}) == 6
+    assert len({base, *others}) == 7
 
 
 def test_key__names_of_calls__are_the_providers_and_do_not_count() -> None:
@@ -84,7 +85,7 @@ def test_key__names_of_calls__are_the_providers_and_do_not_count() -> None:
     for name in ("a", "b"):
         call = says("", "get_weather").tool_calls[0].model_copy(update={"id": name})
         talk = (*QUESTION, Message(role="assistant", tool_calls=(call,)), Message(role="tool", tool_call_id=name))
-        keys.append(key_of(chat, talk, (), 0))
+        keys.append(key_of(None, chat, talk, (), 0))
     assert keys[0] == keys[1]
 
 

@@ -1,0 +1,46 @@
+"""What an execution was made with, in 16 digits: `--resume` takes over what was finished with the same, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseKey, EvalCase
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import Yardstick
+from eval_gate.results.run_setup import RunSetup
+from eval_gate.targets.setup import setup_fingerprint
+
+MAX_NAMED: Final = 5
+"""Settings that one sentence names."""
+
+
+def measured_anew(executions: int, before: RunSetup | None, now: RunSetup) -> str:
+    """What a resumed run says of finished executions that it does not take over."""
+    named = list(before.differences(now)) if before else []
+    rest = len(named) - MAX_NAMED
+    what = "; ".join([*named[:MAX_NAMED], *([f"and {rest} more"] if rest > 0 else [])])
+    plural = "s were" if executions != 1 else " was"
+    since = what or "cases, graders or their files changed"
+    return f"{executions} finished execution{plural} made with another set-up, and made again: {since}"
+
+
+class SetupFingerprints:
+    """Stands for prompt, expectation, graders, judges and target of a case, and for the settings of the run.
+
+    Values of a live snapshot are no part of it: they are others each time.
+    """
+
+    def __init__(self, measuring: Measuring | None, yardsticks: Mapping[CaseKey, Yardstick]) -> None:
+        how = measuring or Measuring()
+        settings: list[JsonValue] = [one.model_dump(mode="json") for one in how.settings]
+        self._run = setup_fingerprint([how.snapshot, how.snapshot_scripts, *settings])
+        self._left_out = set() if how.snapshot_fixed else {"snapshot"}
+        self._yardsticks = yardsticks
+
+    def of(self, case: EvalCase) -> str:
+        """The fingerprint of an execution of this case: 16 hexadecimal digits."""
+        yardstick = self._yardsticks.get(case.key)
+        parts = yardstick.model_dump(mode="json", exclude_none=True, exclude=self._left_out) if yardstick else None
+        return setup_fingerprint([self._run, case.fingerprint, parts])

@@ -1,0 +1,132 @@
+"""Which settings have another value than in the baseline, and which cases that is about. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import CaseResult, RunResult, Yardstick
+from eval_gate.model.setup import SettingChange, SettingRole, TargetIdentity, changed_settings
+from eval_gate.model.yardstick import DifferenceKind, SetupOf
+
+UNNAMED = "settings"
+"""Stands for settings of which a record does not tell which."""
+
+
+class SetupChange(NamedTuple):
+    """One setting that has another value, as far as a case is concerned."""
+
+    kind: DifferenceKind
+    whose: SetupOf
+    subject: str
+    name: str
+    then: str | None
+    now: str | None
+
+
+class SetupChanges:
+    """Holds the set-ups of a baseline and of a run against each other, case by case.
+
+    What one of the records does not say is no change.
+    """
+
+    def __init__(self, then: RunResult, now: RunResult) -> None:
+        self._then, self._now = _Setups(then), _Setups(now)
+        before, after = then.measuring, now.measuring
+        changed = changed_settings(before.settings, after.settings) if before and after else ()
+        self._of_run = tuple(_change(SetupOf.RUN, "", one) for one in changed)
+        self._known: dict[tuple[object, ...], tuple[SetupChange, ...]] = {}
+
+    def of(self, then: CaseResult, now: CaseResult) -> tuple[SetupChange, ...]:
+        """The changes that this case is measured with."""
+        before, after = then.yardstick or Yardstick(), now.yardstick or Yardstick()
+        names = self._then.target_of(then), self._now.target_of(now)
+        key = (
+            *(names, before.target, after.target, before.timeout_ms, after.timeout_ms),
+            *(before.judge, after.judge, before.judge_setup, after.judge_setup),
+        )
+        if key not in self._known:
+            self._known[key] = (
+                *(self._of_run if then.yardstick and now.yardstick else ()),
+                *self._of_target(names, before, after),
+                *self._of_judges(before, after),
+                *self._of_case(before, after),
+            )
+        return self._known[key]
+
+    def _of_target(self, names: tuple[str, str], then: Yardstick, now: Yardstick) -> Iterator[SetupChange]:
+        was, is_now = self._then.target(names[0], then.target), self._now.target(names[1], now.target)
+        if was is None or is_now is None:
+            return
+        if names[0] != names[1]:
+            if was.file or is_now.file:  # else it is the run's own target, which is compared by itself
+                yield SetupChange(DifferenceKind.MOVED, SetupOf.CASE, "", "target", *names)
+            return
+        if None in {then.target, now.target} or then.target == now.target:
+            return
+        changed = list(changed_settings(was.setup, is_now.setup))
+        elsewhere = (was.provider, was.model, was.identity) != (is_now.provider, is_now.model, is_now.identity)
+        # that it is somewhere else, or another model, is said of the target as a whole
+        shown = [one for one in changed if not (elsewhere and (one.role is SettingRole.PLACE or one.name == "model"))]
+        for one in shown:
+            yield _change(SetupOf.TARGET, names[0], one)
+        if not changed and not elsewhere:
+            yield _unnamed(SetupOf.TARGET, names[0], then.target, now.target)
+
+    def _of_judges(self, then: Yardstick, now: Yardstick) -> Iterator[SetupChange]:
+        if None in {then.judge_setup, now.judge_setup} or then.judge_setup == now.judge_setup:
+            return
+        before, after = self._then.judges(then.judge), self._now.judges(now.judge)
+        changed = [
+            _change(SetupOf.JUDGE, name, one._replace(role=None))
+            for name in sorted(before.keys() & after.keys())
+            for one in changed_settings(before[name].setup, after[name].setup)
+        ]
+        yield from changed
+        if not changed and then.judge == now.judge:
+            yield _unnamed(SetupOf.JUDGE, ", ".join(sorted(after)), then.judge_setup, now.judge_setup)
+
+    @staticmethod
+    def _of_case(then: Yardstick, now: Yardstick) -> Iterator[SetupChange]:
+        if then.timeout_ms != now.timeout_ms:
+            limits = (None if one.timeout_ms is None else str(one.timeout_ms) for one in (then, now))
+            yield SetupChange(DifferenceKind.SETUP, SetupOf.CASE, "", "timeout", *limits)
+
+
+class _Setups:
+    """The targets and judges of one record, by name."""
+
+    def __init__(self, run: RunResult) -> None:
+        self._main = run.target.name
+        self._targets = _by_name(run.targets or (run.target,))
+        self._judges = (run.measuring or Measuring()).judges
+
+    def target_of(self, case: CaseResult) -> str:
+        """The name of the target that was asked."""
+        return case.target or self._main
+
+    def target(self, name: str, fingerprint: str | None) -> TargetIdentity | None:
+        """The target of this name and fingerprint; of targets that nobody described, the name says all."""
+        named = self._targets.get(name, ())
+        return next((one for one in named if one.fingerprint == fingerprint), named[0] if named else None)
+
+    def judges(self, who: str | None) -> Mapping[str, TargetIdentity]:
+        """The judges that a case names, by name."""
+        return {judge.name: judge for judge in self._judges if who and judge.identity in who}
+
+
+def _change(whose: SetupOf, subject: str, one: SettingChange) -> SetupChange:
+    kind = DifferenceKind.SETUP if one.role is None else DifferenceKind.AGENT
+    return SetupChange(kind, whose, subject, one.name, one.then, one.now)
+
+
+def _unnamed(whose: SetupOf, subject: str, then: str | None, now: str | None) -> SetupChange:
+    return SetupChange(DifferenceKind.SETUP, whose, subject, UNNAMED, f"#{then}", f"#{now}")
+
+
+def _by_name(targets: Iterable[TargetIdentity]) -> Mapping[str, tuple[TargetIdentity, ...]]:
+    found: dict[str, tuple[TargetIdentity, ...]] = {}
+    for one in targets:
+        found[one.name] = (*found.get(one.name, ()), one)
+    return found

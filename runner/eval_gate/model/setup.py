@@ -1,0 +1,92 @@
+"""What a result was measured with, setting by setting: everything, but for what cannot change a result.
+
+A setting is in it by default. The rows that leave one out say why (`no_effect` in `config/settings.py`, `NoEffect` in
+the settings of targets).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from eval_gate.model.base import Many, Record
+
+
+class SettingRole(StrEnum):
+    """What a setting of a target says, where it is neither how its response is asked for nor how that is read."""
+
+    PLACE = "place"
+    """Where the agent is: its address or command."""
+    AGENT = "agent"
+    """What the agent is, such as its prompt: it is what is being tested."""
+
+
+class SettingValue(Record):
+    """One setting that has another value than its default, as text without secrets.
+
+    A value that came from a variable is the variable's name and the text around it.
+    """
+
+    name: str
+    """As authors write it, in camelCase."""
+    value: str
+    default: str | None = None
+    """What counts where the other result does not have this setting; None for nothing."""
+    role: SettingRole | None = None
+
+
+class TargetIdentity(Record):
+    """A target, or a judge. `identity` carries no credentials and no query."""
+
+    name: str
+    provider: str
+    identity: str
+    model: str | None = None
+    setup: Many[SettingValue] = ()
+    """Its settings that differ from their defaults and can change a result."""
+    fingerprint: str | None = None
+    """16 hexadecimal digits for all of its set-up but its name; None where nobody described it, or by an older
+    version."""
+    file: str | None = None
+    """The list of targets that describes it; None where it was given in another way."""
+
+
+class SettingChange(NamedTuple):
+    """One setting that has another value. `then` and `now` None: it is not set."""
+
+    name: str
+    then: str | None
+    now: str | None
+    role: SettingRole | None
+
+
+def changed_settings(then: Iterable[SettingValue], now: Iterable[SettingValue]) -> Iterator[SettingChange]:
+    """The settings that have another value, by name. A default counts where only one of the two has a setting."""
+    before, after = _by_name(then), _by_name(now)
+    for name in sorted(before.keys() | after.keys()):
+        was, is_now = before.get(name), after.get(name)
+        known = is_now or was
+        assert known is not None
+        old = was.value if was else known.default
+        new = is_now.value if is_now else known.default
+        if old != new:
+            yield SettingChange(name, old, new, known.role)
+
+
+def _by_name(settings: Iterable[SettingValue]) -> Mapping[str, SettingValue]:
+    return {one.name: one for one in settings}
+
+
+def changed_between(
+    then: Iterable[TargetIdentity], now: Iterable[TargetIdentity]
+) -> Iterator[tuple[str, SettingChange]]:
+    """The settings of targets, or judges, of the same name that have another value: the name, and what changed."""
+    before = {one.name: one for one in then}
+    for one in now:
+        known = before.get(one.name)
+        if known is not None and None not in {known.fingerprint, one.fingerprint}:
+            yield from ((one.name, change) for change in changed_settings(known.setup, one.setup))
+
+
+def in_words(change: SettingChange) -> str:
+    """`responsePath response → extra`."""
+    return f"{change.name} {change.then or 'not set'} → {change.now or 'not set'}"

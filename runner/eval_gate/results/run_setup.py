@@ -1,0 +1,42 @@
+"""What a run was set up with as a whole, and in what two runs differ, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import RunResult
+from eval_gate.model.setup import TargetIdentity, changed_between, changed_settings, in_words
+from eval_gate.struct import FrozenStruct
+
+
+class RunSetup(FrozenStruct):
+    """What a run was set up with as a whole: what it is said to differ in from another."""
+
+    targets: tuple[TargetIdentity, ...] = ()
+    measuring: Measuring | None = None
+
+    @classmethod
+    def of(cls, run: RunResult) -> RunSetup:
+        """That of a run on record."""
+        return cls(run.targets or (run.target,), run.measuring)
+
+    def differences(self, other: RunSetup) -> Iterator[str]:
+        """What the other one has otherwise, in words: `target a: responsePath response → extra`."""
+        before, after = self.measuring or Measuring(), other.measuring or Measuring()
+        for change in changed_settings(before.settings, after.settings):
+            yield in_words(change)
+        yield from self._elsewhere(other)
+        for name, change in changed_between(self.targets, other.targets):
+            yield f"target {name}: {in_words(change)}"
+        for name, change in changed_between(before.judges, after.judges):
+            yield f"judge {name}: {in_words(change)}"
+
+    def _elsewhere(self, other: RunSetup) -> Iterator[str]:
+        """The targets of the same name that are somewhere else and do not say by which setting."""
+        before = {one.name: one for one in self.targets}
+        for one in other.targets:
+            known = before.get(one.name)
+            described = known is not None and None not in {known.fingerprint, one.fingerprint}
+            if known is not None and not described and known.identity != one.identity:
+                yield f"target {one.name}: {known.identity} → {one.identity}"

@@ -1,0 +1,173 @@
+"""The files of the repository that a command runs, by content: what grades by a program has changed when they have.
+
+A command is a text in a shell's language, so nobody knows for certain. A file counts where its name stands in the
+command, in whatever way: as a word, within `sh -c '…'`, behind `cd`, or as the module of `-m`; and where a file that
+counts imports it. Interpreters and other programs outside of the repository are others on every machine: they never do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+
+MAX_FILE_BYTES: Final = limits.SCRIPT_BYTES
+"""Of a longer file its beginning and its size are what counts."""
+MAX_FILES: Final = 200
+"""Files of one command that are read."""
+MAX_LISTED: Final = 5_000
+"""Entries of a folder, and of the folders in it, that are looked through for names."""
+MAX_DEPTH: Final = 6
+MAX_TEXT: Final = 20_000
+"""Characters of a command that are looked at."""
+_PASSED_BY: Final = frozenset({"__pycache__", "node_modules"})
+_PROGRAMS: Final = frozenset(
+    {".bash", ".cjs", ".go", ".java", ".js", ".jsx", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".r", ".rb", ".rs"}
+    | {".sh", ".ts", ".tsx", ".zsh"}
+)
+"""Endings of files that are named without them: a module, a script on a path."""
+_OF_A_FOLDER: Final = ("__init__.py", "__main__.py", "index.js", "index.mjs", "index.ts", "main.go")
+"""Files that are run or imported where only their folder is named."""
+_WORD: Final = re.compile(r"[\w.@+/~-]+")
+_IMPORT: Final = re.compile(
+    r"^[^\S\n]*(?:from|import|export|require|include|load|source|use|\.)\b.*|^.*\b(?:require|import|include)\(.*|"
+    r"^.*\b(?:open|read|Path|exec|run|spawn|source)\w*\(.*",
+    re.MULTILINE,
+)
+"""Lines of a program in which another file may be named."""
+
+
+class ProgramFiles:
+    """The files that commands name; each is read once. `root` is the folder of the run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self._folders: dict[Path, _Folder] = {}
+        self._read_already: dict[Path, bytes | None] = {}
+        self._known: dict[tuple[str, Path], tuple[tuple[str, str], ...]] = {}
+        self.unknown: dict[str, None] = {}
+        """Commands of which no file was found."""
+
+    def of(self, command: str | Sequence[str], folder: Path) -> list[JsonValue]:
+        """The command and the files that it names, each with its content, for a fingerprint."""
+        text = command if isinstance(command, str) else " ".join(command)
+        files = self.named_by(text, folder)
+        if not files and text.strip():
+            self.unknown[text] = None
+        return [text, [[name, content] for name, content in files]]
+
+    def place(self, folder: Path) -> str:
+        """The folder as it lies to the folder of the run: the same in every checkout."""
+        return Path(os.path.relpath(folder, self.root)).as_posix()
+
+    def named_by(self, text: str, folder: Path) -> tuple[tuple[str, str], ...]:
+        """The files that this text names, and those that these import: name and a digest of the content, by name.
+
+        `folder` is where it is run. Files outside of it and of the folder of the run are left out.
+        """
+        key = text, folder
+        if key not in self._known:
+            self._known[key] = tuple(self._found(text[:MAX_TEXT], folder.absolute()))
+        return self._known[key]
+
+    def _found(self, text: str, folder: Path) -> Iterator[tuple[str, str]]:
+        waiting = list(dict.fromkeys(self._matches(text, folder)))
+        found: dict[Path, str] = {}
+        while waiting and len(found) < MAX_FILES:
+            file = waiting.pop(0)
+            data = self._content(file, folder)
+            if file in found or data is None:
+                continue
+            size = file.stat().st_size
+            found[file] = f"{hashlib.sha256(data).hexdigest()}{f' of {size}' if size > MAX_FILE_BYTES else ''}"
+            if file.suffix in _PROGRAMS or data.startswith(b"#!"):
+                named = "\n".join(_IMPORT.findall(data.decode("utf-8", "replace")))
+                waiting += dict.fromkeys((*self._matches(named, file.parent), *self._matches(named, folder)))
+        yield from sorted((self.place(file), content) for file, content in found.items())
+
+    def _matches(self, text: str, folder: Path) -> Iterator[Path]:
+        """The files that a text may mean, as paths that have not been looked at."""
+        for word in dict.fromkeys(_WORD.findall(text)):
+            name = word.rpartition("=")[2].strip("/") if "=" in word else word
+            for place in (folder, self.root):
+                yield place / name
+            within, file = self._folder(folder), name.rstrip("/").rpartition("/")[2]
+            named = within.named(file)
+            if not named and Path(file).suffix in _PROGRAMS:
+                named = self._folder(self.root).named(file)
+            yield from named
+            for part in re.split(r"[./]", name):
+                yield from within.of_module(part)
+
+    def _folder(self, folder: Path) -> _Folder:
+        if folder not in self._folders:
+            self._folders[folder] = _Folder(folder)
+        return self._folders[folder]
+
+    def _content(self, file: Path, folder: Path) -> bytes | None:
+        """The beginning of the file with one kind of line ending; None where it does not count."""
+        if file not in self._read_already:
+            self._read_already[file] = self._read(file, folder)
+        return self._read_already[file]
+
+    def _read(self, file: Path, folder: Path) -> bytes | None:
+        try:
+            real = file.resolve(strict=True)
+            if not real.is_file() or not any(real.is_relative_to(one.resolve()) for one in (self.root, folder)):
+                return None
+            with real.open("rb") as stream:
+                return stream.read(MAX_FILE_BYTES).replace(b"\r\n", b"\n")
+        except (OSError, ValueError):  # what cannot be read is said by whoever runs it
+            return None
+
+
+class _Folder:
+    """The files in a folder and the folders within it, by their names. Hidden ones are left out."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def named(self, name: str) -> Sequence[Path]:
+        """The files of this name."""
+        return self._by_name.get(name, ())
+
+    def of_module(self, word: str) -> Sequence[Path]:
+        """The programs of this name without its ending, and what runs where a folder of this name is meant."""
+        return self._by_stem.get(word, ())
+
+    @cached_property
+    def _files(self) -> tuple[Path, ...]:
+        found: list[Path] = []
+        for place, folders, files in os.walk(self._path):
+            depth = len(Path(place).relative_to(self._path).parts)
+            kept = [name for name in sorted(folders) if not name.startswith(".") and name not in _PASSED_BY]
+            folders[:] = kept if depth < MAX_DEPTH else []
+            found += [Path(place, name) for name in sorted(files)]
+            if len(found) > MAX_LISTED:
+                break
+        return tuple(found[:MAX_LISTED])
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[Path]]:
+        found: dict[str, list[Path]] = defaultdict(list)
+        for file in self._files:
+            found[file.name].append(file)
+        return found
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, Sequence[Path]]:
+        found: dict[str, list[Path]] = defaultdict(list)
+        for file in self._files:
+            if file.suffix in _PROGRAMS:
+                found[file.stem].append(file)
+            if file.name in _OF_A_FOLDER and file.parent != self._path:
+                found[file.parent.name].append(file)
+        return found

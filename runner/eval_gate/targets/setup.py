@@ -1,0 +1,184 @@
+"""What a target or judge was set up with, for its results: every setting that can change one, without secrets.
+
+A new setting is in it by default. `NoEffect` on its field leaves it out and says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
+
+from eval_gate.errors import GateError
+from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.base import Prompting
+from eval_gate.targets.program_files import ProgramFiles
+from eval_gate.targets.settings import Place, ProgramSettings, TargetSettings, effect_of, role_of
+from eval_gate.text.digest import DIGITS, digest, fingerprint_of, sorted_json
+from eval_gate.text.urls import public_url
+
+MAX_SHOWN: Final = 100
+"""Characters of a value that a record shows. A longer one is its beginning and a digest."""
+_MARK: Final = 8
+_CREDENTIAL: Final = re.compile(r"auth|cookie|credential|key|pass|secret|session|token", re.IGNORECASE)
+"""Names of headers, variables and the like whose values nobody may see, even where somebody wrote them into a file."""
+
+
+class TargetSetup(FrozenStruct):
+    """The settings that a record shows, and the 16 hexadecimal digits that stand for them all."""
+
+    settings: tuple[SettingValue, ...] = ()
+    fingerprint: str | None = None
+    file: str | None = None
+    """The list that describes it; None where it was given in another way."""
+
+    def described_in(self, file: str | None) -> TargetSetup:
+        """The same of a target that this list describes."""
+        return replace(self, file=file)
+
+    def of(self, identity: TargetIdentity) -> TargetIdentity:
+        """The identity, with this as its set-up."""
+        setup: dict[str, object] = {"setup": self.settings, "fingerprint": self.fingerprint, "file": self.file}
+        return identity.model_copy(update=setup)
+
+
+NO_SETUP: Final = TargetSetup()
+"""Of a target that nobody described."""
+
+
+class _Setting(NamedTuple):
+    """One setting: its whole value, what of it is shown, and what it is about."""
+
+    name: str
+    value: JsonValue
+    shown: str | None
+    default: str | None = None
+    role: SettingRole | None = None
+
+
+def setup_of(
+    settings: TargetSettings, environment: Mapping[str, str], prompting: Prompting | None = None
+) -> TargetSetup:
+    """The set-up of a target by its resolved settings. `environment` holds what its provider takes from there."""
+    parts = [*_described(settings, environment), *(_prompted(prompting) if prompting else ())]
+    return _put_together(settings, parts)
+
+
+def grading_setup_of(settings: TargetSettings, environment: Mapping[str, str], files: ProgramFiles) -> TargetSetup:
+    """The set-up of a target that grades: with the content of the files that its settings name."""
+    parts = list(_described(settings, environment))
+    named: dict[str, str] = {}
+    if isinstance(settings, ProgramSettings):
+        folder = files.root / str(getattr(settings, "cwd", None) or ".")
+        named = {
+            file: content
+            for part in parts
+            for text in _texts(part.value)
+            for file, content in files.named_by(text, folder)
+        }
+    if named:
+        content: JsonValue = [[file, named[file]] for file in sorted(named)]
+        names = ", ".join(sorted(named))
+        parts.append(_Setting("files", content, f"{names[: MAX_SHOWN - _MARK]} #{digest(content)[:_MARK]}"))
+    return _put_together(settings, parts)
+
+
+def _put_together(settings: TargetSettings, parts: Sequence[_Setting]) -> TargetSetup:
+    shown = tuple(
+        SettingValue(name=part.name, value=part.shown, default=part.default, role=part.role)
+        for part in parts
+        if part.shown is not None
+    )
+    values = sorted(f"{part.name}={sorted_json(part.value)}" for part in parts)
+    return TargetSetup(shown, setup_fingerprint([settings.provider, *values]))
+
+
+def _described(settings: TargetSettings, environment: Mapping[str, str]) -> Iterator[_Setting]:
+    """The settings that have another value than their default, with the names of variables in place of values."""
+    kind = type(settings)
+    values = settings.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    values |= settings.taken_from(environment)
+    values |= {key: written for key in kind.keys if (written := settings.written(key)) is not None}
+    for name, field in kind.model_fields.items():
+        key = field.alias or name
+        if key == "provider" or key not in values or effect_of(field) is not None:  # who provides it is always said
+            continue
+        written, value, role = settings.written(key), values[key], role_of(field)
+        if role is SettingRole.PLACE or Place.ADDRESS in field.metadata:
+            value = _address(str(value), written, listed=settings.is_listed)
+        elif written is not None:
+            value = written
+        value = _without_credentials(value)
+        default = None if field.is_required() else field.get_default(call_default_factory=True)
+        yield _Setting(key, value, shown_value(value), shown_value(to_jsonable_python(default, by_alias=True)), role)
+
+
+def _prompted(prompting: Prompting) -> Iterator[_Setting]:
+    if prompting.system_prompt is not None:
+        shown = f"#{digest(prompting.system_prompt)[:_MARK]}"
+        yield _Setting("systemPrompt", prompting.system_prompt, shown, role=SettingRole.AGENT)
+    if prompting.tools:
+        tools = [*prompting.tools]
+        shown = f"{len(tools)} tools #{digest(tools)[:_MARK]}"
+        yield _Setting("tools", tools, shown, role=SettingRole.AGENT)
+
+
+def _address(value: str, written: JsonValue, *, listed: bool) -> str:
+    """An address or command without what may be secret in it.
+
+    Of one that a variable holds, the variable's name and a digest of its public part: an agent that moved is known.
+    What stands in a list for everybody to read is told apart by a digest where it is not shown.
+    """
+    try:
+        public = public_url(value)
+    except GateError:  # a command, or the name of a resource
+        public = value
+    if isinstance(written, str):
+        return f"{written} #{digest(public)[:_MARK]}"
+    return f"{public} #{digest(value)[:_MARK]}" if listed and public != value else public
+
+
+def _without_credentials(value: JsonValue) -> JsonValue:
+    """The value with a digest for what its name says to be a credential."""
+    if isinstance(value, list):
+        return [_without_credentials(one) for one in value]
+    if isinstance(value, dict):
+        return {
+            name: f"#{digest(one)[:_MARK]}"
+            if isinstance(one, str) and _CREDENTIAL.search(name) and "${{" not in one
+            else _without_credentials(one)
+            for name, one in value.items()
+        }
+    return value
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            yield from (text for one in value for text in _texts(one))
+        case dict():
+            yield from (text for one in value.values() for text in _texts(one))
+
+
+def shown_value(value: JsonValue) -> str | None:
+    """A value in one line: texts as they are, a list of texts with commas, all else as JSON; None for nothing."""
+    if value is None or value in ([], {}):
+        return None
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        text = ", ".join(map(str, value))
+    else:
+        text = value if isinstance(value, str) else sorted_json(value)
+    if len(text) <= MAX_SHOWN and text.isprintable():
+        return text
+    return f"{' '.join(text[:MAX_SHOWN].split())[: MAX_SHOWN - _MARK]}… #{digest(value)[:_MARK]}"
+
+
+def setup_fingerprint(parts: Sequence[JsonValue]) -> str:
+    """16 hexadecimal digits that stand for all of these values together."""
+    return fingerprint_of(sorted_json([*parts]))[:DIGITS]
