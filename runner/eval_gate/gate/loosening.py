@@ -42,6 +42,8 @@ _NUMBERS: Final[dict[str, tuple[str, _Strictness]]] = {
     "confirm": ("confirm", _reruns),
 }
 """Rules that are numbers, by their names for people, and what makes one stricter."""
+_BY_THEMSELVES: Final = frozenset({"fail_on", "must_pass", "accepted", "trials", "scores", "control", *_NUMBERS})
+"""Rules of which it is known what asks for less."""
 _OPTIONAL: Final = frozenset(
     {
         *("min_pass_rate", "max_score_drop", "min_coverage"),
@@ -59,6 +61,7 @@ def changed_rules(then: RunPolicy, now: RunPolicy) -> tuple[Difference, ...]:
         *_lists(then, now),
         *_scores(then, now),
         *_control(then, now),
+        *_others(then, now),
     )
 
 
@@ -107,6 +110,14 @@ def _control(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
         yield _rule(
             DifferenceKind.LOOSENED if now.control else DifferenceKind.TIGHTENED, "control", then.control, now.control
         )
+
+
+def _others(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+    """Every rule of which nobody knows which value asks for less; None is its usual value."""
+    for name in RunPolicy.model_fields.keys() - _BY_THEMSELVES:
+        was, is_now = getattr(then, name), getattr(now, name)
+        if was != is_now:
+            yield _rule(DifferenceKind.CHANGED, name.replace("_", "-"), _words(was), _words(is_now))
 
 
 def _scores(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:

@@ -63,14 +63,15 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         # parts run beside each other: the longest is what one waited for
         summary=summarise(cases, max(clocks, default=None)),
         warnings=tuple(
-            dict.fromkeys(
-                warning
-                for run in runs
-                for warning in (*run.warnings, *_other_commit(run, runs[0]), *_other_setup(run, runs[0]))
-            )
+            dict.fromkeys((*(warning for run in runs for warning in run.warnings), *differences_of_parts(runs)))
         ),
         stopped="; ".join([*stopped, *dict.fromkeys(run.stopped for run in runs if run.stopped)]) or None,
     )
+
+
+def differences_of_parts(runs: Sequence[RunResult]) -> tuple[str, ...]:
+    """What parts of one run were made with otherwise than the first of them, in sentences."""
+    return tuple(said for run in runs for said in (*_other_commit(run, runs[0]), *_other_setup(run, runs[0])))
 
 
 def _comparison(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Comparison | None:

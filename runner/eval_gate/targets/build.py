@@ -76,13 +76,14 @@ def make_target(chosen: Chosen, choice: TargetChoice, context: BuildContext, *, 
         setup = grading_setup(chosen, context)
     else:
         prompting = made.prompting if isinstance(made, DescribedTarget) else None
-        setup = setup_of(chosen.settings, context.environment, prompting)
+        setup = setup_of(chosen.settings, context.environment, context.redact, prompting)
     return masked(made, context.redact, rate, setup.described_in(chosen.file))
 
 
 def grading_setup(chosen: Chosen, context: BuildContext) -> TargetSetup:
     """What this grader is set up with."""
-    return grading_setup_of(chosen.settings, context.environment, context.files or ProgramFiles(context.root))
+    files = context.files or ProgramFiles(context.root)
+    return grading_setup_of(chosen.settings, context.environment, context.redact, files)
 
 
 def _with_passed(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:

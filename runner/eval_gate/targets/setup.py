@@ -6,8 +6,8 @@ A new setting is in it by default. `NoEffect` on its field leaves it out and say
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
@@ -24,6 +24,8 @@ from eval_gate.text.urls import public_url
 MAX_SHOWN: Final = 100
 """Characters of a value that a record shows. A longer one is its beginning and a digest."""
 _MARK: Final = 8
+Mask: TypeAlias = Callable[[str], str]
+"""Hides secrets in a text."""
 _CREDENTIAL: Final = re.compile(r"auth|cookie|credential|key|pass|secret|session|token", re.IGNORECASE)
 """Names of headers, variables and the like whose values nobody may see, even where somebody wrote them into a file."""
 
@@ -61,16 +63,21 @@ class _Setting(NamedTuple):
 
 
 def setup_of(
-    settings: TargetSettings, environment: Mapping[str, str], prompting: Prompting | None = None
+    settings: TargetSettings, environment: Mapping[str, str], mask: Mask, prompting: Prompting | None = None
 ) -> TargetSetup:
-    """The set-up of a target by its resolved settings. `environment` holds what its provider takes from there."""
-    parts = [*_described(settings, environment), *(_prompted(prompting) if prompting else ())]
+    """The set-up of a target by its resolved settings. `environment` holds what its provider takes from there.
+
+    `mask` hides secrets in what a record shows.
+    """
+    parts = [*_described(settings, environment, mask), *(_prompted(prompting) if prompting else ())]
     return _put_together(settings, parts)
 
 
-def grading_setup_of(settings: TargetSettings, environment: Mapping[str, str], files: ProgramFiles) -> TargetSetup:
-    """The set-up of a target that grades: with the content of the files that its settings name."""
-    parts = list(_described(settings, environment))
+def grading_setup_of(
+    settings: TargetSettings, environment: Mapping[str, str], mask: Mask, files: ProgramFiles
+) -> TargetSetup:
+    """The same of a target that grades: with the content of the files that its settings name."""
+    parts = list(_described(settings, environment, mask))
     named: dict[str, str] = {}
     if isinstance(settings, ProgramSettings):
         folder = files.root / str(getattr(settings, "cwd", None) or ".")
@@ -97,7 +104,7 @@ def _put_together(settings: TargetSettings, parts: Sequence[_Setting]) -> Target
     return TargetSetup(shown, setup_fingerprint([settings.provider, *values]))
 
 
-def _described(settings: TargetSettings, environment: Mapping[str, str]) -> Iterator[_Setting]:
+def _described(settings: TargetSettings, environment: Mapping[str, str], mask: Mask) -> Iterator[_Setting]:
     """The settings that have another value than their default, with the names of variables in place of values."""
     kind = type(settings)
     values = settings.model_dump(mode="json", by_alias=True, exclude_defaults=True)
@@ -108,13 +115,14 @@ def _described(settings: TargetSettings, environment: Mapping[str, str]) -> Iter
         if key == "provider" or key not in values or effect_of(field) is not None:  # who provides it is always said
             continue
         written, value, role = settings.written(key), values[key], role_of(field)
-        if role is SettingRole.PLACE or Place.ADDRESS in field.metadata:
-            value = _address(str(value), written, listed=settings.is_listed)
+        if isinstance(value, str) and (role is SettingRole.PLACE or Place.ADDRESS in field.metadata):
+            value = _address(value, written, listed=settings.is_listed)
         elif written is not None:
             value = written
         value = _without_credentials(value)
         default = None if field.is_required() else field.get_default(call_default_factory=True)
-        yield _Setting(key, value, shown_value(value), shown_value(to_jsonable_python(default, by_alias=True)), role)
+        usual = shown_value(to_jsonable_python(default, by_alias=True))
+        yield _Setting(key, value, shown_value(with_texts(value, mask)), usual, role)
 
 
 def _prompted(prompting: Prompting) -> Iterator[_Setting]:
@@ -164,6 +172,19 @@ def _texts(value: JsonValue) -> Iterator[str]:
             yield from (text for one in value for text in _texts(one))
         case dict():
             yield from (text for one in value.values() for text in _texts(one))
+
+
+def with_texts(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
+    """The value with every text in it changed; names of members stay."""
+    match value:
+        case str():
+            return change(value)
+        case list():
+            return [with_texts(one, change) for one in value]
+        case dict():
+            return {name: with_texts(one, change) for name, one in value.items()}
+        case _:
+            return value
 
 
 def shown_value(value: JsonValue) -> str | None:

@@ -44,8 +44,8 @@ def merge(
     from eval_gate.cli.terminal.console import Verbosity, out, say
     from eval_gate.errors import ExitCode
     from eval_gate.reports.words.numbers import count
+    from eval_gate.results.merge import differences_of_parts, missing_shards
     from eval_gate.results.merge import merge as merged
-    from eval_gate.results.merge import missing_shards
     from eval_gate.results.write import write_result
 
     kept = results_folder(None, *(results if output_dir else ()))
@@ -53,6 +53,8 @@ def merge(
     runs = [run for result in results for run in _parts(result, kept)]
     run = merged(runs, str(uuid.uuid4()))
     record, run = write_result(folder, run)
+    for difference in differences_of_parts(runs):
+        say(f"warning: {difference}")
     if context.obj is not Verbosity.QUIET:
         missing = f"; {run.stopped}" if run.stopped else ""
         say(f"{count(len(runs), 'result')} joined: {count(run.summary.total_cases, 'case')}{missing}")

@@ -170,6 +170,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
         _recorded(config, shared, context),
         control=control.name if control else None,
         judges=assigned.judges,
+        mask=shared.redact,
     )
     given = allowed(context.environment, names=config.pass_env)
     return RunPlan(

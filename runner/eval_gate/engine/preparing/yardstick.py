@@ -24,7 +24,7 @@ from eval_gate.model.setup import SettingValue
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.targets.base import Target
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.setup import setup_fingerprint, shown_value
+from eval_gate.targets.setup import Mask, setup_fingerprint, shown_value, with_texts
 from eval_gate.text.digest import digest
 from eval_gate.text.escape import one_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, snapshot_tokens
@@ -99,22 +99,21 @@ def _question(case: EvalCase, tmp: str | None) -> str | None:
     return digest([case.question, tmp]) if tmp is not None and case.dependent else case.question
 
 
-def run_settings(config: RunConfig) -> tuple[SettingValue, ...]:
+def run_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:
     """The settings of a run that differ from their defaults, can change a result and are not compared in another way.
 
     A setting is among them unless its row says why not.
     """
     return tuple(
-        SettingValue(name=row.key, value=shown, default=_setting(row.default))
+        SettingValue(name=row.key, value=shown, default=_setting(row.default, mask))
         for row, value in values_in(config)
         if not (row.no_effect or row.compared_as or row.key in RULES)
-        if value != row.default and (shown := _setting(value)) is not None
+        if value != row.default and (shown := _setting(value, mask)) is not None
     )
 
 
-def _setting(value: object) -> str | None:
-    shown = shown_value(to_jsonable_python(value))
-    return None if shown is None else _CREDENTIALS.sub(_without, shown)
+def _setting(value: object, mask: Mask) -> str | None:
+    return shown_value(with_texts(to_jsonable_python(value), lambda text: _CREDENTIALS.sub(_without, mask(text))))
 
 
 def measuring(
@@ -123,10 +122,12 @@ def measuring(
     recorded: str | None = None,
     control: str | None = None,
     judges: Iterable[Grading] = (),
+    mask: Mask = lambda value: value,
 ) -> Measuring:
     """How all cases are measured.
 
-    `recorded` is the file of recorded answers that may stand in for models, `control` names the base branch's agent.
+    `recorded` is the file of recorded answers that may stand in for models, `control` names the base branch's agent,
+    `mask` hides secrets.
     """
     path, command = config.snapshot_path, config.snapshot_command
     if config.snapshot_enabled is False:
@@ -141,7 +142,7 @@ def measuring(
         snapshot_scripts=digest(named) if command else None,
         recorded=recorded,
         control=control,
-        settings=run_settings(config),
+        settings=run_settings(config, mask),
         judges=tuple(judge.described for judge in judges),
     )
 

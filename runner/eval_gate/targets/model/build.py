@@ -40,7 +40,7 @@ def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) 
 
 def make_asker(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> Asker:
     """The model with its retries, its pace and the run's recording. Raises GateError as `build_chat`."""
-    setup = setup_of(settings, context.environment)
+    setup = setup_of(settings, context.environment, context.redact)
     if context.replays and settings.api_key is None:
         settings = settings.model_copy(update={"api_key": SecretStr("nobody-is-asked")})
     policy = retry_policy(settings, choice.max_retries)

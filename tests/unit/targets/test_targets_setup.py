@@ -1,0 +1,130 @@
+"""The set-up of a target: every setting is in its fingerprint unless its field says why not, and no secret is shown."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from eval_gate.targets.kinds import KINDS, TargetKind
+from eval_gate.targets.listing import parse_targets
+from eval_gate.targets.program_files import ProgramFiles
+from eval_gate.targets.settings import TargetSettings, effect_of
+from eval_gate.targets.setup import TargetSetup, grading_setup_of, setup_of
+
+LEAST: dict[str, dict[str, Any]] = {
+    "http": {"url": "http://agent.test/chat"},
+    "cli": {"commandTemplate": "agent {PROMPT}"},
+    "azure": {"endpoint": "desk", "model": "gpt-4o"},
+}
+"""What a description of these kinds needs at least, by the first word for the provider."""
+SECRET = "sk-1234567890abcdef1234567890abcdef"
+
+
+def described(**settings: Any) -> TargetSettings:
+    listed = parse_targets("targets.yaml", yaml.safe_dump({"targets": [{"name": "a", **settings}]}).encode())
+    return listed.choose("a", {"KEY": SECRET, "AGENT": f"http://me:{SECRET}@agent.test/chat?key={SECRET}"}).settings
+
+
+def setup(settings: TargetSettings, **environment: str) -> TargetSetup:
+    return setup_of(settings, environment, lambda text: text)
+
+
+def values(settings: TargetSettings, **environment: str) -> dict[str, str]:
+    return {one.name: one.value for one in setup(settings, **environment).settings}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.providers[0])
+def test_setup__every_setting_of_every_kind__is_in_it_or_says_why_not(kind: TargetKind) -> None:
+    """One by itself; also those that somebody adds tomorrow."""
+    first = f"{kind.providers[0]}"
+    plain = described(provider=first, **LEAST.get(first, {}))
+    left_out = {}
+    for name, field in kind.settings.model_fields.items():
+        if name == "provider":  # another one is another target, and said so
+            continue
+        other = plain.model_copy(update={name: SecretStr("x") if name == "api_key" else "another value"})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the value is of none of the types that are declared
+            changed = setup(other).fingerprint != setup(plain).fingerprint
+        if not changed:
+            mark = effect_of(field)
+            left_out[name] = mark.reason if mark else ""
+    assert all(left_out.values()), left_out
+    assert len(left_out) <= 13
+
+
+def test_setup__what_is_shown__names_the_setting_its_value_and_its_default() -> None:
+    found = setup(described(provider="http", url="http://agent.test", responsePath=["hint", "response"])).settings
+    assert [(one.name, one.value, one.default) for one in found if one.name == "responsePath"] == [
+        ("responsePath", "hint, response", "response")
+    ]
+
+
+def test_setup__secrets__are_in_it_by_the_names_of_their_variables() -> None:
+    headers = {"X-Mode": "fast", "Authorization": "Bearer ${{ KEY }}", "X-Api-Key": SECRET}
+    found = values(described(provider="http", url="${{ AGENT }}", headers=headers, query={"token": "${{ KEY }}"}))
+    assert SECRET not in str(found)
+    assert "fast" in found["headers"]
+    assert "Bearer ${{ KEY }}" in found["headers"]
+    assert found["query"] == '{"token":"${{ KEY }}"}'
+    assert found["url"].startswith("${{ AGENT }} #")
+    other = values(described(provider="http", url="http://agent.test/chat", query={"token": "${{ AGENT }}"}))
+    assert other["query"] != found["query"]
+
+
+def test_setup__address__counts_by_its_public_part_behind_a_variable_and_by_its_query_in_a_list() -> None:
+    here, there = (
+        parse_targets("t.yaml", b"targets: [{name: a, provider: http, url: '${{ AGENT }}'}]").choose(
+            "a", {"AGENT": f"https://{host}.test/chat"}
+        )
+        for host in ("here", "there")
+    )
+    assert values(here.settings) != values(there.settings)
+    plain, asked = (described(provider="http", url=f"http://agent.test/chat{query}") for query in ("", "?mode=mock"))
+    assert setup(plain).fingerprint != setup(asked).fingerprint
+    assert "mock" not in str(values(asked))
+
+
+def test_setup__address_of_the_providers_own_variable__is_in_it() -> None:
+    model = described(provider="openai", model="gpt-4o")
+    assert "baseUrl" not in values(model)
+    assert values(model, OPENAI_BASE_URL="http://other.test/v1")["baseUrl"] == "http://other.test/v1"
+    assert setup(model).fingerprint != setup(model, OPENAI_BASE_URL="http://other.test/v1").fingerprint
+
+
+def test_setup__name_of_the_target__is_no_part_of_it() -> None:
+    listed = parse_targets("t", b"targets: [{name: a, url: 'http://x.test'}, {name: b, url: 'http://x.test'}]")
+    assert len({setup(listed.choose(name, {}).settings).fingerprint for name in "ab"}) == 1
+
+
+@given(st.dictionaries(st.sampled_from(["headers", "query", "requestFields"]), st.text(max_size=300), min_size=1))
+def test_setup__value_of_any_length__is_shown_bounded_in_one_line(given_values: dict[str, str]) -> None:
+    settings = described(provider="http", url="http://x.test", requestFields=given_values)
+    shown = values(settings)["requestFields"]
+    assert len(shown) <= 105
+    assert shown.isprintable()
+
+
+def test_grading_setup__files_that_a_command_names__count_by_their_content(tmp_path) -> None:
+    (tmp_path / "judge.py").write_text("import rules\n")
+    (tmp_path / "rules.py").write_text("STRICT = 1\n")
+    (tmp_path / "agent.py").write_text("print('hello')\n")
+    settings = described(provider="cli", commandTemplate="python3 judge.py {PROMPT}")
+
+    def now() -> str | None:
+        return grading_setup_of(settings, {}, lambda text: text, ProgramFiles(tmp_path)).fingerprint
+
+    first = now()
+    (tmp_path / "agent.py").write_text("print('good day')\n")
+    assert now() == first
+    for file in ("judge.py", "rules.py"):
+        before = now()
+        (tmp_path / file).write_text("STRICT = 0\nimport rules\n")
+        assert now() != before, file
+    assert setup(settings).fingerprint != first
