@@ -13,6 +13,7 @@ from eval_gate.engine.batches import BatchAnswers, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.control.during_run import ControlAsking, RunServices
 from eval_gate.engine.fingerprints import SetupFingerprints, measured_anew
+from eval_gate.engine.folders.left_files import Leavings
 from eval_gate.engine.giving_up import Unanswered, with_hint
 from eval_gate.engine.journal import (
     IN_MEMORY,
@@ -23,7 +24,6 @@ from eval_gate.engine.journal import (
     TrialRecord,
     read_lines,
 )
-from eval_gate.engine.left_files import Leavings
 from eval_gate.engine.outcome import NOTHING_ASKED, RunProgress, initial_record, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through

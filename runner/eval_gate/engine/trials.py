@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from eval_gate.config.rerun_budget import parse_rerun_spread
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.fingerprints import SetupFingerprints
+from eval_gate.engine.folders.left_files import Leavings
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judging import Judges
-from eval_gate.engine.left_files import Leavings
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import give_way
 from eval_gate.engine.retention import details_of, results_of

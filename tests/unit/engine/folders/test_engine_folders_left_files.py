@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.engine.folders.left_files import Leavings
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.left_files import Leavings
 from eval_gate.model.conversation import FileEntry
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import LEFT_CASE, LEFT_FILE, LEFT_RUN
