@@ -83,6 +83,8 @@ class TrialRecord(Record):
     judge_usage: Usage | None = None
     judge_cost_usd: float | None = None
     warnings: tuple[str, ...] = ()
+    folder: str | None = None
+    """The folder that it shared with other cases of its suite, by a name of its own (`engine.folders.shared`)."""
 
     @property
     def case(self) -> CaseKey:
@@ -182,6 +184,7 @@ class _Note(NamedTuple):
     timed_out: bool
     calls_listed: bool
     calls_missing: bool
+    folder: str | None
     is_at: TrialRecord | JournalLine
 
 
@@ -203,7 +206,9 @@ class FinishedTrials:
         missing = record.calls_missing is not None
         is_at = record if self._most > 0 else line
         self._most -= 1
-        note = _Note(record.trial, record.status.judged, record.timed_out, record.calls_listed, missing, is_at)
+        note = _Note(
+            record.trial, record.status.judged, record.timed_out, record.calls_listed, missing, record.folder, is_at
+        )
         known = self._notes[record.case]
         known[:] = [one for one in known if one.trial != note.trial] + [note]
 
@@ -218,6 +223,17 @@ class FinishedTrials:
     def keys(self) -> set[TrialKey]:
         """Which there are."""
         return {(key, note.trial) for key, notes in self._notes.items() for note in notes}
+
+    def folder_of(self, key: TrialKey) -> str | None:
+        """The folder that one shared with other cases of its suite; None where it shared none, or is not here."""
+        case, trial = key
+        return next((note.folder for note in self._notes.get(case, ()) if note.trial == trial), None)
+
+    def drop(self, key: TrialKey) -> None:
+        """Let go of one, if it is here: it is made anew."""
+        case, trial = key
+        if kept := [note for note in self._notes.pop(case, ()) if note.trial != trial]:
+            self._notes[case] = kept
 
     def list_calls(self, key: CaseKey) -> bool:
         """Whether an answer to this case has a list of tool calls."""

@@ -14,6 +14,7 @@ from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.control.during_run import ControlAsking, RunServices
 from eval_gate.engine.fingerprints import SetupFingerprints, measured_anew
 from eval_gate.engine.folders.left_files import Leavings
+from eval_gate.engine.folders.shared import SharedFolders
 from eval_gate.engine.giving_up import Unanswered, with_hint
 from eval_gate.engine.journal import (
     IN_MEMORY,
@@ -81,6 +82,7 @@ class Run:
         self._spent = 0.0
         self._held_back = False
         self._trials = FinishedTrials(in_memory)
+        self._folders = SharedFolders(plan.suites)
         self._in_doubt: set[CaseKey] = set()
         self._control = self._asking_control()
         self._allowance: Allowance | None = None
@@ -189,6 +191,8 @@ class Run:
                 except NoAnswerError as failure:
                     record = await self._stored(failure.record)
                     self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
+                if folder := self._folders.name(job.case):
+                    record = record.model_copy(update={"folder": folder})
                 record, line = await self._written(journal, record)
                 self._keep(record, line, target)
                 self._observer.finished(record)
@@ -338,7 +342,10 @@ class Run:
         return mark_unreported(self._trials.of(case.key), lists=lists)
 
     def _take_over(self, written: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
-        """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
+        """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again.
+
+        So do all of a suite whose cases work on each other's files, where one of them does.
+        """
         plan, trials = self._plan, self._trials
         known = {case.key: case for case in plan.runnable()}
         fingerprints, others = SetupFingerprints(plan.measuring, plan.yardsticks), 0
@@ -357,6 +364,8 @@ class Run:
             target = plan.target_of(known[key])
             if trials.keep_judged(key, lists=id(target) in self._listing):
                 self._unanswered.note_answer(target)
+        for unfinished in tuple(self._folders.broken_off(plan.limits.trials, trials.folder_of)):
+            trials.drop(unfinished)
 
     def _others_passed(self) -> bool:
         """Whether all cases that no rubric waits for were judged and passed."""

@@ -38,6 +38,7 @@ _YARDSTICK: Final = frozenset(
             DifferenceKind.FEWER_CHECKS,
             DifferenceKind.EXPECTATION,
             DifferenceKind.QUESTION,
+            DifferenceKind.CASES_BEFORE,
             DifferenceKind.ASKED,
         ),
         *(
@@ -190,6 +191,8 @@ def _parts(then: CaseResult, now: CaseResult, *, passed: bool, fixed_snapshot: b
     differ = [kind for kind, sides in asked.items() if _differ(*sides)]
     if passed:
         yield from (_weighed(kind, then, now) for kind in differ)
+    if passed and (then.dependent or now.dependent) and _differ(one.before, other.before):
+        yield DifferenceKind.CASES_BEFORE
     if passed and now.status is Status.SKIPPED and now.error != HELD_BACK:
         yield DifferenceKind.SKIPPED
     if then.yardstick and now.yardstick:

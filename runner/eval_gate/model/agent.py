@@ -15,6 +15,9 @@ MAX_TURNS: Final = 5
 FileTool = Literal["readFile", "writeFile", "listFiles", "deleteFile"]
 """The tools there are, by name."""
 
+CHANGING: Final[frozenset[FileTool]] = frozenset({"writeFile", "deleteFile"})
+"""Those after which a folder holds other files than before."""
+
 
 class SuiteAgent(Frozen):
     """Who answers the cases of a suite. `model` is what the suite names; a model chosen for the run wins."""
@@ -24,3 +27,8 @@ class SuiteAgent(Frozen):
     instructions: str
     tools: tuple[FileTool, ...] = ()
     max_turns: int = Field(MAX_TURNS, gt=0)
+
+    @property
+    def changes_files(self) -> bool:
+        """Whether a tool of it can leave files that a later case of the suite finds, or takes some away."""
+        return not CHANGING.isdisjoint(self.tools)

@@ -122,9 +122,14 @@ class EvalCase(Frozen):
         return CaseKey(self.suite, self.id)
 
     @property
+    def uses_files(self) -> bool:
+        """Whether its agent works in a folder."""
+        return self.agent is not None and bool(self.agent.tools)
+
+    @property
     def dependent(self) -> bool:
         """Whether it works on files that earlier cases of its suite have left."""
-        return self.agent is not None and bool(self.agent.tools)
+        return self.agent is not None and self.agent.changes_files
 
 
 class SuiteMetadata(Frozen):

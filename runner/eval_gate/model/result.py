@@ -58,6 +58,8 @@ class Yardstick(Record):
 
     question: str | None = None
     """What was asked: messages, attachments, stubs, and the files in `tmp/` that the agent of a suite begins with."""
+    before: str | None = None
+    """The cases before it in a suite that brings its agent: their prompts and time limits, in order."""
     expectation: str | None = None
     """What the answer is held against, as the eval file has it."""
     grader: str | None = None

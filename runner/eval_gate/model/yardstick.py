@@ -20,6 +20,8 @@ class DifferenceKind(StrEnum):
     """Cases that passed in the baseline check less."""
     EXPECTATION = "expectation"
     QUESTION = "question"
+    CASES_BEFORE = "cases_before"
+    """Other cases run before them in the same folder."""
     ASKED = "asked"
     """Question or expectation, and the records do not tell which."""
     GRADER = "grader"

@@ -6,18 +6,23 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from eval_gate.gate.pass_score import judged_as
+from eval_gate.model.base import SameObject
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.text.globs import fits
 from eval_gate.text.shell import is_hidden, shell_line
 
 MAX_PATTERNS: Final = 5
 MAX_NAMES: Final = 400
 """Characters of all patterns together."""
+MAX_BEFORE: Final = 2_000
+"""Characters of the names of cases that are only run for the files they leave."""
 _PARTS: Final = re.compile(r"[/.:_-]")
 """What ends the part of an id that several cases share."""
 
@@ -34,6 +39,8 @@ def rerun_command(
 ) -> Rerun | None:
     """The same command for only the cases to look at; None when there are none.
 
+    The cases on whose files they work are named before them: without these they would say something else. Where there
+    are too many of these, there is no command.
     What `latest` or a folder of runs led to is named: by the next run they may lead to another one. A shard is left
     out, because a chosen case need not be in the same part again. Nor is there one for another tool's results: only
     that tool can run its cases.
@@ -44,11 +51,15 @@ def rerun_command(
     kept = patterns[:MAX_PATTERNS]
     while len(kept) > 1 and sum(len(pattern) for pattern, _ in kept) > MAX_NAMES:
         kept.pop()
+    before = _named_before(kept, result)
+    while kept and len(before) > MAX_BEFORE:
+        kept.pop()
+        before = _named_before(kept, result)
     if not kept:
         return None
     exact = baseline.exact if isinstance(baseline, Baseline) else None
     given = _without_option(arguments, "--case", "--resume", "--shard", *(["--baseline"] if exact else []))
-    options = [*(["--baseline", exact] if exact else []), "--case", ",".join(pattern for pattern, _ in kept)]
+    options = [*(["--baseline", exact] if exact else []), "--case", before + ",".join(pattern for pattern, _ in kept)]
     # behind `--` everything is a path
     end = given.index("--") if "--" in given else len(given)
     left_out = sum(cases for _, cases in patterns[len(kept) :])
@@ -73,21 +84,58 @@ def _patterns(chosen: Sequence[str], result: RunResult) -> list[tuple[str, int]]
     return found.most_common()
 
 
+def _named_before(patterns: Sequence[tuple[str, int]], result: RunResult) -> str:
+    """`write-file,list-files,`: the cases on whose files those that the patterns find work, as `--case` finds them."""
+    if not patterns or not _sharing_files(SameObject(result)):
+        return ""
+    found = [case.id for _, case in result.cases() if any(fits(pattern, case.id) for pattern, _ in patterns)]
+    return "".join(f"{_glob(case_id)}," for case_id in cases_before(found, result))
+
+
+def cases_before(chosen: Sequence[str], result: RunResult) -> list[str]:
+    """The ids of all cases on whose files cases with these ids work, in the run's order and without these."""
+    wanted = set(chosen)
+    while True:  # an id may stand in several suites
+        more: list[str] = []
+        for ids in _sharing_files(SameObject(result)):
+            last = max((at for at, case_id in enumerate(ids) if case_id in wanted), default=0)
+            more += [case_id for case_id in ids[:last] if case_id not in wanted]
+        if not more:
+            break
+        wanted.update(more)
+    wanted.difference_update(chosen)
+    return list(dict.fromkeys(one for ids in _sharing_files(SameObject(result)) for one in ids if one in wanted))
+
+
+@lru_cache(maxsize=1)
+def _sharing_files(result: SameObject[RunResult]) -> tuple[tuple[str, ...], ...]:
+    """The ids of every suite whose cases work on each other's files, in their order."""
+    return tuple(
+        tuple(case.id for case in suite.cases)
+        for suite in result.thing.suites
+        if any(case.dependent for case in suite.cases)
+    )
+
+
 def _beginnings(case_id: str) -> list[str]:
     """`refund/`, `refund/late-` of `refund/late-order`, the shortest first; none where it would begin or end blank."""
     begins = (case_id[: match.end()] for match in _PARTS.finditer(case_id))
     return [begin for begin in begins if begin.strip() == begin]
 
 
-def rerun_of(case_id: str, command: str) -> str | None:
-    """The command of `rerun_command` for this case alone; None where it names none, or not every shell reads it."""
-    if "$'" in command:
+def rerun_of(case_id: str, command: str, before: Sequence[str] = ()) -> str | None:
+    """The command of `rerun_command` for this case alone; None where it names none, or not every shell reads it.
+
+    `before` are the cases on whose files it works (`cases_before`), which are run too.
+    """
+    named = ",".join(_glob(one) for one in (*before, case_id))
+    if "$'" in command or len(named) > MAX_NAMES + MAX_BEFORE:
         return None
     words = shlex.split(command)
     place = words.index("--case") + 1 if "--case" in words else len(words)
     if place >= len(words):
         return None
-    return shell_line([*words[:place], _glob(case_id), *words[place + 1 :]])
+    return shell_line([*words[:place], named, *words[place + 1 :]])
 
 
 def _glob(case_id: str) -> str:

@@ -287,7 +287,7 @@ def _execution(trial: Trial, *, graded: bool) -> LedgerExecution | None:
 
 
 class YardstickLikeness(NamedTuple):
-    """How alike two yardsticks are: the question and the expectation, and beside them graders, seeds and judge."""
+    """How alike two yardsticks are: the question and the expectation, and beside them the rest of what measures."""
 
     question: bool
     all: bool
@@ -300,9 +300,10 @@ def yardstick_of(case: CaseResult) -> str:
     """What a case was measured with, in short: `question and expectation.everything else`. Empty where unknown."""
     question = (case.fingerprint or "")[:16]
     beside = case.yardstick
-    if beside is None or not (beside.grader or beside.seeds or beside.judge):
+    before = beside.before if beside and case.dependent else None
+    if beside is None or not (beside.grader or beside.seeds or beside.judge or before):
         return question
-    parts = beside.grader, beside.seeds, beside.judge
+    parts = beside.grader, beside.seeds, beside.judge, *([before] if before else [])
     return f"{question}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
 
 

@@ -8,8 +8,8 @@ import shlex
 import pytest
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.model.result import RunResult
-from eval_gate.reports.rerun import MAX_NAMES, rerun_command
+from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.reports.rerun import MAX_NAMES, cases_before, rerun_command, rerun_of
 from eval_gate.reports.words.waiving import accept_line
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.text.globs import fits
@@ -84,6 +84,32 @@ def test_rerun__many_cases_with_nothing_in_common__are_five_and_the_rest_is_coun
 def test_rerun__only_chosen_cases_were_run__no_pattern_finds_what_was_not() -> None:
     run = regressed(*(f"a/{number}" for number in range(7))).model_copy(update={"partial": True})
     assert rerun_command(["run"], run) == ("eval-gate run --case a/0,a/1,a/2,a/3,a/4", 2)
+
+
+def dependent(name: str, **cases: str) -> SuiteResult:
+    """A suite whose cases work on each other's files."""
+    return make_suite_result([make_result(one, status, dependent=True) for one, status in cases.items()], file=name)
+
+
+@pytest.mark.contract("agent_evals.run.cases_before")
+def test_rerun__cases_that_work_on_files_of_others__name_these_before_them() -> None:
+    first = dependent("a.json", write="passed", look="passed", delete="failed", say="passed")
+    run = make_run(first, dependent("b.json", begin="passed", look="passed", write="passed"))
+    assert cases_before(["delete"], run) == ["write", "look", "begin"]  # both files have a case of these names
+    command, left_out = rerun_command(["run"], run)
+    assert (command, left_out) == ("eval-gate run --case write,look,begin,delete", 0)
+    assert rerun_of("delete", command, cases_before(["delete"], run)) == command
+    assert cases_before(["write"], make_run(first)) == []
+
+
+@pytest.mark.contract("agent_evals.run.cases_before")
+def test_rerun__too_many_cases_before_one__leaves_it_out() -> None:
+    early, late = {"first": "failed"}, {f"{number}{'x' * 100}": "passed" for number in range(30)}
+    run = make_run(dependent("a.json", **early, **late, last="failed"))
+    assert rerun_command(["run"], run) == ("eval-gate run --case first", 1)
+    alone = make_run(dependent("a.json", **late, last="failed"))
+    assert rerun_command(["run"], alone) is None
+    assert rerun_of("last", "eval-gate run --case first", cases_before(["last"], run)) is None
 
 
 def test_accept_line__regressions__are_named_and_the_reason_is_left_to_the_person() -> None:

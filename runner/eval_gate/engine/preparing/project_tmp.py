@@ -53,7 +53,7 @@ def home_for(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tuple[
     folder = root / tmp.folder
     if tmp.in_place:
         return Home(in_place=folder, reserved=ReservedNames(tmp.output, _is_ours)), ()
-    needed = any(case.dependent and case.skip_reason is None for suite in suites for case in suite.cases)
+    needed = any(case.uses_files and case.skip_reason is None for suite in suites for case in suite.cases)
     if not needed or not handles.SUPPORTED or not (folder.exists() or folder.is_symlink()):
         return Home(), ()
     if folder.is_symlink() or not folder.is_dir():

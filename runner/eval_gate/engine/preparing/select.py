@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.shards import cut_of, shard_part, shares_files
@@ -46,9 +46,13 @@ def cut_by(suites: Iterable[EvalSuite], selection: Selection) -> ShardCut | None
 
 
 def _narrowed(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """What is left of the suites for all shards together."""
+    """What is left of the suites for all shards together.
+
+    Where cases are chosen by how they did (`keys`), those before them are run too: without their files a case says
+    something else than it did. Who chooses by names, tags or tiers is told instead (`missed_files`).
+    """
     return tuple(
-        suite.model_copy(update={"cases": cases})
+        suite.model_copy(update={"cases": cases if selection.keys is None else _with_those_before(suite.cases, cases)})
         for suite in suites
         if not selection.tiers or (suite.tier is not None and suite.tier.value in selection.tiers)
         if selection.files is None or suite.file in selection.files
@@ -57,14 +61,22 @@ def _narrowed(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSu
 
 
 def missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuite]) -> tuple[str, ...]:
-    """A sentence for every suite whose cases may miss the files of others that were not chosen."""
-    left = {suite.file: len(suite.cases) for suite in chosen}
+    """A sentence for every suite whose cases may miss the files of earlier ones that were not chosen."""
+    left = {suite.file: suite.cases for suite in chosen}
     return tuple(
-        f"{suite.file}: {left[suite.file]} of {len(suite.cases)} cases are chosen, and they do not find files that the "
-        "others would have written"
+        f"{suite.file}: {len(left[suite.file])} of {len(suite.cases)} cases are chosen, and they do not find files that"
+        " the others would have written"
         for suite in suites
-        if shares_files(suite) and 0 < left.get(suite.file, 0) < len(suite.cases)
+        if shares_files(suite) and suite.file in left
+        if left[suite.file] != _with_those_before(suite.cases, left[suite.file])
     )
+
+
+def _with_those_before(cases: Sequence[EvalCase], chosen: Collection[EvalCase]) -> tuple[EvalCase, ...]:
+    """The chosen cases of a suite, and those on whose files they work: all that stand before a dependent one."""
+    ids = {case.id for case in chosen}
+    last = max((at for at, case in enumerate(cases) if case.dependent and case.id in ids), default=-1)
+    return tuple(case for at, case in enumerate(cases) if at <= last or case.id in ids)
 
 
 def _matches(case: EvalCase, selection: Selection) -> bool:

@@ -32,8 +32,8 @@ class _Item(NamedTuple):
 
 
 def shares_files(suite: EvalSuite) -> bool:
-    """Whether the suite's agent has file tools: then its cases work in one folder, one after the other."""
-    return any(case.agent is not None and case.agent.tools for case in suite.cases)
+    """Whether cases of the suite work on files that earlier ones have left: then it is run as a whole, in its order."""
+    return any(case.dependent for case in suite.cases)
 
 
 def shard_part(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | None = None) -> tuple[EvalSuite, ...]:

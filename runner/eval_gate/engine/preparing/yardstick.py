@@ -15,6 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from eval_gate.config.setting import values_in
 from eval_gate.config.settings import RULES, RunConfig
+from eval_gate.engine.folders.shared import cases_before
 from eval_gate.engine.judging import Grading, Judges, wanted_judges
 from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
@@ -70,10 +71,12 @@ def yardsticks(
             )
         return known[key]
 
+    before = {key: digest for suite in suites for key, digest in cases_before(suite).items()}
     return {
         case.key: construct(
             Yardstick,
             question=_question(case, tmp),
+            before=before.get(case.key),
             expectation=case.expectation,
             target=target_fingerprint(case),
             timeout_ms=case.timeout_ms,
@@ -96,7 +99,7 @@ class _Graded(NamedTuple):
 
 def _question(case: EvalCase, tmp: str | None) -> str | None:
     """What the agent is asked, with the files that it finds: it may be they that the assertions are about."""
-    return digest([case.question, tmp]) if tmp is not None and case.dependent else case.question
+    return digest([case.question, tmp]) if tmp is not None and case.uses_files else case.question
 
 
 def run_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:

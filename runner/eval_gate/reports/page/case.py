@@ -13,7 +13,7 @@ from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, St
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.page.cuts import PageCut
 from eval_gate.reports.page.foreign_text import visible_text
-from eval_gate.reports.rerun import rerun_of
+from eval_gate.reports.rerun import cases_before, rerun_of
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import money, score
@@ -95,13 +95,14 @@ def _ways(row: CaseRow, view: View) -> Data:
     assert row.case is not None
     place, context = row.case.location, view.context
     command = line = None
+    before = cases_before([row.id], view.run) if row.case.dependent else ()
     if view.verdict.outcome is Outcome.FAIL and row in view.regressions:
         command = accept_command((row.id,), context)
         line = accept_line_of(row.key, context.accept_line) if context.accept_line else None
     return {
         "place": visible_text(f"{place.file}:{place.line}") if place else None,
         "url": row.url,
-        "rerun": rerun_of(row.id, context.rerun_command) if context.rerun_command else None,
+        "rerun": rerun_of(row.id, context.rerun_command, before) if context.rerun_command else None,
         "comment": command,
         "accept": line,
     }

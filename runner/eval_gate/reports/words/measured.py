@@ -41,6 +41,7 @@ _PASSING: Final = {
     DifferenceKind.FEWER_CHECKS: ("checks less than it did", "check less than they did"),
     DifferenceKind.EXPECTATION: ("has another expectation", "have another expectation"),
     DifferenceKind.QUESTION: ("is asked another question", "are asked another question"),
+    DifferenceKind.CASES_BEFORE: ("runs after other cases than before", "run after other cases than before"),
     DifferenceKind.ASKED: ("has another question or expectation", "have another question or expectation"),
 }
 """What became of cases that pass in the baseline."""

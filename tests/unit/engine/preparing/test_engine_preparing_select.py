@@ -8,7 +8,7 @@ from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.select import missed_files, select
 from eval_gate.errors import GateError
 from eval_gate.model.agent import SuiteAgent
-from eval_gate.model.case import Tier
+from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.result import Shard
 from tests.support.cases import make_case, make_suite
 
@@ -52,6 +52,7 @@ def test_select__nothing_left__is_an_error(selection, said) -> None:
 
 
 AGENT = SuiteAgent(name="a", model="gpt-5-mini", instructions="", tools=("writeFile",))
+READING = AGENT.model_copy(update={"tools": ("readFile",)})
 
 
 def sharing(name: str, size: int):
@@ -101,3 +102,14 @@ def test_missed_files__some_cases_of_a_suite_that_shares_files__are_warned_about
     assert warning.startswith("a.json: 1 of 3 cases are chosen, and they do not find files")
     assert missed_files(suites, select(suites, Selection())) == ()
     assert missed_files(suites, select(suites, Selection(cases=("c.json-0",)))) == ()
+    assert missed_files(suites, select(suites, Selection(cases=("a.json-0", "a.json-1")))) == ()
+
+
+@pytest.mark.contract("agent_evals.run.cases_before")
+def test_select__cases_that_failed__come_with_those_on_whose_files_they_work() -> None:
+    reading = make_suite(make_case("r0", agent=READING), make_case("r1", agent=READING), file="r.json")
+    suites = [sharing("a.json", 3), reading, make_suite(make_case("x"), make_case("y"), file="b.json")]
+    failed = frozenset({CaseKey("a.json", "a.json-1"), CaseKey("r.json", "r1"), CaseKey("b.json", "y")})
+    chosen = select(suites, Selection(keys=failed))
+    assert [case.id for suite in chosen for case in suite.cases] == ["a.json-0", "a.json-1", "r1", "y"]
+    assert missed_files(suites, chosen) == ()
