@@ -318,3 +318,32 @@ def test_run__nothing_has_changed__says_nothing(graded) -> None:
     done = graded_run(graded, *every)
     assert done.returncode == 0, done.stdout
     assert "differently" not in done.stdout
+
+
+@pytest.mark.contract("case.same-expectation")
+def test_run__same_evals_in_other_words_and_line_endings__says_nothing(project) -> None:
+    project.cases[0]["expect"] |= {"maxLatencyMs": 50000}
+    project.cases[3]["expect"] |= {"responseNotContains": ["never said"]}
+    project.write_cases()
+    every = ("--fail-on", "regressions,changed,removed,new-failures")
+    assert project.run(*every).returncode == 0
+    file = project.folder / "evals/weather.golden.json"
+    text = json.dumps(project.cases, indent=1).replace("50000", "5e4", 1)
+    text = text.replace('"expect": {', '"stubs": null, "expect": {"responseContainsAny": [], "toolParams": null,')
+    file.write_bytes(text.replace("\n", "\r\n").encode())
+    script = project.folder / "now.py"
+    script.write_bytes(script.read_bytes().replace(b"\n", b"\r\n"))
+    assert b"5e4" in file.read_bytes()
+    done = project.run("--baseline", "evals/results", *every)
+    assert TITLE not in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_run__only_line_endings_of_the_eval_file_differ__is_the_same_file(project) -> None:
+    assert project.run("--baseline", "evals/results").returncode == 0
+    file = project.folder / "evals/weather.golden.json"
+    file.write_bytes(json.dumps(project.cases, indent=1).encode())
+    project.run()
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    done = project.run("--baseline", "evals/results", "-v")
+    assert "has changed since the baseline" not in done.stdout

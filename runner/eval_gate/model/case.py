@@ -141,7 +141,7 @@ class SuiteMetadata(Frozen):
 
 
 class EvalSuite(Frozen):
-    """One eval file. `file_hash` is the SHA-256 of its bytes, first 12 hex digits.
+    """One eval file. `file_hash` is the SHA-256 of its bytes with LF for every end of line, first 12 hex digits.
 
     `metadata` None means the file carries none: staleness is not checked.
     `warnings` hold sentences for people about the file as a whole and about its cases.

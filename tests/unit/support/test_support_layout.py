@@ -21,7 +21,6 @@ TESTED_ELSEWHERE = {
     "cli/terminal": "integration",
     "engine/control": "acceptance",
     "files": "unit/results",
-    "model/specs": "unit/evaluators",
     "reports/exports": "unit/reports",
     "reports/words/verdict": "unit/reports/words",
 }

@@ -6,7 +6,6 @@ it meanwhile. Of a checkout it is what git tracks: what somebody's earlier runs 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +22,7 @@ from eval_gate.sandbox.owners import OwnersFolder, ReservedNames
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.recording import RECORDING_NAME
-from eval_gate.text.digest import digest
+from eval_gate.text.digest import digest, file_digest
 from eval_gate.text.foreign.well_formed import well_formed
 
 REPORTS: Final = "reports"
@@ -77,9 +76,7 @@ def home_for(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tuple[
 
 def contents(home: Home) -> str | None:
     """The name of all files that fresh folders begin with, by path and content; None where there are none."""
-    files = sorted(
-        (one.path, hashlib.sha256(one.data).hexdigest()) for one in home.initial_files if one.data is not None
-    )
+    files = sorted((one.path, file_digest(one.data)) for one in home.initial_files if one.data is not None)
     return digest([list(file) for file in files]) if files else None
 
 

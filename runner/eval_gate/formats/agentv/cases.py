@@ -18,11 +18,11 @@ from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.prompt import brief_of, chat
 from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.formats.agentv.today import wire as today
-from eval_gate.formats.agentv.turns import MessageTurn, TurnReader, turns_as_json
+from eval_gate.formats.agentv.turns import MessageTurn, TextPart, TurnReader, turns_as_json
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.specs.evaluator import EvaluatorSpec
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.digest import digest, fingerprint
 from eval_gate.text.sources.shape import field_path
 
@@ -100,7 +100,7 @@ class CaseReader:
         self, found: wire.Case | today.Case, path: Path, said: CaseConversation, judged: GradedBy, target: str | None
     ) -> EvalCase:
         """The case, of either version, once nothing is wrong with it."""
-        outcome, expected = said.outcome, turns_as_json(said.expected)
+        outcome, expected = said.outcome, as_compared(said.expected)
         asked: list[JsonValue] = [*question_of(said.turns), expected, outcome, judged.fingerprint]
         return EvalCase(
             id=found.id,
@@ -230,6 +230,19 @@ def _without_grader(value: JsonValue) -> JsonValue:
             return value
 
 
+def as_compared(turns: Sequence[MessageTurn]) -> list[JsonValue]:
+    """The messages, in one way for all that they may be written in: a list of one text is that text."""
+    return turns_as_json([_plain(turn) for turn in turns])
+
+
+def _plain(turn: MessageTurn) -> MessageTurn:
+    match turn.content:
+        case (TextPart(text),):
+            return replace(turn, content=text)
+        case _:
+            return turn
+
+
 def question_of(turns: Sequence[MessageTurn]) -> list[JsonValue]:
     """What is asked, with the text of all files, and which of these are guidelines."""
-    return [turns_as_json(turns), [[file.guideline for file in turn.files] for turn in turns]]
+    return [as_compared(turns), [[file.guideline for file in turn.files] for turn in turns]]

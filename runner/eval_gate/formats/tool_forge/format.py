@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.errors import did_you_mean
 from eval_gate.formats.base import Dialect, Positions, ReadOptions, Source
@@ -17,7 +17,7 @@ from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs import evaluator as specs
-from eval_gate.text.digest import DIGITS, digest, fingerprint
+from eval_gate.text.digest import DIGITS, fingerprint_of, sorted_json
 
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
@@ -57,7 +57,7 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
         checks.check_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
     checks.check_keys(envelope, warned)
     warnings = reader.warnings(warned, envelope.cases, strict=reading.strict)
-    alike: dict[str, tuple[specs.EvaluatorSpec, ...]] = {}
+    alike: dict[str, _Expected] = {}
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids say which tier this is: taken as golden")
     return EvalSuite(
@@ -124,32 +124,47 @@ def _case(
     raw: JsonValue,
     location: Location,
     warnings: tuple[str, ...],
-    alike: dict[str, tuple[specs.EvaluatorSpec, ...]],
+    alike: dict[str, _Expected],
 ) -> EvalCase:
     """`alike` has the evaluators by what is expected in words: one object for all cases that expect the same."""
-    expected = fingerprint(_part(raw, _EXPECTATION))
-    evaluators = alike.get(expected)
-    if evaluators is None:
-        evaluators = (*(_evaluators(case.expect) if case.expect else ()), *_rubric(case))
+    written = sorted_json(_part(raw, _EXPECTATION))
+    expected = alike.get(written)
+    if expected is None:
+        expected = _Expected.of((*(_evaluators(case.expect) if case.expect else ()), *_rubric(case)))
         if not case.rubric:  # which has the question in it
-            alike[expected] = evaluators
+            alike[written] = expected
+    max_turns = case.max_turns or 5
+    question = sorted_json([case.input.message, case.stubs, max_turns])
     return construct(  # all of it was checked as it is written, and is large where somebody means harm
         EvalCase,
         id=case.id,
         suite=location.file,
         description=case.description,
         messages=(construct(Message, role="user", content=case.input.message),),
-        evaluators=evaluators,
+        evaluators=expected.evaluators,
         difficulty=case.difficulty,
         tags=tuple(case.tags or ()),
         stubs=case.stubs,
-        max_turns=case.max_turns or 5,
+        max_turns=max_turns,
         location=location,
-        fingerprint=fingerprint(_part(raw, _ASKED)),
-        question=digest(_part(raw, _QUESTION)),
-        expectation=expected[:DIGITS],
+        fingerprint=fingerprint_of(f"[{question},{expected.meant}]"),
+        question=fingerprint_of(question)[:DIGITS],
+        expectation=fingerprint_of(expected.meant)[:DIGITS],
         warnings=warnings,
     )
+
+
+class _Expected(NamedTuple):
+    """What a case expects, as data, and as JSON that is the same for all ways to write it down."""
+
+    evaluators: tuple[specs.EvaluatorSpec, ...]
+    meant: str
+
+    @classmethod
+    def of(cls, evaluators: tuple[specs.EvaluatorSpec, ...]) -> _Expected:
+        """What has no part in it is left out: the question in a rubric, and what is true of every answer."""
+        said = [one.model_dump(exclude={"question"}) for one in evaluators if not one.checks_nothing]
+        return cls(evaluators, sorted_json(said))
 
 
 def _rubric(case: Case) -> Iterable[specs.EvaluatorSpec]:
@@ -222,10 +237,7 @@ def _about_the_answer(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
         yield _shared(specs.MaxTokens, limit=expect.max_tokens)
 
 
-_QUESTION = ("input", "stubs", "maxTurns")
-_EXPECTATION = ("expect", "rubric", "referenceData")
-_ASKED = (*_QUESTION, *_EXPECTATION)
-"""What the fingerprint of a case is made of: a changed description is the same question."""
+_EXPECTATION: Final = ("expect", "rubric", "referenceData")
 
 
 def _part(raw: JsonValue, keys: Collection[str]) -> JsonValue:

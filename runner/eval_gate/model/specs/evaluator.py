@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, SerializeAsAny
 
 from eval_gate.model.base import Frozen, JsonValue
+from eval_gate.model.specs.everywhere import finds_everywhere
 
 
 class EvaluatorSpec(Frozen):
@@ -20,6 +21,11 @@ class EvaluatorSpec(Frozen):
     def name(self) -> str:
         """The name in results."""
         return self.type
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether it holds for every response there may be, so that whoever reads its result learns nothing."""
+        return False
 
 
 class ToolsCalled(EvaluatorSpec):
@@ -50,6 +56,11 @@ class ToolsNotCalled(EvaluatorSpec):
     type: Literal["toolsNotCalled"] = "toolsNotCalled"
     names: tuple[str, ...]
 
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether no name is forbidden."""
+        return not self.names
+
 
 class ParamCheck(Frozen):
     """One parameter of the first call of one tool. `value` may hold tokens; it is absent for `exists`/`notExists`."""
@@ -65,6 +76,11 @@ class ToolParams(EvaluatorSpec):
 
     type: Literal["toolParams"] = "toolParams"
     checks: tuple[ParamCheck, ...]
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether there is no check."""
+        return not self.checks
 
 
 class NoToolErrors(EvaluatorSpec):
@@ -85,12 +101,22 @@ class ResponseContains(EvaluatorSpec):
     type: Literal["responseContains"] = "responseContains"
     values: tuple[str, ...]
 
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether there is no value but the empty one, which every text contains."""
+        return not any(self.values)
+
 
 class ResponseContainsAny(EvaluatorSpec):
     """Of every group at least one member is in the text, case-sensitive. Members may hold tokens."""
 
     type: Literal["responseContainsAny"] = "responseContainsAny"
     groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether each group is empty, or has the empty text in it, which every text contains."""
+        return not any(group and all(group) for group in self.groups)
 
 
 class ResponseNotContains(EvaluatorSpec):
@@ -99,12 +125,22 @@ class ResponseNotContains(EvaluatorSpec):
     type: Literal["responseNotContains"] = "responseNotContains"
     values: tuple[str, ...]
 
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether no value is forbidden."""
+        return not self.values
+
 
 class ResponseMatches(EvaluatorSpec):
     """Every ECMAScript pattern finds something in the text (`new RegExp(pattern)`, no flags)."""
 
     type: Literal["responseMatches"] = "responseMatches"
     patterns: tuple[str, ...]
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether every pattern finds something in every text."""
+        return all(finds_everywhere(pattern) for pattern in self.patterns)
 
 
 class MaxLatency(EvaluatorSpec):

@@ -41,6 +41,15 @@ def graded_by(root: Path, command: str | tuple[str, ...], cwd: Path | None = Non
     return stick(root, CodeJudge(command=command, cwd=str(cwd or root))).grader
 
 
+@pytest.mark.contract("case.same-expectation")
+def test_grader__script_with_other_line_endings__is_the_same(tmp_path) -> None:
+    script = tmp_path / "judge.py"
+    script.write_bytes(b"strict\nvery\n")
+    before = graded_by(tmp_path, "python3 judge.py")
+    script.write_bytes(b"strict\r\nvery\r\n")
+    assert graded_by(tmp_path, "python3 judge.py") == before
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -125,3 +125,47 @@ def test_fingerprint__file_level_evaluators__are_in_it_too(tmp_path) -> None:
     listed = textwrap.dedent(cases)
     moved = "execution:\n" + textwrap.indent(listed, "  ") + head
     assert fingerprint(tmp_path / "a") == fingerprint(tmp_path / "b", moved)
+
+
+ASKED = """\
+    evalcases:
+      - id: one
+        expected_outcome: Says so.
+        input_messages: {input}
+        expected_messages: {expected}
+    """
+
+
+@pytest.mark.contract("agentv.files.fingerprint", "case.same-expectation")
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"input": "[{role: user, content: Go.}]"},
+        {"input": "[{role: user, content: [{type: text, value: Go.}]}]"},
+        {"expected": "[{role: assistant, content: [{type: text, value: Gold.}]}]"},
+        {"expected": "[{role: assistant, content: Gold., tool_calls: []}]"},
+        {"input": '"Go."', "expected": '[{role: assistant, content: "Gold."}]\n    rubrics: null'},
+    ],
+    ids=str,
+)
+def test_fingerprint__one_text_in_other_words__is_the_same(tmp_path, written) -> None:
+    usual = {"input": "Go.", "expected": "[{role: assistant, content: Gold.}]"}
+    first, other = (
+        Repository(tmp_path / name).case(textwrap.dedent(ASKED).format(**(usual | fields)))
+        for name, fields in (("a", {}), ("b", written))
+    )
+    assert (first.fingerprint, first.question, first.expectation) == (
+        other.fingerprint,
+        other.question,
+        other.expectation,
+    )
+
+
+@pytest.mark.contract("agentv.files.fingerprint")
+def test_fingerprint__two_text_parts__are_not_one_text(tmp_path) -> None:
+    parts = "[{role: user, content: [{type: text, value: Go.}, {type: text, value: Now.}]}]"
+    made = {
+        Repository(tmp_path / name).case(textwrap.dedent(ASKED).format(input=asked, expected="null")).fingerprint
+        for name, asked in (("a", parts), ("b", '"Go.\\n\\nNow."'))
+    }
+    assert len(made) == 2

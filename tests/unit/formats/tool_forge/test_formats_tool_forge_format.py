@@ -321,6 +321,61 @@ def test_fingerprint__changes_with_what_is_asked_and_expected_only() -> None:
     assert fingerprint(stubs={}) != same
 
 
+@pytest.mark.contract("case.same-expectation")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"maxLatencyMs": 5000}, {"maxLatencyMs": 5e3}),
+        ({"noToolErrors": True}, {"noToolErrors": True, "responseNonEmpty": None, "responseContains": None}),
+        ({"noToolErrors": True}, {"noToolErrors": True, "responseNonEmpty": False, "responseContains": []}),
+        ({}, {"responseContains": [""], "toolsNotCalled": [], "toolParams": [], "responseContainsAny": [[], [""]]}),
+        ({}, {"responseNotContains": [], "responseMatches": [".*"]}),
+        ({"regexPattern": "a"}, {"responseMatches": ["a"]}),
+        (
+            {"toolParams": [{"tool": "t", "paramName": "p", "assertion": "exists"}]},
+            {"toolParams": [{"tool": "t", "paramName": "p", "assertion": "exists", "value": None}]},
+        ),
+    ],
+    ids=str,
+)
+def test_fingerprint__same_expectation_in_other_words__is_the_same(one, other) -> None:
+    found, same = (load(expecting(**expect)).cases[0] for expect in (one, other))
+    assert (found.fingerprint, found.expectation) == (same.fingerprint, same.expectation)
+
+
+@pytest.mark.contract("case.same-expectation")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"toolsCalled": []}, {}),
+        ({"toolsCalledAnyOrder": []}, {"toolsCalled": []}),
+        ({"responseContains": ["a"]}, {"responseContains": []}),
+        ({"responseContains": ["5000"]}, {"responseContains": ["5e3"]}),
+        ({"responseContainsAny": [["a", "b"]]}, {"responseContainsAny": [["a"], ["b"]]}),
+        (
+            {"toolParams": [{"tool": "t", "paramName": "p", "assertion": "equals", "value": 1}]},
+            {"toolParams": [{"tool": "t", "paramName": "p", "assertion": "equals", "value": True}]},
+        ),
+    ],
+    ids=str,
+)
+def test_fingerprint__another_expectation__is_another_one(one, other) -> None:
+    found, different = (load(expecting(**expect)).cases[0] for expect in (one, other))
+    assert found.fingerprint != different.fingerprint
+    assert found.expectation != different.expectation
+    assert found.question == different.question
+
+
+@pytest.mark.contract("case.same-expectation")
+def test_question__same_in_other_words__is_the_same() -> None:
+    def question(**fields) -> str | None:
+        return load([case(**fields)]).cases[0].question
+
+    assert question() == question(stubs=None, maxTurns=None) == question(maxTurns=5)
+    assert question(stubs={"t": 5}) == question(stubs={"t": 5.0})
+    assert len({question(), question(stubs={}), question(maxTurns=4), question(stubs={"t": None})}) == 4
+
+
 def test_recognises__shape_of_the_document__decides() -> None:
     assert tool_forge.recognises([case()])
     assert tool_forge.recognises({"cases": [case()]})
