@@ -99,6 +99,15 @@ def emptied(project: Project) -> Mapping[str, str]:
     return {}
 
 
+def expecting(**expect: object) -> Callable[[Project], Mapping[str, str]]:
+    def bend(project: Project) -> Mapping[str, str]:
+        project.cases[3]["expect"] = expect
+        project.write_cases()
+        return {}
+
+    return bend
+
+
 def asked_otherwise(project: Project) -> Mapping[str, str]:
     project.cases[3]["input"] = {"message": "say 3"}
     project.write_cases()
@@ -134,6 +143,10 @@ BENDS = {
     "moved": (moved, "4 cases have other names and are measured the same: `gs-000` → `evals/forecast.golden", False),
     "weakened": (weakened, f"{GONE} has another expectation: `gs-003`", True),
     "emptied": (emptied, f"{GONE} checks nothing any more: `gs-003`", True),
+    "empty-list": (expecting(responseContains=[]), f"{GONE} checks nothing any more: `gs-003`", True),
+    "empty-text": (expecting(responseContains=[""]), f"{GONE} checks nothing any more: `gs-003`", True),
+    "empty-group": (expecting(responseContainsAny=[[]]), f"{GONE} checks nothing any more: `gs-003`", True),
+    "any-pattern": (expecting(responseMatches=[".*"]), f"{GONE} checks nothing any more: `gs-003`", True),
     "asked": (asked_otherwise, f"{GONE} is asked another question: `gs-003`", True),
     "seed": (another_seed, "the seed values of 1 case have changed: `gs-001`", True),
     "snapshot": (
@@ -310,6 +323,21 @@ def test_run__another_grader__is_said_and_can_block(graded, bend) -> None:
     assert f"  · {said}" in done.stdout, done.stdout + done.stderr
     assert "has another expectation" not in done.stdout
     assert done.returncode == 1
+
+
+@pytest.mark.slow
+@pytest.mark.contract("case.checks-nothing")
+@pytest.mark.parametrize("nothing", ["{type: regex, value: a*}", "{type: starts-with, value: ' '}"])
+def test_run__assertion_that_holds_for_every_answer__is_called_that(tmp_path, nothing) -> None:
+    suite = "execution: {target: desk}\ntests:\n- {id: greeting, input: hello, assertions: [ASSERTION]}\n"
+    (tmp_path / "targets.yaml").write_text(TARGETS)
+    (tmp_path / "desk.eval.yaml").write_text(suite.replace("ASSERTION", "{type: contains, value: hello}"))
+    assert graded_run(tmp_path).returncode == 0
+    (tmp_path / "desk.eval.yaml").write_text(suite.replace("ASSERTION", nothing))
+    (tmp_path / "targets.yaml").write_text(TARGETS.replace("response: hello", "response: rude"))
+    done = graded_run(tmp_path, "--baseline", "results", "--fail-on", "regressions,changed")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 case that passes in the baseline checks nothing any more: `greeting`" in done.stdout
 
 
 def test_run__nothing_has_changed__says_nothing(graded) -> None:

@@ -49,9 +49,17 @@ async def _first_failure(context: EvaluationContext) -> Judgement:
     joined = _joined(
         context, evaluations, score, failed.error if failed else None, passed=failed is None, assertions_run=run
     )
-    if run:
-        return joined
-    idle = "all assertions skipped" if joined.assertions_skipped else "the case has no assertions"
+    return joined if run else _with_reason(joined)
+
+
+def _with_reason(joined: Judgement) -> Judgement:
+    """A judgement that rests on no check at all, with a warning that says so."""
+    if joined.assertions_skipped:
+        idle = "all assertions skipped"
+    elif joined.results:
+        idle = "nothing is checked: the assertions hold whatever the agent answers"
+    else:
+        idle = "the case has no assertions"
     return replace(joined, warnings=(*joined.warnings, idle))
 
 
@@ -62,7 +70,7 @@ async def _all(context: EvaluationContext) -> Judgement:
     failed = [said for said in evaluations if not said.passed]
     score = (len(specs) - len(failed)) / len(specs) if specs else 1.0
     joined = _joined(context, evaluations, score, failed[0].error if failed else None, passed=not failed)
-    return joined if specs else replace(joined, warnings=("the case has no assertions",))
+    return joined if joined.assertions_run else _with_reason(joined)
 
 
 async def _weighted(context: EvaluationContext) -> Judgement:
@@ -91,14 +99,17 @@ def _joined(
     passed: bool,
     assertions_run: int | None = None,
 ) -> Judgement:
-    """What the first evaluators of the case, or all of them, said; each counts as one assertion unless it is given."""
+    """What the first evaluators of the case, or all of them, said.
+
+    Each that may fail counts as one assertion, unless their number is given.
+    """
     # lists, not generators: this is done for every case, and most have a handful of evaluators that say nothing else
     specs = context.case.evaluators
     return Judgement(
         passed=passed,
         score=score,
         error=error,
-        assertions_run=len(evaluations) if assertions_run is None else assertions_run,
+        assertions_run=sum([not spec.checks_nothing for spec in specs]) if assertions_run is None else assertions_run,
         assertions_skipped=sum([said.checks_skipped for said in evaluations]),
         skipped_tokens=tuple([token for said in evaluations for token in said.skipped_tokens]),
         warnings=tuple([warning for said in evaluations for warning in said.warnings]),

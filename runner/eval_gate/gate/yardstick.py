@@ -215,9 +215,11 @@ def _parts(then: CaseResult, now: CaseResult, *, passed: bool, fixed_snapshot: b
 def _weighed(kind: DifferenceKind, then: CaseResult, now: CaseResult) -> DifferenceKind:
     """The same, or that the case checks less than it did, which only a case that passes can tell."""
     before, after = (case.assertions_run + case.assertions_skipped for case in (then, now))
-    if kind is DifferenceKind.QUESTION or not now.passed or after >= before:
+    if kind is DifferenceKind.QUESTION or not now.passed:
         return kind
-    return DifferenceKind.FEWER_CHECKS if after else DifferenceKind.EMPTIED
+    if then.assertions_run and not now.assertions_run:
+        return DifferenceKind.EMPTIED
+    return DifferenceKind.FEWER_CHECKS if after < before else kind
 
 
 def _may_be_recorded(case: CaseResult) -> bool:

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from eval_gate.evaluators.base import EvaluatorError, Judgement
 from eval_gate.model.case import Aggregation
 from eval_gate.model.conversation import FileEntry, Response
-from eval_gate.model.specs.agent_evals import FileExists, OutputContains, OutputEquals, OutputJsonPath, SuiteAssertion
+from eval_gate.model.specs.agent_evals import (
+    FileExists,
+    OutputContains,
+    OutputEquals,
+    OutputJsonPath,
+    OutputMatches,
+    SuiteAssertion,
+)
 from tests.support.grading import judgement_of
 
 NOTE = FileEntry(path="note.txt", kind="file", text="milk")
@@ -44,6 +51,13 @@ def test_all__no_assertions__passes_with_a_warning() -> None:
     judgement = judged()
     assert (judgement.passed, judgement.score, judgement.assertions_run) == (True, 1.0, 0)
     assert judgement.warnings == ("the case has no assertions",)
+
+
+@pytest.mark.contract("case.checks-nothing")
+def test_all__assertions_that_hold_for_every_answer__are_no_checks() -> None:
+    judgement = judged(OutputContains(value=""), OutputMatches(pattern="^"))
+    assert (judgement.passed, judgement.assertions_run, len(judgement.results)) == (True, 0, 2)
+    assert judgement.warnings == ("nothing is checked: the assertions hold whatever the agent answers",)
 
 
 def test_all__one_cannot_judge__the_case_is_an_error_and_no_failure() -> None:

@@ -11,6 +11,7 @@ from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.tool_forge.tally import AssertionTally
 from eval_gate.evaluators.wording import cut, double, names, single
 from eval_gate.model.specs import evaluator as specs
+from eval_gate.model.specs.everywhere import finds_everywhere
 from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.javascript.strings import js_number
 from eval_gate.text.tokens import resolve
@@ -43,8 +44,9 @@ async def response_contains(spec: specs.ResponseContains, context: EvaluationCon
     for text in _resolved(spec.values, context, tally):
         if text not in context.response.text:
             return tally.failed(f"expected {single(text)} in response but not found")
-        tally.holds()
-    return tally.passed()
+        if text:  # the empty one is in every other one
+            tally.holds()
+    return tally.passed(of_values=True)
 
 
 async def response_contains_any(spec: specs.ResponseContainsAny, context: EvaluationContext) -> Evaluation:
@@ -54,11 +56,11 @@ async def response_contains_any(spec: specs.ResponseContainsAny, context: Evalua
         members = [*_resolved(group, context, tally, counted=False)]
         if not members:
             tally.skips("a group with no member left is skipped")
-        elif any(member in context.response.text for member in members):
-            tally.holds()
-        else:
+        elif not any(member in context.response.text for member in members):
             return tally.failed(f"expected one of {names(members)} in response but found none")
-    return tally.passed()
+        elif all(members):
+            tally.holds()
+    return tally.passed(of_values=True)
 
 
 async def response_not_contains(spec: specs.ResponseNotContains, context: EvaluationContext) -> Evaluation:
@@ -68,7 +70,7 @@ async def response_not_contains(spec: specs.ResponseNotContains, context: Evalua
         if text in context.response.text:
             return tally.failed(f"found {double(text)} in response")
         tally.holds()
-    return tally.passed()
+    return tally.passed(of_values=True)
 
 
 async def response_matches(spec: specs.ResponseMatches, context: EvaluationContext) -> Evaluation:
@@ -81,8 +83,9 @@ async def response_matches(spec: specs.ResponseMatches, context: EvaluationConte
             return tally.failed(f"/{cut(pattern)}/ {error}")
         if not found:
             return tally.failed(f"expected a match of /{cut(pattern)}/ in response but found none")
-        tally.holds()
-    return tally.passed()
+        if not finds_everywhere(pattern):
+            tally.holds()
+    return tally.passed(of_values=True)
 
 
 async def max_latency(spec: specs.MaxLatency, context: EvaluationContext) -> Evaluation:

@@ -41,9 +41,12 @@ class AssertionTally:
         self._skipped += counted
         self._warnings += [f"{self._assertion}: {token} leads nowhere: not compared" for token in tokens]
 
-    def passed(self) -> Evaluation:
-        """Everything that was evaluated holds. An assertion without single values counts as one."""
-        checks_run = self._held or (0 if self._skipped else 1)
+    def passed(self, *, of_values: bool = False) -> Evaluation:
+        """Everything that was evaluated holds.
+
+        An assertion counts as one check, but for one `of_values`: without a value that may fail it checks nothing.
+        """
+        checks_run = self._held or (0 if self._skipped or of_values else 1)
         if self._skipped or self._tokens or self._warnings:
             return self._evaluation(1.0, checks_run, None)
         return _passed(checks_run)

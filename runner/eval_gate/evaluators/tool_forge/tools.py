@@ -91,7 +91,7 @@ async def tools_not_called(spec: ToolsNotCalled, context: EvaluationContext) -> 
         if name in called:
             return tally.failed(f"{single(name)} was called, in {names(called)}")
         tally.holds()
-    return tally.passed()
+    return tally.passed(of_values=True)
 
 
 async def no_tool_errors(spec: NoToolErrors, context: EvaluationContext) -> Evaluation:
@@ -123,7 +123,7 @@ async def tool_params(spec: ToolParams, context: EvaluationContext) -> Evaluatio
         failure = await _param_failure(check, call, context, tally)
         if failure is not None:
             return tally.failed(f"{cut(check.tool, 80)}.{cut(check.param_name, 80)} {failure}")
-    return tally.passed()
+    return tally.passed(of_values=True)
 
 
 async def _param_failure(

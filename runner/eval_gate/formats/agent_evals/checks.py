@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from eval_gate.formats.agent_evals import wire
 from eval_gate.formats.reader import Findings, Path
 from eval_gate.formats.wire import keys_of
+from eval_gate.model.specs.everywhere import finds_everywhere
 from eval_gate.sandbox.paths import SandboxError, file_names
 from eval_gate.text.dotted_path import looks_like_a_query
 
@@ -43,6 +44,9 @@ def _assertion(assertion: wire.AnyAssertion, path: Path, findings: Findings) -> 
     match assertion:
         case wire.Contains(value=""):
             findings.add('"" is in every answer: this always holds', (*path, "value"), silent=True)
+        case wire.MatchesRegex(pattern=pattern, flags=flags) if finds_everywhere(pattern, flags):
+            message = f"/{pattern[:80]}/ finds something in every answer: this always holds"
+            findings.add(message, (*path, "pattern"), silent=True)
         case wire.MatchesRegex(flags=flags) if not _are_flags(flags):
             message = f'"{flags[:20]}" are no flags: each of {_FLAGS} at most once, and not u with v: this always fails'
             findings.add(message, (*path, "flags"))

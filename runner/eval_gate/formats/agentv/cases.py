@@ -175,6 +175,9 @@ class CaseReader:
         """These evaluators with the hashes of what they ask for."""
         if specs:
             self._evaluators.warn_of_no_weight((spec.weight for spec in specs), path)
+        for spec in specs:
+            if spec.checks_nothing:
+                self._findings.warn(f"{spec.name[:80]} checks nothing: it always holds", path, silent=True)
         asked = [_without_place(spec.model_dump(mode="json"), self._repository) for spec in specs]
         return GradedBy(specs, fingerprint(asked), digest(_without_grader(asked)))
 

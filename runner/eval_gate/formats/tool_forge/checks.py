@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
@@ -11,6 +12,7 @@ from eval_gate.formats.reader import Findings
 from eval_gate.formats.tool_forge.wire import Case, CaseInput, Envelope, Expect, Metadata, ParamAssertion
 from eval_gate.formats.wire import keys_of
 from eval_gate.model.case import Tier
+from eval_gate.model.specs.everywhere import finds_everywhere
 from eval_gate.text.tokens import find_tokens, snapshot_tokens, unknown_sources
 
 NOT_SUPPORTED = frozenset(
@@ -31,6 +33,7 @@ _HARMLESS = {
     Envelope: frozenset({"$schema", "$comment"}),
 }
 """Further keys that upstream's generators write and nothing depends on."""
+_ALWAYS: Final = '"" is in every answer: this always holds'
 
 
 def check_keys(envelope: Envelope, findings: Findings) -> None:
@@ -63,12 +66,25 @@ def _expect(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> 
         findings.add("`expect` is empty: the case passes whatever the agent answers", path, silent=True)
     for index, one in enumerate(expect.tool_params or ()):
         _unknown(one, (*path, "toolParams", index), findings)
-    for index, group in enumerate(expect.response_contains_any or ()):
-        if not group:
-            findings.add("an empty group is skipped", (*path, "responseContainsAny", index), silent=True)
+    _always_hold(expect, path, findings)
     if "" in (expect.response_not_contains or ()):
         findings.add('"" is in every answer: this always fails', (*path, "responseNotContains"))
     _tokens(expect, path, findings)
+
+
+def _always_hold(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
+    """Values that hold for every answer."""
+    for index, group in enumerate(expect.response_contains_any or ()):
+        if "" in group or not group:
+            message = _ALWAYS if group else "an empty group is skipped"
+            findings.add(message, (*path, "responseContainsAny", index), silent=True)
+    if "" in (expect.response_contains or ()):
+        findings.add(_ALWAYS, (*path, "responseContains"), silent=True)
+    named = [("responseMatches", pattern) for pattern in expect.response_matches or ()]
+    for key, pattern in (*named, ("regexPattern", expect.regex_pattern)):
+        if pattern is not None and finds_everywhere(pattern):
+            message = f"/{pattern[:80]}/ finds something in every answer: this always holds"
+            findings.add(message, (*path, key), silent=True)
 
 
 _TOKENS_ALLOWED = {

@@ -55,9 +55,9 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
     warned = Findings()
     for index, case in enumerate(envelope.cases):
         checks.check_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
+    expected = _all_expected(envelope.cases, raw_cases, warned)
     checks.check_keys(envelope, warned)
     warnings = reader.warnings(warned, envelope.cases, strict=reading.strict)
-    alike: dict[str, _Expected] = {}
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids say which tier this is: taken as golden")
     return EvalSuite(
@@ -70,12 +70,11 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
         cases=tuple(
             _case(
                 case,
-                raw,
+                one,
                 construct(Location, file=source.file, line=reader.line(("cases", index))),
                 warned.of_case(index),
-                alike,
             )
-            for index, (case, raw) in enumerate(zip(envelope.cases, raw_cases, strict=True))
+            for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
         ),
         warnings=tuple(warnings),
     )
@@ -119,20 +118,25 @@ def _metadata(envelope: Envelope) -> SuiteMetadata | None:
     )
 
 
-def _case(
-    case: Case,
-    raw: JsonValue,
-    location: Location,
-    warnings: tuple[str, ...],
-    alike: dict[str, _Expected],
-) -> EvalCase:
-    """`alike` has the evaluators by what is expected in words: one object for all cases that expect the same."""
-    written = sorted_json(_part(raw, _EXPECTATION))
-    expected = alike.get(written)
-    if expected is None:
-        expected = _Expected.of((*(_evaluators(case.expect) if case.expect else ()), *_rubric(case)))
-        if not case.rubric:  # which has the question in it
-            alike[written] = expected
+def _all_expected(cases: Iterable[Case], raw_cases: Iterable[JsonValue], findings: Findings) -> list[_Expected]:
+    """What each case expects, one object for all that expect the same; what checks nothing is found."""
+    alike: dict[str, _Expected] = {}
+    found: list[_Expected] = []
+    for index, (case, raw) in enumerate(zip(cases, raw_cases, strict=True)):
+        written = sorted_json(_part(raw, _EXPECTATION))
+        expected = alike.get(written)
+        if expected is None:
+            expected = _Expected.of((*(_evaluators(case.expect) if case.expect else ()), *_rubric(case)))
+            if not case.rubric:  # which has the question in it
+                alike[written] = expected
+        if expected.meant == _NOTHING and case.expect and case.expect.model_fields_set:
+            message = "nothing is checked: the case passes whatever the agent answers"
+            findings.add(message, ("cases", index, "expect"), silent=True)
+        found.append(expected)
+    return found
+
+
+def _case(case: Case, expected: _Expected, location: Location, warnings: tuple[str, ...]) -> EvalCase:
     max_turns = case.max_turns or 5
     question = sorted_json([case.input.message, case.stubs, max_turns])
     return construct(  # all of it was checked as it is written, and is large where somebody means harm
@@ -152,6 +156,9 @@ def _case(
         expectation=fingerprint_of(expected.meant)[:DIGITS],
         warnings=warnings,
     )
+
+
+_NOTHING: Final = sorted_json([])
 
 
 class _Expected(NamedTuple):

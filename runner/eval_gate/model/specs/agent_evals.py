@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
+from eval_gate.model.specs.everywhere import finds_everywhere
 
 
 class SuiteAssertion(NamedEvaluatorSpec):
@@ -28,6 +29,11 @@ class OutputContains(SuiteAssertion):
     value: str
     case_sensitive: bool = True
 
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether the value is empty: it is in every answer."""
+        return not self.value
+
 
 class OutputMatches(SuiteAssertion):
     """The ECMAScript pattern finds something in the answer."""
@@ -35,6 +41,11 @@ class OutputMatches(SuiteAssertion):
     type: Literal["matchesRegex"] = "matchesRegex"
     pattern: str
     flags: str = ""
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether the pattern finds something in every answer."""
+        return finds_everywhere(self.pattern, self.flags)
 
 
 class OutputEquals(SuiteAssertion):

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
+from eval_gate.model.specs.everywhere import finds_everywhere
 
 TextQuestion = Literal[
     "contains",
@@ -33,6 +34,19 @@ class TextAssertion(NamedEvaluatorSpec):
     type: TextQuestion
     values: tuple[str, ...] = ()
     flags: str = ""
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether every text holds, begins or ends with the values: blanks around an end do not count."""
+        if self.negate:
+            return False
+        match self.type:
+            case "regex":
+                return finds_everywhere(self.values[0], self.flags)
+            case "starts-with" | "ends-with":
+                return not self.values[0].strip(" \t\n\r")
+            case _:
+                return False
 
 
 class ExpectedCall(Frozen):

@@ -237,6 +237,11 @@ class ToolTrajectory(NamedEvaluatorSpec):
     minimums: dict[str, int] = Field(default_factory=dict)
     expected: tuple[str, ...] = ()
 
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether no call is asked for: each tool is to be called at least 0 times."""
+        return self.mode == "any_order" and not self.negate and not any(self.minimums.values())
+
 
 class WeightedAverage(Frozen):
     """The members' weighted mean; a member without a weight of its own here counts 1."""
@@ -277,6 +282,12 @@ class Composite(NamedEvaluatorSpec):
     type: Literal["composite"] = "composite"
     members: tuple[SerializeAsAny[EvaluatorSpec], ...] = Field(min_length=1)
     aggregator: WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator = WeightedAverage()
+
+    @property
+    def checks_nothing(self) -> bool:
+        """Whether none of its members checks anything, and nobody else makes its score."""
+        counted = isinstance(self.aggregator, WeightedAverage | ThresholdAggregator) and not self.negate
+        return counted and all(member.checks_nothing for member in self.members)
 
 
 class RubricDimension(Frozen):

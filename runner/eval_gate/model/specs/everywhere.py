@@ -11,6 +11,8 @@ from eval_gate.model.limits import DEPTH
 
 MAX_PATTERN: Final = 500
 """Characters of a pattern that is looked at."""
+_FLAGS: Final = frozenset("dgimsuy")
+"""All but `v`, with which brackets stand within brackets."""
 _WHOLE: Final = frozenset({r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]", r"[\W\w]", "[^]"})
 """What stands for any character."""
 
@@ -18,7 +20,7 @@ _WHOLE: Final = frozenset({r"[\s\S]", r"[\S\s]", r"[\d\D]", r"[\D\d]", r"[\w\W]"
 @lru_cache(maxsize=1_000)
 def finds_everywhere(pattern: str, flags: str = "") -> bool:
     """Whether an ECMAScript pattern certainly finds something in every text, the empty one too."""
-    if len(pattern) > MAX_PATTERN or "v" in flags:
+    if len(pattern) > MAX_PATTERN or not _FLAGS.issuperset(flags) or len(set(flags)) < len(flags):
         return False
     if pattern.startswith("^") and pattern.endswith("$"):
         inner = pattern[1:-1].removesuffix("?").removesuffix("*")

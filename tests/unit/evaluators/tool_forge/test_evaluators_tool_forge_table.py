@@ -337,6 +337,36 @@ def test_judge__no_assertions__passes_with_a_warning() -> None:
     assert (judgement.passed, judgement.warnings) == (True, ("the case has no assertions",))
 
 
+@pytest.mark.contract("case.checks-nothing")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ResponseContains(values=()),
+        ResponseContains(values=("", "{{seed:empty}}")),
+        ResponseContainsAny(groups=()),
+        ResponseContainsAny(groups=(("ok", ""),)),
+        ResponseNotContains(values=()),
+        ResponseMatches(patterns=(".*",)),
+        ToolsNotCalled(names=()),
+        ToolParams(checks=()),
+    ],
+    ids=lambda spec: spec.model_dump_json(exclude={"weight"}),
+)
+def test_judge__assertions_that_hold_for_every_answer__are_no_checks(spec) -> None:
+    judgement = judged(spec)
+    assert outcome(judgement) == (None, 0, 0)
+    assert judgement.warnings == ("nothing is checked: the assertions hold whatever the agent answers",)
+    assert judged(spec, ResponseNonEmpty()).warnings == ()
+
+
+@pytest.mark.contract("case.checks-nothing")
+def test_judge__one_value_of_several_may_fail__only_that_is_counted() -> None:
+    assert judged(ResponseContains(values=("ok", ""))).assertions_run == 1
+    assert judged(ResponseMatches(patterns=("ok", "x*"))).assertions_run == 1
+    assert judged(ToolsCalled(names=())).assertions_run == 1
+    assert judged(NoToolErrors()).assertions_run == 1
+
+
 @pytest.mark.contract("assertions.messages")
 def test_messages__long_values__are_cut() -> None:
     error = judged(ResponseContains(values=("x" * 5_000,))).error

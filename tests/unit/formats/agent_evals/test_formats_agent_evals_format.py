@@ -348,6 +348,7 @@ def test_load__case_without_assertions__is_warned_about(fields) -> None:
     ("assertion", "tools", "said", "silent"),
     [
         ({"type": "contains", "value": ""}, TOOLS, '"" is in every answer: this always holds', True),
+        ({"type": "matchesRegex", "pattern": "a*"}, TOOLS, "/a*/ finds something in every answer", True),
         ({"type": "matchesRegex", "pattern": "a", "flags": "gg"}, TOOLS, '"gg" are no flags', False),
         ({"type": "matchesRegex", "pattern": "a", "flags": "x"}, TOOLS, '"x" are no flags', False),
         ({"type": "jsonPath", "path": "$.a[*].b", "expected": 1}, TOOLS, "are plain keys here", False),

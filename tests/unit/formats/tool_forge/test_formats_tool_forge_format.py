@@ -295,6 +295,26 @@ def test_load__checks_that_never_or_always_hold__are_warned_about() -> None:
     assert set(warnings) == {"an empty group is skipped", '"" is in every answer: this always fails'}
 
 
+@pytest.mark.contract("case.checks-nothing")
+@pytest.mark.parametrize(
+    ("expect", "said"),
+    [
+        ({"responseContains": [""]}, {'"" is in every answer: this always holds'}),
+        ({"responseContainsAny": [["a", ""]]}, {'"" is in every answer: this always holds'}),
+        ({"responseMatches": ["a|"]}, {"/a|/ finds something in every answer: this always holds"}),
+        ({"regexPattern": ".*"}, {"/.*/ finds something in every answer: this always holds"}),
+        ({"responseContains": [], "toolsNotCalled": [], "toolParams": []}, set()),
+        ({"responseContains": None}, set()),
+    ],
+    ids=str,
+)
+def test_load__expectation_that_checks_nothing__is_called_that_and_refused_when_strict(expect, said) -> None:
+    nothing = "nothing is checked: the case passes whatever the agent answers"
+    assert set(load(expecting(**expect)).cases[0].warnings) == {nothing, *said}
+    assert any(nothing in problem for problem in refused(expecting(**expect), strict=True))
+    assert set(load(expecting(**expect, noToolErrors=True)).cases[0].warnings) == said
+
+
 @pytest.mark.contract("case.rubric")
 def test_load__rubric_case__asks_for_a_judge_with_the_truth_to_compare_with() -> None:
     rubric = {"id": "r", "input": {"message": "x"}, "rubric": [{"dimension": "d", "maxScore": 3, "criteria": "c"}]}

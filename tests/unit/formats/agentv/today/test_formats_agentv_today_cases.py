@@ -463,3 +463,39 @@ def test_external__workspace_beside_a_case__is_refused_as_in_the_file(repository
     repository.write("evals/folder/c/workspace/a.txt", "a")
     [problem] = repository.problems("tests: folder/\n")
     assert "`workspace` is not supported" in problem
+
+
+@pytest.mark.contract("case.checks-nothing")
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{type: regex, value: '.*'}",
+        "{type: starts-with, value: '  '}",
+        "{type: tool-trajectory, mode: any_order, minimums: {search: 0}}",
+        "{type: composite, assertions: [{type: regex, value: a*}, {type: ends-with, value: ' '}]}",
+    ],
+)
+def test_assertions__that_hold_for_every_answer__are_warned_about_and_refused_when_strict(repository, written) -> None:
+    case = repository.case(asserted(written))
+    (spec,) = case.evaluators
+    assert spec.checks_nothing
+    assert f"{spec.name} checks nothing: it always holds" in case.warnings
+    (problem,) = repository.problems(asserted(written), strict=True)
+    assert "checks nothing: it always holds" in problem
+
+
+@pytest.mark.contract("case.checks-nothing")
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{type: regex, value: '.*', negate: true}",
+        "{type: equals, value: '  '}",
+        "{type: contains, value: ' '}",
+        "{type: tool-trajectory, mode: any_order, minimums: {search: 0, find: 1}}",
+        "{type: composite, assertions: [{type: regex, value: a*}, {type: contains, value: a}]}",
+    ],
+)
+def test_assertions__that_may_fail__are_checks(repository, written) -> None:
+    case = repository.case(asserted(written))
+    assert not case.evaluators[0].checks_nothing
+    assert not any("checks nothing" in warning for warning in case.warnings)
