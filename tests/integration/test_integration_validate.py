@@ -308,3 +308,29 @@ def test_validate__who_is_asked_by_flags__is_checked_as_the_run_that_takes_them_
     assert misspelt.returncode == 2
     assert 'there is no provider "opneai" of models (did you mean "openai:gpt-4"?)' in misspelt.stderr
     assert "docs/models.md" in misspelt.stderr
+
+
+@pytest.mark.contract("file.strict-json")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("evals/a.golden.json", '[{"id": "gs-1", "input": {"message": "x"}, "expect": {"maxLatencyMs": 1e400}}]'),
+        ("evals/b.eval.yaml", "tests: [{id: b, input: x, criteria: y, metadata: {most: .inf}}]\n"),
+        ("evals/c.eval.jsonl", '{"id": "c", "input": "x", "criteria": "y", "metadata": {"most": 1e400}}\n'),
+        ("targets.yaml", "targets: [{name: a, provider: http, url: 'http://a.test', requestFields: {most: .inf}}]\n"),
+        ("eval-gate.json", '{"minPassRate": 1e400}'),
+        ("eval-gate.yaml", "minPassRate: 1.0e+400\n"),
+    ],
+)
+def test_number_beyond_all_range__in_any_file__is_refused_as_not_a_number_is(tmp_path, name, text) -> None:
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "d.golden.json").write_text(
+        '[{"id": "gs-2", "input": {"message": "x"}, "expect": {"responseNonEmpty": true}}]'
+    )
+    (tmp_path / name).write_text(text)
+    done = (
+        gate(tmp_path, "validate", "evals", "--target", "a") if name == "targets.yaml" else gate(tmp_path, "validate")
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert name in done.stdout + done.stderr
+    assert any(word in done.stdout + done.stderr for word in ("beyond all range", "that JSON does not have"))

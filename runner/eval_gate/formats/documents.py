@@ -36,11 +36,11 @@ class EvalFileTooLargeError(GateError):
     """The file is larger than any eval file."""
 
 
-def parse_yaml(data: bytes, shown: str) -> Document:
+def parse_yaml(data: bytes, shown: str, *, any_number: bool = False) -> Document:
     """The document in this YAML. What reads YAML is loaded with the first such file."""
     from eval_gate.text.sources import yaml
 
-    return Document(*yaml.parse_yaml(data, shown))
+    return Document(*yaml.parse_yaml(data, shown, any_number=any_number))
 
 
 def _yaml_is_doubtful(error: GateError) -> bool:

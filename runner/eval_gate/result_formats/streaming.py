@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,9 +60,15 @@ def left_raw(data: bytes) -> JsonValue:
         value: JsonValue = decode(data)
     except MsgspecError:  # such as a number that is out of range
         text = data.decode()
-        value = json.loads(text, parse_constant=lambda _: None)
+        value = json.loads(text, parse_constant=lambda _: None, parse_float=_number_or_null)
         return mend_halves(value) if _HALF.search(text) else value
     return value
+
+
+def _number_or_null(text: str) -> float | None:
+    """A number beyond all range is no more than not-a-number is."""
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValue]]:
@@ -98,7 +105,8 @@ class JsonWalk:
         self._text = stream.read(1).removeprefix(_MARK)
         self._at = 0
         self._reads = 0
-        self._decode = json.JSONDecoder(parse_constant=lambda _: None).raw_decode  # Python's tools write NaN
+        # Python's tools write NaN
+        self._decode = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_number_or_null).raw_decode
 
     def names(self) -> Iterator[str]:
         """The keys of the object that begins here. Each one's value has to be read before the next is asked for."""

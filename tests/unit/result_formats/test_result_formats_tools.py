@@ -244,10 +244,11 @@ def test_inspect__a_log_that_was_not_finished__is_no_result(status, tmp_path) ->
     assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
 
 
-def test_inspect__not_a_number__was_not_scored(tmp_path) -> None:
+@pytest.mark.parametrize("number", ["NaN", "1e400"])
+def test_inspect__not_a_number__was_not_scored(tmp_path, number) -> None:
     file = tmp_path / "log.json"
     head, samples, rest = (FILES / "inspect-log.json").read_text().partition('"samples"')
-    file.write_text(head + samples + rest.replace('"value": 0.35', '"value": NaN'))
+    file.write_text(head + samples + rest.replace('"value": 0.35', f'"value": {number}'))
     found = statuses(load(file, scores=("policy>=0.3",)))
     assert found == {("refund", "hours"): [FAILED, FAILED], ("refund", "refund-1"): [ERROR, ERROR]}
 

@@ -151,7 +151,7 @@ class TurnReader:
                 parts = (self._part(part, (*path, index)) for index, part in enumerate(raw))
                 return tuple(part for part in parts if part is not None)
             case dict():
-                self._count(self._json_size(raw, path), path)
+                self._count(len(json.dumps(raw)), path)
                 return raw
             case _:
                 self._findings.problem(f"expected text, a list of parts or an object, got {kind_of(raw)}", path)
@@ -187,19 +187,12 @@ class TurnReader:
         found = self._findings.read(wire.Call, raw, path)
         if found is None or not isinstance(raw, dict):
             return {}
-        self._count(self._json_size(raw, path), path)
+        self._count(len(json.dumps(raw)), path)
         return {key: raw[key] for key in ("tool", "input", "output") if key in raw}
 
     def _text(self, text: str, path: Path) -> str:
         self._count(len(text), path)
         return unix_lines(text)
-
-    def _json_size(self, value: JsonValue, path: Path) -> int:
-        try:
-            return len(json.dumps(value, allow_nan=False))
-        except ValueError:
-            self._findings.problem("holds a number that JSON does not have, such as .inf or .nan", path)
-            return 0
 
     def _count(self, characters: int, path: Path) -> None:
         """Add to what is said. The bound is named where it is passed, once."""

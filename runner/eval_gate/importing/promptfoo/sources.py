@@ -166,7 +166,7 @@ def read_document(path: Path, shown: str) -> SourceFile:
     if path.suffix == ".json":
         found = parse_document(JSON[".json"], data, path, shown)
         return SourceFile(found.value, found.positions, shown)
-    found = parse_yaml(data, shown)
+    found = parse_yaml(data, shown, any_number=True)
     return SourceFile(_as_javascript(found.value, found.positions), found.positions, shown)
 
 

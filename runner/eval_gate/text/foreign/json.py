@@ -57,7 +57,7 @@ def read_foreign(
         source = source.decode(json.detect_encoding(source), "replace")  # what is counted below are bytes of UTF-8
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     refuse_too_much(data, values, depth)
-    far, halves = _may_be_far(data), may_hold_halves(data)
+    far, halves = may_be_far(data), may_hold_halves(data)
     del data
     try:
         value: JsonValue
@@ -68,7 +68,7 @@ def read_foreign(
                 source,
                 parse_constant=constant or refuse_constant,
                 parse_int=_whole if far else None,
-                parse_float=_finite if far else None,
+                parse_float=finite_number if far else None,
             )
     except ForeignJsonError:
         raise
@@ -135,10 +135,10 @@ def is_json(text: str) -> bool:
 
 def may_be_no_json(data: bytes) -> bool:
     """Whether some of it may be what only some parsers take for JSON: NaN, infinities, numbers beyond all range."""
-    return b"NaN" in data or b"Infinity" in data or _may_be_far(data)
+    return b"NaN" in data or b"Infinity" in data or may_be_far(data)
 
 
-def _may_be_far(data: bytes) -> bool:
+def may_be_far(data: bytes) -> bool:
     """Whether there may be a number beyond all range."""
     return _FAR_AT_FIRST.match(data) is not None or _FAR_LATER.search(data) is not None
 
@@ -149,7 +149,8 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _finite(text: str) -> float:
+def finite_number(text: str) -> float:
+    """For `parse_float` of whoever reads JSON: `1e400` is no number to calculate with. Raises ForeignJsonError."""
     value = float(text)
     if not math.isfinite(value):
         raise ForeignJsonError(f"holds the number {text[:20]}, which is beyond all range", too_much=True)

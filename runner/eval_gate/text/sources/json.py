@@ -1,4 +1,7 @@
-"""JSON read strictly, with the line of every value: no duplicate keys, no NaN, no remarks, bounded size and depth."""
+"""JSON read strictly, with the line of every value: no duplicate keys, no NaN, no remarks, bounded size and depth.
+
+Numbers are those that computers calculate with: `1e400` is refused as NaN is.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,13 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DEPTH, DOCUMENT_VALUES
-from eval_gate.text.foreign.json import ForeignJsonError, refuse_constant, refuse_too_much
+from eval_gate.text.foreign.json import (
+    ForeignJsonError,
+    finite_number,
+    may_be_far,
+    refuse_constant,
+    refuse_too_much,
+)
 from eval_gate.text.foreign.well_formed import may_hold_halves, mend_halves
 from eval_gate.text.sources.json_words import what_is_wrong
 
@@ -105,14 +114,18 @@ def parse_json(
 
     try:
         value: JsonValue = json.loads(
-            text, object_pairs_hook=members, parse_constant=refuse_constant, parse_int=_bounded_int
+            text,
+            object_pairs_hook=members,
+            parse_constant=refuse_constant,
+            parse_int=_bounded_int,
+            parse_float=finite_number if may_be_far(data) else None,
         )
     except json.JSONDecodeError as error:
         _refuse(file, *what_is_wrong(text, error))
     except RecursionError:
         _refuse(file, None, f"nested deeper than {MAX_DEPTH} levels")
     except ValueError as error:
-        _refuse(file, None, error.detail if isinstance(error, ForeignJsonError) else str(error))
+        _refuse(file, None, (isinstance(error, ForeignJsonError) and error.detail) or str(error))
     if duplicates:
         _refuse(file, _second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" stands twice in one object')
     if deeper_than(value, MAX_DEPTH):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import yaml
@@ -11,7 +14,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import DEPTH, FILE_DIGITS, YAML_VALUES
+from eval_gate.model.limits import DEPTH, FILE_DIGITS, FINDINGS, YAML_VALUES
+from eval_gate.text.sources.shape import field_path
 
 MAX_VALUES: Final = YAML_VALUES
 MAX_DEPTH: Final = DEPTH
@@ -22,6 +26,8 @@ MAX_KEY: Final = 100
 MAX_DIGITS: Final = FILE_DIGITS
 """Digits of a number: more is not a value anybody compares with."""
 
+_MAY_BE_FAR: Final = re.compile(rb"\.(?:inf|nan)|e\+[0-9]{2}|[0-9_]{300}", re.IGNORECASE)
+"""What has no number beyond all range in it has none of these signs."""
 _TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 _TOO_MANY: Final = f"more than {MAX_VALUES:,} values"
 _TAG: Final = "tag:yaml.org,2002:"
@@ -83,9 +89,10 @@ class YamlPositions:
         return None
 
 
-def parse_yaml(data: bytes, file: str) -> tuple[JsonValue, YamlPositions]:
+def parse_yaml(data: bytes, file: str, *, any_number: bool = False) -> tuple[JsonValue, YamlPositions]:
     """The document in `data` and the lines of its values; an empty document is None.
 
+    With `any_number` it may hold numbers that JSON does not have, for who reads its scalars anew.
     Raises GateError `invalid-yaml` naming file and line; RefusedYaml where it is YAML and still not taken.
     """
     loader = None
@@ -95,6 +102,9 @@ def parse_yaml(data: bytes, file: str) -> tuple[JsonValue, YamlPositions]:
         node = loader.get_single_node()
         _refuse(_Check(file).problems(node), file)
         value: JsonValue = None if node is None else loader.construct_document(node)
+        if not any_number and _MAY_BE_FAR.search(data):
+            positions = YamlPositions(node)
+            _refuse([_far(path, positions, file) for path in islice(_far_places(value, ()), FINDINGS)], file)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = Problem(str(error.problem or error.context), file=file, line=mark.line + 1 if mark else None)
@@ -109,6 +119,24 @@ def parse_yaml(data: bytes, file: str) -> tuple[JsonValue, YamlPositions]:
         if loader is not None:
             loader.dispose()
     return value, YamlPositions(node)
+
+
+def _far_places(value: JsonValue, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """Where numbers stand that JSON does not have: not-a-number, and what is beyond all range."""
+    match value:
+        case float() if not math.isfinite(value):
+            yield path
+        case dict():
+            for key, one in value.items():
+                yield from _far_places(one, (*path, key))
+        case list():
+            for index, one in enumerate(value):
+                yield from _far_places(one, (*path, index))
+
+
+def _far(path: tuple[str | int, ...], positions: YamlPositions, file: str) -> Problem:
+    message = "a number that JSON does not have, such as .inf, .nan or 1.0e+400"
+    return Problem(message, file=file, line=positions.line(path), field=field_path(path) or None)
 
 
 def _broken(problem: Problem) -> GateError:

@@ -236,7 +236,7 @@ def test_load__everything_that_is_wrong__is_said_at_once_with_its_line(repositor
         ),
         (
             suite("id: a\noutcome: x\ninput: [{role: user, content: {limit: .inf}}]"),
-            "4: evalcases[0].input[0].content: holds a number that JSON does not have",
+            "4: evalcases[0].input[0].content.limit: a number that JSON does not have",
         ),
         (suite("id: a\n" + ASKED + "execution: []"), "5: evalcases[0].execution: expected a mapping, got an empty"),
         (suite("id: a\n" + ASKED + "evaluators: {}"), "5: evalcases[0].evaluators: expected a list of evaluators"),

@@ -62,11 +62,18 @@ def refused(data: bytes) -> str:
         (b"[" * 100_000, "f.json: nested deeper than"),
         (b"[" * 300 + b"]" * 300, "f.json: nested deeper than"),
         (b"[" + b"9" * 5_000 + b"]", "f.json: a number of 5,000 digits"),
+        (b'{"a": 1e400}', "f.json: holds the number 1e400, which is beyond all range"),
+        (b"[-1.5E+999]", "f.json: holds the number -1.5E+999, which is beyond all range"),
+        (b"[" + b"9" * 400 + b".0]", "f.json: holds the number 99999999999999999999, which is beyond all range"),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_parse_json__not_strict__names_file_and_line(data, said) -> None:
     assert refused(data).startswith(said)
+
+
+def test_parse_json__number_at_the_end_of_the_range__is_read() -> None:
+    assert parse_json(b'[1e308, 1e-400, "1e400"]', "f.json")[0] == [1e308, 0.0, "1e400"]
 
 
 def test_parse_json__byte_order_mark__is_accepted() -> None:

@@ -37,6 +37,11 @@ def test_parse__document__has_values_lines_and_how_they_are_written() -> None:
     assert [positions.unquoted(path) for path in [("a",), ("a", 0), ("e",), ("f",)]] == [None, "one", None, ""]
 
 
+def test_parse__text_that_looks_like_no_number__is_read() -> None:
+    value, _ = parse_yaml(b"a: ['.inf', \".nan\", 1e400, 1.0e+300]", "f.yaml")
+    assert value == {"a": [".inf", ".nan", "1e400", 1e300]}
+
+
 def test_parse__empty__is_null() -> None:
     value, positions = parse_yaml(b"# nothing\n", "f.yaml")
     assert (value, positions.line(("a",)), positions.unquoted(())) == (None, 1, None)
@@ -77,6 +82,11 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("? [a]\n: b", "f.yaml:1: a key that is not text: put it in quotes"),
         ("a: {<<: 1}", "f.yaml:1: `<<` takes in a mapping, or a list of mappings"),
         ("a: {<<: [{b: 1}, 1]}", "f.yaml:1: `<<` takes in a mapping, or a list of mappings"),
+        ("a:\n- b: .inf", "f.yaml:2: a[0].b: a number that JSON does not have, such as .inf, .nan or 1.0e+400"),
+        ("a: -.INF", "f.yaml:1: a: a number that JSON does not have"),
+        ("a: .NaN", "f.yaml:1: a: a number that JSON does not have"),
+        ("a: 1.0e+400", "f.yaml:1: a: a number that JSON does not have"),
+        (f"a: {'9' * 400}.0", "f.yaml:1: a: a number that JSON does not have"),
         ("a: &x [*x]", "f.yaml:1: an alias that contains itself"),
         ("a: !Ref x", 'f.yaml:1: a value of the kind "!Ref", which JSON does not have'),
         ("a: !!python/object/apply:os.system [x]", 'f.yaml:1: a value of the kind "python/object/apply:os.system"'),
