@@ -170,7 +170,7 @@ class _Expected(NamedTuple):
     @classmethod
     def of(cls, evaluators: tuple[specs.EvaluatorSpec, ...]) -> _Expected:
         """What has no part in it is left out: the question in a rubric, and what is true of every answer."""
-        said = [one.model_dump(exclude={"question"}) for one in evaluators if not one.checks_nothing]
+        said: list[JsonValue] = [one.model_dump(exclude={"question"}) for one in evaluators if not one.checks_nothing]
         return cls(evaluators, sorted_json(said))
 
 
