@@ -32,7 +32,7 @@ from eval_gate.text.tokens import resolve, resolve_members
 
 def checks_tools(specs: Iterable[EvaluatorSpec]) -> bool:
     """Whether one of them judges by the tools that were called."""
-    return any(isinstance(spec, _TOOL_SPECS) for spec in specs)
+    return any(isinstance(spec, _TOOL_SPECS) and not spec.checks_nothing for spec in specs)
 
 
 _TOOL_SPECS: Final = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolsNotCalled, ToolParams, NoToolErrors)
@@ -86,7 +86,8 @@ async def tools_acceptable(spec: ToolsAcceptable, context: EvaluationContext) ->
 
 async def tools_not_called(spec: ToolsNotCalled, context: EvaluationContext) -> Evaluation:
     """None of the names was called."""
-    tally, called = AssertionTally(spec.type), _called(spec, context)
+    tally = AssertionTally(spec.type)
+    called = _called(spec, context) if spec.names else []
     for name in spec.names:
         if name in called:
             return tally.failed(f"{single(name)} was called, in {names(called)}")
@@ -114,7 +115,8 @@ async def no_tool_errors(spec: NoToolErrors, context: EvaluationContext) -> Eval
 
 async def tool_params(spec: ToolParams, context: EvaluationContext) -> Evaluation:
     """Every check holds for the first call of its tool; a check of a tool that was not called is skipped."""
-    tally, calls = AssertionTally(spec.type), _calls(spec, context)
+    tally = AssertionTally(spec.type)
+    calls = _calls(spec, context) if spec.checks else ()
     for check in spec.checks:
         call = next((call for call in calls if call.name == check.tool), None)
         if call is None:

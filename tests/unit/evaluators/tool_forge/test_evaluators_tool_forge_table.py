@@ -7,6 +7,7 @@ import pytest
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.specs.evaluator import (
     MaxLatency,
@@ -357,6 +358,16 @@ def test_judge__assertions_that_hold_for_every_answer__are_no_checks(spec) -> No
     assert outcome(judgement) == (None, 0, 0)
     assert judgement.warnings == ("nothing is checked: the assertions hold whatever the agent answers",)
     assert judged(spec, ResponseNonEmpty()).warnings == ()
+
+
+@pytest.mark.contract("case.same-expectation")
+@pytest.mark.parametrize("spec", [ToolsNotCalled(names=()), ToolParams(checks=())], ids=lambda spec: spec.type)
+def test_judge__empty_list_about_tools__needs_no_calls_to_be_known(spec) -> None:
+    silent = said("ok", calls_known=False)
+    assert judged(spec, ResponseNonEmpty(), response=silent).passed
+    assert not checks_tools([spec])
+    with pytest.raises(EvaluatorError):
+        judged(ToolsCalled(names=()), response=silent)
 
 
 @pytest.mark.contract("case.checks-nothing")
