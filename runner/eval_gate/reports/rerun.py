@@ -59,7 +59,11 @@ def rerun_command(
         return None
     exact = baseline.exact if isinstance(baseline, Baseline) else None
     given = _without_option(arguments, "--case", "--resume", "--shard", *(["--baseline"] if exact else []))
-    options = [*(["--baseline", exact] if exact else []), "--case", before + ",".join(pattern for pattern, _ in kept)]
+    options = [
+        *(["--baseline", exact] if exact else []),
+        "--case",
+        before + ",".join(dict.fromkeys(pattern for pattern, _ in kept)),
+    ]
     # behind `--` everything is a path
     end = given.index("--") if "--" in given else len(given)
     left_out = sum(cases for _, cases in patterns[len(kept) :])

@@ -102,6 +102,11 @@ def test_rerun__cases_that_work_on_files_of_others__name_these_before_them() -> 
     assert cases_before(["write"], make_run(first)) == []
 
 
+def test_rerun__one_id_in_two_files__is_named_once() -> None:
+    files = (make_suite_result({"a": "failed"}, eval_file=name) for name in ("a.json", "b.json"))
+    assert rerun_command(["run"], make_run(*files)) == ("eval-gate run --case a", 0)
+
+
 @pytest.mark.contract("agent_evals.run.cases_before")
 def test_rerun__too_many_cases_before_one__leaves_it_out() -> None:
     early, late = {"first": "failed"}, {f"{number}{'x' * 100}": "passed" for number in range(30)}
