@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -10,7 +11,6 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.digest import file_digest
 
 
 class Source(FrozenStruct):
@@ -26,8 +26,8 @@ class Source(FrozenStruct):
 
     @property
     def file_hash(self) -> str:
-        """The first 12 hex digits of the SHA-256 of the bytes, with LF for every end of line."""
-        return file_digest(self.data)[:12]
+        """The first 12 hex digits of the SHA-256 of the bytes (tool-forge contract, `evalFileHash`)."""
+        return hashlib.sha256(self.data).hexdigest()[:12]
 
 
 class ReadOptions(FrozenStruct):

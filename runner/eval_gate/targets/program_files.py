@@ -7,7 +7,6 @@ counts imports it. Interpreters and other programs outside of the repository are
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections import defaultdict
@@ -18,6 +17,7 @@ from typing import Final
 
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
+from eval_gate.text.digest import file_digest
 
 MAX_FILE_BYTES: Final = limits.SCRIPT_BYTES
 """Of a longer file its beginning and its size are what counts."""
@@ -87,7 +87,7 @@ class ProgramFiles:
             if file in found or data is None:
                 continue
             size = file.stat().st_size
-            found[file] = f"{hashlib.sha256(data).hexdigest()}{f' of {size}' if size > MAX_FILE_BYTES else ''}"
+            found[file] = f"{file_digest(data)}{f' of {size}' if size > MAX_FILE_BYTES else ''}"
             if file.suffix in _PROGRAMS or data.startswith(b"#!"):
                 named = "\n".join(_IMPORT.findall(data.decode("utf-8", "replace")))
                 waiting += dict.fromkeys((*self._matches(named, file.parent), *self._matches(named, folder)))
@@ -113,7 +113,7 @@ class ProgramFiles:
         return self._folders[folder]
 
     def _content(self, file: Path, folder: Path) -> bytes | None:
-        """The beginning of the file with one kind of line ending; None where it does not count."""
+        """The beginning of the file; None where it does not count."""
         if file not in self._read_already:
             self._read_already[file] = self._read(file, folder)
         return self._read_already[file]
@@ -124,7 +124,7 @@ class ProgramFiles:
             if not real.is_file() or not any(real.is_relative_to(one.resolve()) for one in (self.root, folder)):
                 return None
             with real.open("rb") as stream:
-                return stream.read(MAX_FILE_BYTES).replace(b"\r\n", b"\n")
+                return stream.read(MAX_FILE_BYTES)
         except (OSError, ValueError):  # what cannot be read is said by whoever runs it
             return None
 
