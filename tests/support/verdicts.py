@@ -119,11 +119,10 @@ def judge_against(
     baseline: Baseline | NoBaseline,
     policy: Policy = REGRESSIONS,
     *,
-    everything_selected: bool = True,
     waivers: KnownWaivers | None = None,
 ) -> RunResult:
     """The run as the one judge has it."""
-    return judge(run, GateQuestion(baseline, policy, everything_selected, waivers))
+    return judge(run, GateQuestion(baseline, policy, waivers))
 
 
 def compare_with(baseline: Baseline, run: RunResult, **options) -> Comparison:

@@ -61,7 +61,6 @@ def session_of(step: Step, config: RunConfig, lookups: Lookups, variables: Mappi
     question = GateQuestion(
         origin.baseline,
         config.policy,
-        everything_selected=selection.everything,
         waivers=lookups.waivers.result(),
         more_waivers=lookups.with_comments,
         keeping=config.keeping,

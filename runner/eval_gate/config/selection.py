@@ -9,8 +9,11 @@ from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from eval_gate.model.case import CaseKey
     from eval_gate.model.result import RunResult, Shard
+    from eval_gate.model.selection import ChosenCases
 
 
 class Selection(FrozenStruct):
@@ -37,6 +40,36 @@ class Selection(FrozenStruct):
     def chosen(self) -> bool:
         """Whether cases are chosen by what they are; a shard only divides."""
         return bool(self.cases or self.tags or self.tiers) or (self.files, self.keys) != (None, None)
+
+    @property
+    def chosen_cases(self) -> tuple[ChosenCases, ...]:
+        """What a run record keeps of the choice; empty where no case is left out by what it is."""
+        from eval_gate.model.case import CaseName
+        from eval_gate.model.selection import ChosenCases
+
+        if not self.chosen:
+            return ()
+        files = tuple(sorted(self.files or ()))
+        keys = tuple(CaseName(**key._asdict()) for key in sorted(self.keys or ()))
+        return (ChosenCases(cases=self.cases, tags=self.tags, tiers=self.tiers, files=files, keys=keys),)
+
+    @classmethod
+    def of_record(cls, chosen: ChosenCases) -> Selection:
+        """The choice that a run record keeps."""
+        files, keys = frozenset(chosen.files), frozenset(one.key for one in chosen.keys)
+        return cls(chosen.cases, chosen.tags, chosen.tiers, files=files or None, keys=keys or None)
+
+    def takes(self, key: CaseKey, tags: Collection[str], tier: str | None) -> bool:
+        """Whether a case is chosen: by its eval file, its id, its tags, and the tier of its suite."""
+        from eval_gate.text import globs
+
+        if self.tiers and tier not in self.tiers:
+            return False
+        if (self.files is not None and key.suite not in self.files) or (self.keys is not None and key not in self.keys):
+            return False
+        if self.cases and not any(globs.fits(pattern, key.case_id) for pattern in self.cases):
+            return False
+        return not self.tags or not set(tags).isdisjoint(self.tags)
 
 
 def parse_shard(text: str | None) -> Shard | None:

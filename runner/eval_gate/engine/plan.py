@@ -12,6 +12,7 @@ from eval_gate.engine.rubrics import is_rubric
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import AskedWords, GitFacts, Shard, ShardCut, Yardstick
+from eval_gate.model.selection import ChosenCases
 from eval_gate.process.environment import Withheld
 from eval_gate.registry.staleness import Staleness
 from eval_gate.results.run_setup import RunSetup
@@ -38,7 +39,8 @@ class RunPlan(FrozenStruct):
     shard: Shard | None = None
     cut: ShardCut | None = None
     """How all cases were cut into shards; None where they were not."""
-    partial: bool = False
+    selections: tuple[ChosenCases, ...] = ()
+    """Which cases were chosen; empty where all were."""
     planned: int | None = None
     """Cases of the whole plan that can be run: of all shards, and those that were not chosen among them."""
     warnings: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier
 from eval_gate.gate.evidence.suite.noise import spread_of_differences
-from eval_gate.gate.moved_cases import earlier_keys, moved_files
+from eval_gate.gate.moved_cases import absent_cases, earlier_keys, moved_files
 from eval_gate.gate.scores import scores_of
 from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey
@@ -47,14 +47,13 @@ def compare(
     current: RunResult,
     past: Mapping[CaseKey, CasePast],
     *,
-    everything_selected: bool = True,
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
     heard_elsewhere: bool = False,
 ) -> Comparison:
     """Every case of both runs, exactly once; those of the baseline that are gone come last.
 
-    When only some cases were selected, the others are not `removed` and are left out. A graded case whose score fell
-    by more than `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
+    Cases of the baseline that were not chosen here are left out. A graded case whose score fell by more than
+    `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
     `heard_elsewhere`: other parts of the run may have been answered, so that silence in this one says nothing.
     """
     there, earlier = baseline.result.by_key(), earlier_keys(baseline.result, current)
@@ -65,10 +64,10 @@ def compare(
         known, before = past.get(key, NOTHING_KNOWN), there.get(earlier.get(key, key))
         change = _change(key, known, before, _unheard(case) if silent else case, score_tolerance)
         changes.append(change.model_copy(update={"stale": True}) if stale[key.suite] else change)
-    if everything_selected:
-        kept = {earlier.get(key, key) for key, _ in current.cases()}
-        gone = [(key, case) for key, case in baseline.result.cases() if key not in kept]
-        changes += [_removed(key, case, past.get(key, NOTHING_KNOWN).newest) for key, case in gone]
+    changes += [
+        _removed(key, there[key], past.get(key, NOTHING_KNOWN).newest)
+        for key in absent_cases(baseline.result, current).removed
+    ]
     return Comparison(
         baseline=_facts(baseline),
         changes=tuple(_with_noise(changes)),
@@ -240,6 +239,11 @@ def _notes(baseline: Baseline, current: RunResult) -> list[str]:
     if _asked(earlier) != _asked(current):
         others = ", ".join(f"{name} ({provider})" for name, provider in _asked(earlier)[:MAX_TARGETS])
         notes.append(f"the baseline evaluated another target: {others}")
+    if current.partial and (out := len(absent_cases(earlier, current).left_out)):
+        notes.append(
+            f"{out} of the baseline's {earlier.summary.total_cases} cases "
+            f"{'are' if out != 1 else 'is'} not among those that were chosen for this run"
+        )
     if earlier.shard != current.shard:
         notes.append("the baseline holds another part of the cases: the shards differ")
     hashes = {suite.eval_file: suite.metadata.eval_file_hash for suite in earlier.suites}

@@ -29,6 +29,7 @@ from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.judges.known import AskComparisons, with_judges
+from eval_gate.gate.moved_cases import is_whole
 from eval_gate.gate.pass_score import held_to
 from eval_gate.gate.rules import RuleInput, drop_of, score_share
 from eval_gate.gate.scores import exceeds, limit_words
@@ -42,7 +43,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, WaiverKind, WaiverStanding, Waiving
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.pushes import Pushes
-from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.struct import FrozenStruct, field
 
 MoreWaivers = Callable[[KnownWaivers], KnownWaivers]
 """Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
@@ -57,7 +58,6 @@ class GateQuestion(FrozenStruct):
 
     baseline: Baseline | NoBaseline
     policy: Policy
-    everything_selected: bool = True
     waivers: KnownWaivers | None = None
     more_waivers: MoreWaivers | None = None
     keeping: Keeping = field(default_factory=Keeping)
@@ -70,8 +70,6 @@ class GateQuestion(FrozenStruct):
 
 def judge(run: RunResult, question: GateQuestion) -> RunResult:
     """The run with comparison and verdict filled in; both are made of the two sides held to the policy's pass score."""
-    if run.partial or run.shard is not None:
-        question = replace(question, everything_selected=False)
     run = with_judges(run, question.comparisons)
     policy, baseline = question.policy, question.baseline
     held = held_to(run, policy.pass_score)
@@ -82,9 +80,7 @@ def judge(run: RunResult, question: GateQuestion) -> RunResult:
         return run.model_copy(update={"policy": policy.on_record(run), **recorded})
     then = held_to(baseline.result, policy.pass_score)
     known = _known(held, question)
-    differs = measured_differences(
-        then, held, policy.on_record(run), everything_selected=question.everything_selected, lost=known.lost
-    )
+    differs = measured_differences(then, held, policy.on_record(run), lost=known.lost)
     comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
     comparison = with_baseline_sides(comparison, held, then, baseline.own_ledger, policy.pass_score, question.keeping)
     waiving = _waiving(held, comparison, question)
@@ -201,7 +197,6 @@ def _plain(
         question.baseline.of(then),
         held,
         known.with_lost,
-        everything_selected=question.everything_selected,
         score_tolerance=question.policy.score_tolerance,
         heard_elsewhere=heard_elsewhere,
     )
@@ -271,9 +266,7 @@ def _waiving(held: RunResult, comparison: Comparison | None, question: GateQuest
         waivers = question.more_waivers(waivers)
     if not waivers.anything:
         return None
-    waiving = waive(
-        waivers.waivers, found, waivers.today, everything=question.everything_selected, trusted=waivers.trusted
-    )
+    waiving = waive(waivers.waivers, found, waivers.today, everything=is_whole(held), trusted=waivers.trusted)
     return waiving.model_copy(update={"refusals": waivers.refusals, "troubles": waivers.troubles})
 
 

@@ -2,6 +2,10 @@
 
 Ids and files are names, and another name measures nothing else. The surest sign comes first, and a sign that points to
 two cases points to none.
+
+An earlier case that is not here under any name is gone, or was not chosen here. What was chosen is applied to the
+baseline's own record of a case (its eval file, id, tags and tier there), so that no change of the eval files moves a
+case out of a choice without being seen.
 """
 
 from __future__ import annotations
@@ -10,9 +14,11 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 
+from eval_gate.config.selection import Selection
 from eval_gate.model.base import SameObject
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.struct import FrozenStruct
 
 _Cases = Mapping[CaseKey, CaseResult]
 _Sign = Callable[[CaseKey, CaseResult], Hashable]
@@ -47,6 +53,47 @@ def _renamed(one: SameObject[RunResult], other: SameObject[RunResult]) -> Mappin
             found[now] = then
             del new[now], gone[then]
     return found
+
+
+class AbsentCases(FrozenStruct):
+    """The baseline's cases that are not here under any name, each in one of the three, in the baseline's order."""
+
+    removed: tuple[CaseKey, ...] = ()
+    """Gone: what was chosen here would have taken them as the baseline has them."""
+    left_out: tuple[CaseKey, ...] = ()
+    """Not chosen here, as the baseline has them, or of another shard."""
+    unknown: tuple[CaseKey, ...] = ()
+    """Some cases were chosen, and the record does not say which."""
+
+
+def absent_cases(baseline: RunResult, current: RunResult) -> AbsentCases:
+    """Where the baseline's cases are that this run does not have. What one shard does not have may be in another."""
+    return _absent(SameObject(baseline), SameObject(current))
+
+
+@lru_cache(maxsize=1)
+def _absent(one: SameObject[RunResult], other: SameObject[RunResult]) -> AbsentCases:
+    baseline, current = one.thing, other.thing
+    earlier = earlier_keys(baseline, current)
+    kept = {earlier.get(key, key) for key, _ in current.cases()}
+    gone = {key: case for key, case in baseline.cases() if key not in kept}
+    if current.shard is not None:
+        return AbsentCases(left_out=tuple(gone))
+    if not current.partial:
+        return AbsentCases(removed=tuple(gone))
+    if not current.selections:
+        return AbsentCases(unknown=tuple(gone))
+    chosen = [Selection.of_record(one) for one in current.selections]
+    tiers = {suite.eval_file: suite.tier and suite.tier.value for suite in baseline.suites}
+    taken = {key for key, case in gone.items() if any(each.takes(key, case.tags, tiers[key.suite]) for each in chosen)}
+    return AbsentCases(
+        removed=tuple(key for key in gone if key in taken), left_out=tuple(key for key in gone if key not in taken)
+    )
+
+
+def is_whole(run: RunResult) -> bool:
+    """Whether no case was left out of a run, by choice or for another shard."""
+    return not run.partial and run.shard is None
 
 
 def moved_files(baseline: RunResult, current: RunResult) -> Mapping[str, str]:

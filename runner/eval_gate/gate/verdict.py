@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
+from eval_gate.gate.moved_cases import AbsentCases, absent_cases, earlier_keys
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.rules import RuleInput, findings
 from eval_gate.gate.scores import exceeds
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import GroundKind
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import HELD_BACK, RunResult
 from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
+from eval_gate.text.escape import first_few
+
+_NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
+"""What says nothing about the agent; of cases that were not run it is said that the run is not complete."""
 
 
 def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
@@ -22,13 +30,19 @@ def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) 
     - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
     - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
     - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
+    - a case that passed before, or that must pass, and whose result here nobody knows: no verdict either
     - a failure that may be a regression, but the baseline could not be had: no verdict; not having asked is no pass
     - more execution errors than allowed: `fail`, exit 1, worded apart
     - else `pass`
     """
     run = judged.run
     unmeasurable = _unmeasurable(run)
-    incomplete = (*_incomplete(run), *_unconfirmed(judged, policy), *_unexplained(judged, policy, absent))
+    incomplete = (
+        *_incomplete(run),
+        *_unconfirmed(judged, policy),
+        *_without_result(judged, policy),
+        *_unexplained(judged, policy, absent),
+    )
     found = tuple(findings(judged, policy))
     broken = tuple(Reason(code=one.code, message=one.reason) for one in found if not one.ok)
     about_the_change = any(reason.code not in {RuleCode.UNMEASURED, RuleCode.COVERAGE} for reason in broken)
@@ -108,6 +122,57 @@ def _unconfirmed(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
         for why, because in _BECAUSE.items()
         if (count := sum(one.grounds is not None and one.grounds.why is why for one in open_cases))
     )
+
+
+def _without_result(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+    """Cases that passed before and ended here in nothing that is said elsewhere, and those that must pass."""
+    if policy.only_reports:
+        return ()
+    found = []
+    if must := _must_pass_unjudged(judged, policy):
+        one, many = "case that must pass has", "cases that must pass have"
+        message = f"{len(must)} {one if len(must) == 1 else many} no result here: {first_few(must, 3)}"
+        found.append(Reason(code="must-pass-not-run", message=message))
+    before = _passed_before(judged)
+    if waiting := [key.case_id for key, case in judged.run.cases() if case.error == HELD_BACK and key in before]:
+        message = f"{_cases(len(waiting))} that passed before {'was' if len(waiting) == 1 else 'were'} not run: "
+        found.append(Reason(code="not-run", message=f"{message}{first_few(waiting, 3)}; {HELD_BACK}"))
+    if lost := [key for key in _absent(judged).unknown if key in before]:
+        has = "has" if len(lost) == 1 else "have"
+        message = f"{_cases(len(lost))} that passed before {has} no result here, and the run does not say why"
+        found.append(Reason(code="not-run", message=message))
+    return tuple(found)
+
+
+def _must_pass_unjudged(judged: RuleInput, policy: Policy) -> list[str]:
+    """Those without a result, by id: here, or left out by what was chosen."""
+    run = judged.run
+    regressed = {one.key for one in judged.comparison.of(CaseClass.REGRESSION)} if judged.comparison else ()
+    here = [
+        case.id
+        for key, case in run.cases()
+        if case.status in _NO_RESULT and key not in regressed and must_pass(case, policy.must_pass)
+    ]
+    if not run.partial or judged.baseline is None or not policy.must_pass:
+        return here
+    absent, there = _absent(judged), judged.baseline.by_key()
+    by_name = any(one.by_name for one in run.selections)
+    keys = (*absent.removed, *absent.unknown, *(() if by_name else absent.left_out))
+    return here + [key.case_id for key in keys if must_pass(there[key], policy.must_pass)]
+
+
+def _absent(judged: RuleInput) -> AbsentCases:
+    return AbsentCases() if judged.baseline is None else absent_cases(judged.baseline, judged.run)
+
+
+def _passed_before(judged: RuleInput) -> Collection[CaseKey]:
+    """The cases here, and those of the baseline, that passed there or in the newest run that could judge them."""
+    if judged.baseline is None or judged.comparison is None:
+        return ()
+    lost = judged.comparison.evidence.lost if judged.comparison.evidence else ()
+    found = {key for key, case in judged.baseline.cases() if case.passed}
+    found |= {one.key for one in lost if 2 * one.k > one.n}
+    return found | {now for now, then in earlier_keys(judged.baseline, judged.run).items() if then in found}
 
 
 _BECAUSE = {

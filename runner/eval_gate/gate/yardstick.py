@@ -12,7 +12,8 @@ from typing import Final
 
 from eval_gate.gate.evidence.past import NewestEarlier
 from eval_gate.gate.loosening import changed_rules
-from eval_gate.gate.moved_cases import earlier_keys
+from eval_gate.gate.moved_cases import absent_cases, earlier_keys, is_whole
+from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.setup_changes import SetupChange, SetupChanges
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
@@ -20,7 +21,6 @@ from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import HELD_BACK, CaseResult, RunResult, Yardstick
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.yardstick import Difference, DifferenceKind, MeasuredDifferences, TouchedCase
-from eval_gate.text.case_pattern import fits
 
 MAX_NAMED: Final = 20
 """Cases of one difference that are kept by name."""
@@ -59,20 +59,17 @@ def measured_differences(
     now: RunResult,
     policy: RunPolicy,
     *,
-    everything_selected: bool = True,
     lost: Mapping[CaseKey, NewestEarlier] = MappingProxyType({}),
 ) -> MeasuredDifferences:
     """Everything that differs, the weightiest first. `then` has its own policy on record, `policy` is the one of `now`.
 
     `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
-    scores. What one of the records does not say is no difference. Where only some cases were selected, the others are
-    not gone.
+    scores. What one of the records does not say is no difference.
     """
     rules: tuple[Difference, ...] = ()
     if then.policy:
         rules = (*changed_rules(_covering(then.policy, then), _covering(policy, now)), *_freed(then, now, policy))
-    whole = everything_selected and not now.partial and now.shard == then.shard
-    touched = _cases(then, now, lost, whole=whole)
+    touched = _cases(then, now, lost)
     found = [*rules, *touched.differences(), *_targets(then, now, moved=bool(touched.by_kind[DifferenceKind.MOVED]))]
     return MeasuredDifferences(
         differences=tuple(sorted(found, key=lambda one: _ORDER[one.kind])),
@@ -90,19 +87,19 @@ def _covering(policy: RunPolicy, run: RunResult) -> RunPolicy:
 
 
 def _freed(then: RunResult, now: RunResult, policy: RunPolicy) -> Iterator[Difference]:
-    """Cases that had to pass and that no rule means any more, though it is still there: another id, or a tag less."""
+    """Cases that had to pass and that no rule means any more, though it is still there: gone, renamed, a tag less."""
     assert then.policy is not None
     kept = [pattern for pattern in then.policy.must_pass if pattern in policy.must_pass]
     if not kept:
         return
     here, moved = now.by_key(), {old: new for new, old in earlier_keys(then, now).items()}
-    freed = [
-        case.id
-        for key, case in then.cases()
-        if (other := here.get(moved.get(key, key))) is not None
-        and any(fits(pattern, case.id, case.tags) for pattern in kept)
-        and not any(fits(pattern, other.id, other.tags) for pattern in policy.must_pass)
-    ]
+    gone = set(absent_cases(then, now).removed) if is_whole(now) else ()
+
+    def is_free(key: CaseKey) -> bool:
+        other = here.get(moved.get(key, key))
+        return key in gone if other is None else not must_pass(other, policy.must_pass)
+
+    freed = [case.id for key, case in then.cases() if must_pass(case, kept) and is_free(key)]
     if freed:
         named = ", ".join(freed[:MAX_NAMED])
         yield Difference(kind=DifferenceKind.LOOSENED, subject="must-pass", then=named, count=len(freed))
@@ -151,18 +148,19 @@ def _difference(
     return Difference(kind=kind, then=then, now=now, count=len(cases), cases=named)
 
 
-def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier], *, whole: bool) -> _Touched:
+def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier]) -> _Touched:
     before, after = then.measuring or Measuring(), now.measuring or Measuring()
     found, here = _Touched((before.snapshot, after.snapshot), after.recorded), now.by_key()
     moved = {old: new for new, old in earlier_keys(then, now).items()}
-    fixed, setups = _fixed(then.measuring, now.measuring), SetupChanges(then, now)
+    fixed, removed = _fixed(then.measuring, now.measuring), set(absent_cases(then, now).removed)
+    setups = SetupChanges(then, now)
     for key, case in then.cases():
         own = moved.get(key, key)
         other = here.get(own)
         passed = case.passed or (key in lost and lost[key].passed)
         known = _Case(key, own if own != key else None, passed=passed)
         if other is None:
-            if whole and passed:
+            if passed and key in removed:
                 found.by_kind[DifferenceKind.REMOVED].append(known)
             continue
         changes = setups.of(case, other)

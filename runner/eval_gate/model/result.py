@@ -14,6 +14,7 @@ from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
 from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import Measuring, RunPolicy
+from eval_gate.model.selection import ChosenCases
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import Waiving
@@ -313,6 +314,8 @@ class RunResult(Record):
     """The gate of a workflow that stored it; None on the command line."""
     partial: bool = False
     """Only chosen cases were run: it says nothing about the others, and is no baseline for all."""
+    selections: Many[ChosenCases] = ()
+    """Which cases were chosen, where the run is `partial`: those that any of these takes. Empty where nobody says."""
     suites: Many[SuiteResult] = ()
     summary: Summary = Summary()
     warnings: Many[str] = Field(default=())

@@ -13,6 +13,7 @@ from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Control, RunResult, Shard, SuiteResult, ToolFacts, ToolIdentity
+from eval_gate.model.selection import ChosenCases
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.results.run_setup import RunSetup
@@ -53,6 +54,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         git=runs[0].git,
         # of the cases of a part that is missing nobody can say that they are gone
         partial=bool(missing) or any(run.partial for run in runs),
+        selections=_selections(runs),
         planned=max((run.planned for run in runs if run.planned is not None), default=None),
         confirm=max(run.confirm for run in runs),
         measuring=_measuring(runs),
@@ -72,6 +74,14 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
 def differences_of_parts(runs: Sequence[RunResult]) -> tuple[str, ...]:
     """What parts of one run were made with otherwise than the first of them, in sentences."""
     return tuple(said for run in runs for said in (*_other_commit(run, runs[0]), *_other_setup(run, runs[0])))
+
+
+def _selections(runs: Sequence[RunResult]) -> tuple[ChosenCases, ...]:
+    """What was chosen for any part; nothing where all chose all, or a part is missing or does not say what it chose."""
+    if missing_shards(runs) or not any(run.partial for run in runs):
+        return ()
+    told = [run.selections if run.partial else (ChosenCases(),) for run in runs]
+    return tuple(dict.fromkeys(one for chosen in told for one in chosen)) if all(told) else ()
 
 
 def _comparison(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Comparison | None:

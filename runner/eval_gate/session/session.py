@@ -58,13 +58,11 @@ def open_session(
     if baseline is None:
         folder = Path(config.output_dir)
         baseline = find_baseline(config.baseline_reference, folder, config.history, besides=context.resume)
-    question = question_of(config, context.root, baseline, everything_selected=selection.everything)
+    question = question_of(config, context.root, baseline)
     return Session(config, selection, context, question)
 
 
-def question_of(
-    config: RunConfig, root: Path, baseline: Baseline | NoBaseline, *, everything_selected: bool = True
-) -> GateQuestion:
+def question_of(config: RunConfig, root: Path, baseline: Baseline | NoBaseline) -> GateQuestion:
     """What a run is judged by: the configuration's rules, and what files below `root` say of failures and judges.
 
     Raises GateError for whatever is wrong with these files.
@@ -75,8 +73,7 @@ def question_of(
     return GateQuestion(
         baseline,
         config.policy,
-        everything_selected,
-        waivers,
+        waivers=waivers,
         keeping=config.keeping,
         pushes=pushes,
         comparisons=lambda: comparisons,

@@ -62,8 +62,8 @@ class World:
             branch = branch.pushed(cases, self.policy, number, confirm=self.confirm, trials=self.trials)
         return branch
 
-    def question(self, baseline: Baseline, *, everything: bool = True) -> GateQuestion:
-        return GateQuestion(baseline, self.policy, everything_selected=everything, waivers=self.waivers)
+    def question(self, baseline: Baseline) -> GateQuestion:
+        return GateQuestion(baseline, self.policy, waivers=self.waivers)
 
     def run(self, baseline: Baseline) -> RunResult:
         """As `run` and the action make it."""
@@ -184,7 +184,7 @@ class Desk:
         world, judged = self.world, []
         parts = [part for part in parts if part]
         for number, part in enumerate(parts, 1):
-            question = world.question(self.baseline, everything=False)
+            question = world.question(self.baseline)
             shard = {"shard": Shard(index=number, count=len(parts))}
             engine = Engine(part, world.confirm, world.trials, planned=len(world.here), fields=shard)
             judged.append(self.kept(judge(engine.run(question), question), f"part-{number}"))

@@ -8,6 +8,7 @@ from eval_gate.gate.compare import with_contract_fields
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import RunResult, ToolFacts
+from eval_gate.model.selection import ChosenCases
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
@@ -84,9 +85,27 @@ def test_compare__several_trials__majority_decides_and_mixed_passes_are_flaky(th
     assert (compared.here.k, compared.here.n) == (now[1].count("P"), 3)
 
 
-def test_compare__only_some_cases_selected__the_others_are_not_removed() -> None:
-    then = make_baseline_run({"a": "passed", "b": "passed"})
-    assert classes(then, make_run({"a": "passed"}), everything_selected=False) == {"a": "still_passing"}
+@pytest.mark.parametrize(
+    ("chosen", "removed"),
+    [
+        ({"cases": ["a"]}, False),
+        ({"cases": ["[ab]"]}, True),
+        ({"tags": ["slow"]}, True),
+        ({"tags": ["fast"]}, False),
+        ({"tiers": ["golden"]}, True),
+        ({"tiers": ["rubric"]}, False),
+        ({"files": ["evals/other.json"]}, False),
+        ({"keys": [{"suite": "evals/refund.json", "caseId": "b"}]}, True),
+    ],
+)
+def test_compare__only_some_cases_chosen__removed_is_what_the_choice_takes_in_the_baseline(chosen, removed) -> None:
+    suite = make_suite_result(
+        [make_result("a", "passed"), make_result("b", "passed", tags=("slow",))], eval_file="evals/refund.json"
+    )
+    here = make_run(make_suite_result({"a": "passed"}, eval_file="evals/refund.json"), partial=True)
+    here = here.model_copy(update={"selections": (ChosenCases.model_validate(chosen),)})
+    expected = {"a": "still_passing"} | ({"b": "removed"} if removed else {})
+    assert classes(make_baseline_run(suite), here) == expected
 
 
 def test_compare__moved_file__is_found_by_its_kind() -> None:

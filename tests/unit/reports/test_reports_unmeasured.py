@@ -18,7 +18,7 @@ def judged(count: int = 1):
         for number in range(count)
     )
     baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "latest", unmeasured=outages)
-    return judge_against(make_run({"a": "passed", "b": "passed"}), baseline, Policy(), everything_selected=True)
+    return judge_against(make_run({"a": "passed", "b": "passed"}), baseline, Policy())
 
 
 @pytest.mark.parametrize("form", ["md", "console", "html"])

@@ -199,7 +199,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
         git=context.git,
         shard=selection.shard,
         cut=inputs.cut,
-        partial=selection.chosen,
+        selections=selection.chosen_cases,
         planned=inputs.planned,
         warnings=inputs.warnings
         + home_notices

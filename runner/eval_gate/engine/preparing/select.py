@@ -9,7 +9,6 @@ from eval_gate.engine.preparing.shards import cut_of, shard_part, shares_files
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.case import EvalCase, EvalSuite, Tier
 from eval_gate.model.result import ShardCut
-from eval_gate.text import globs
 
 
 def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
@@ -54,9 +53,7 @@ def _narrowed(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSu
     return tuple(
         suite.model_copy(update={"cases": cases if selection.keys is None else _with_those_before(suite.cases, cases)})
         for suite in suites
-        if not selection.tiers or (suite.tier is not None and suite.tier.value in selection.tiers)
-        if selection.files is None or suite.file in selection.files
-        if (cases := tuple(case for case in suite.cases if _matches(case, selection)))
+        if (cases := tuple(case for case in suite.cases if selection.takes(case.key, case.tags, suite.tier)))
     )
 
 
@@ -77,14 +74,6 @@ def _with_those_before(cases: Sequence[EvalCase], chosen: Collection[EvalCase]) 
     ids = {case.id for case in chosen}
     last = max((at for at, case in enumerate(cases) if case.dependent and case.id in ids), default=-1)
     return tuple(case for at, case in enumerate(cases) if at <= last or case.id in ids)
-
-
-def _matches(case: EvalCase, selection: Selection) -> bool:
-    if selection.keys is not None and case.key not in selection.keys:
-        return False
-    if selection.cases and not any(globs.fits(pattern, case.id) for pattern in selection.cases):
-        return False
-    return not selection.tags or not set(case.tags).isdisjoint(selection.tags)
 
 
 def _known_tiers(selection: Selection) -> None:

@@ -1,0 +1,22 @@
+"""Which cases of its suites a run was asked for, as its record keeps it."""
+
+from eval_gate.model.base import Many, Record
+from eval_gate.model.case import CaseName
+
+
+class ChosenCases(Record):
+    """Cases chosen by what they are. A case is chosen by every part together; an empty part chooses all."""
+
+    cases: Many[str] = ()
+    """Globs over whole case ids."""
+    tags: Many[str] = ()
+    tiers: Many[str] = ()
+    files: Many[str] = ()
+    """Eval files, as results name them."""
+    keys: Many[CaseName] = ()
+    """Single cases, such as those that failed when they were last run."""
+
+    @property
+    def by_name(self) -> bool:
+        """Whether single cases or files were picked, which is not how a gate is set up."""
+        return bool(self.files or self.keys)
