@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.world import World, expect
+from tests.support.world import World, cases_of, expect
 
 GONE = "1 case that passes in the baseline is no longer checked (removed): `gs-000`"
 
@@ -75,3 +75,68 @@ def test_chosen_cases__that_were_not_among_them_before__are_only_counted(empty) 
     expect(seen, 0, "no regressions")
     assert "1 of the baseline's 4 cases is not among those that were chosen for this run" in seen.report
     assert made.here("PPPF", "--tag", "fast", must_pass="gs-003").code == 3
+
+
+JUDGE = r"""import json, re, sys
+score = int(re.search(r"\bok\b", sys.argv[1]) is not None)
+print(json.dumps({"dimensions": [{"dimension": "polite", "score": score, "reasoning": "r"}]}))
+"""
+RUBRIC = {
+    "id": "rb-1",
+    "description": "d",
+    "input": {"message": "ask 3"},
+    "rubric": [{"dimension": "polite", "maxScore": 1, "criteria": "1: polite"}],
+}
+
+
+@pytest.fixture(scope="session")
+def graded_branch(script, tmp_path_factory) -> World:
+    """Three cases and one that is graded by a rubric when these have passed; all pass on main."""
+    made = World(tmp_path_factory.mktemp("graded"), script)
+    made.cases = cases_of(3)
+    made.write()
+    (made.folder / "evals" / "tone.rubric.json").write_text(json.dumps([RUBRIC]))
+    (made.folder / "judge.py").write_text(JUDGE)
+    judge = {"name": "j", "provider": "cli", "commandTemplate": "python3 judge.py {PROMPT}"}
+    (made.folder / "eval-gate.json").write_text(json.dumps({"targets": [judge], "judge": "j"}))
+    made.main("PPPP*2")
+    return made
+
+
+@pytest.fixture
+def graded(graded_branch, tmp_path) -> World:
+    return graded_branch.copied_to(tmp_path)
+
+
+def test_rubric_case__another_flakes__is_run_and_regresses(graded) -> None:
+    seen = graded.here("F(P)PPF")
+    expect(seen, 1, "1 regression", unsettled=[0], regression=["rb-1"])
+
+
+def test_rubric_case__another_failure_is_accepted__is_run_and_regresses(graded) -> None:
+    graded.accept(0)
+    expect(graded.here("FPPF"), 1, "1 regression", regression=[0, "rb-1"])
+
+
+def test_rubric_case__a_new_case_fails__is_run_and_regresses(graded) -> None:
+    graded.cases = [*graded.cases, cases_of(5)[4]]
+    graded.write()
+    seen = graded.here("PPPFF")
+    expect(seen, 1, "1 regression", regression=["rb-1"], added=[4])
+    assert seen.json["summary"]["skipped"] == 0
+
+
+def test_rubric_case__another_regresses__is_not_run_and_is_nobody_s_to_pass(graded) -> None:
+    seen = graded.here("FPPF")
+    expect(seen, 1, "1 regression", regression=[0], not_run=["rb-1"])
+    assert graded.script.asked.count(3) == 0
+    graded.accept(0)
+    waived = graded.compare()
+    assert (waived.code, waived.reasons[0]) == (3, "not-run")
+    assert "1 case that passed before was not run: rb-1" in waived.gate
+
+
+def test_rubric_case__is_switched_off__is_named_and_can_block(graded) -> None:
+    seen = graded.here("PPPF", "--rubric", "never")
+    expect(seen, 0, "no regressions", says=["is skipped", "rb-1"], not_run=["rb-1"])
+    assert graded.here("PPPF", "--rubric", "never", fail_on="regressions,changed").code == 1

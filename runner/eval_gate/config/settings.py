@@ -350,7 +350,7 @@ class RunConfig:
     )
     rubric: RubricMode = setting(
         RubricMode.AFTER_PASS,
-        "When rubric cases are run: always, after-pass (all others pass) or never.",
+        "When rubric cases are run: always, after-pass (unless others fail the gate) or never.",
         metavar="WHEN",
         no_effect="a rubric case that it leaves out has no result, which is never a pass",
     )

@@ -43,7 +43,15 @@ class Confirming(Protocol):
     def doubtful(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution (or trials) leaves something to decide.
 
-        Asked once, in a thread of its own: it may have to fetch what it compares with. Raises GateError.
+        Asked in a thread of its own: it may have to fetch what it compares with. Asked again where more cases were
+        run since. Raises GateError.
+        """
+        ...
+
+    def is_red(self, result: RunResult) -> bool:
+        """Whether failures fail the gate already, whatever becomes of the cases that were not run yet.
+
+        Asked in a thread of its own, after `doubtful` and the re-runs.
         """
         ...
 

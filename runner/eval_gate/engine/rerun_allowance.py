@@ -11,16 +11,28 @@ from eval_gate.config.rerun_budget import RerunBudget
 class Allowance:
     """Lets re-runs begin until the budget is spent; what has begun is finished all the same."""
 
-    def __init__(self, budget: RerunBudget, begun: int = 0) -> None:
-        """`begun`: re-runs that an earlier process of the same run has made."""
+    def __init__(self, budget: RerunBudget) -> None:
         self.budget = budget
         self.refused = False
         """Whether a re-run was wanted and not made for it."""
         self._waits = False
         """Whether that was because it would have had to wait beyond the end."""
-        self._begun = begun
+        self._begun = 0
         self._since: float | None = None
+        self._spent_s = 0.0
+        """Of the times before a pause."""
         self._usd = 0.0
+
+    def with_begun(self, begun: int) -> Allowance:
+        """The same after so many more re-runs, which an earlier process of the same run has made."""
+        self._begun += begun
+        return self
+
+    def paused(self) -> Allowance:
+        """The same, whose clock stands still until the next re-run begins."""
+        self._spent_s += 0.0 if self._since is None else time.monotonic() - self._since
+        self._since = None
+        return self
 
     @property
     def remaining(self) -> int | None:
@@ -51,7 +63,7 @@ class Allowance:
         """
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        budget, spent_s = self.budget, now - self._since
+        budget, spent_s = self.budget, self._spent_s + now - self._since
         fits = (
             (budget.executions is None or self._begun + count <= budget.executions)
             and (budget.seconds is None or spent_s + wait_s < budget.seconds)

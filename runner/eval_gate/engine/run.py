@@ -86,7 +86,9 @@ class Run:
         self._in_doubt: set[CaseKey] = set()
         self._control = self._asking_control()
         self._allowance: Allowance | None = None
-        """What is left for re-runs, once there are any."""
+        """What is left for re-runs, while there are any."""
+        self._paused: Allowance | None = None
+        """The same between two times at which there are."""
         keeps = plan.keeps_files and plan.limits.stored is not Store.NONE
         self._leavings = Leavings(self._folder, plan.patterns) if keeps else None
         self._masking = PatternMatcher()
@@ -116,12 +118,13 @@ class Run:
             if jobs:
                 waiting = [job for job in jobs if plan.waits(job.case)]
                 await self._work([job for job in jobs if not plan.waits(job.case)], journal)
-                self._held_back = bool(waiting) and not self._others_passed()
+                self._held_back = bool(waiting) and await self._is_red(journal)
                 if waiting and not self._held_back and self._stopped is None:
                     await self._work(waiting, journal)
                 del waiting
-            if plan.confirming is not None and self._stopped is None:
+            if plan.confirming is not None and self._stopped is None and not self._held_back:
                 await self._confirm(plan.confirming, journal)
+            self._notices += self._unspent()
             del plan, jobs
             return self._result(round((time.perf_counter() - started) * 1000, 3), over=True)
 
@@ -205,18 +208,46 @@ class Run:
             await patterns.aclose()
             await self._masking.aclose()
 
+    async def _is_red(self, journal: Journal) -> bool:
+        """Whether the gate fails by what was run so far, its re-runs among it, so that nothing else need be run."""
+        confirming = self._plan.confirming
+        if self._has_ended() or self._others_passed():
+            return False
+        if confirming is None:
+            return True
+        await self._confirm(confirming, journal)
+        red = not self._has_ended() and await asyncio.to_thread(confirming.is_red, self._result(0.0))
+        if not (red or self._has_ended()) and self._allowance is not None:
+            self._paused, self._allowance = self._allowance.paused(), None
+        return red
+
+    def _has_ended(self) -> bool:
+        return self._stopped is not None
+
     async def _confirm(self, confirming: Confirming, journal: Journal) -> None:
-        """Run again what is in doubt, turn by turn; a run that is resumed goes on where it was."""
-        self._in_doubt = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
-        cases = {case.key: case for case in self._plan.runnable() if case.key in self._in_doubt}
-        begun = sum(len(self._reruns(case)) for case in cases.values())
+        """Run again what is in doubt, turn by turn; a run that is resumed goes on where it was.
+
+        Called a second time where more cases were run since: what was decided stays decided.
+        """
+        known, self._in_doubt = self._in_doubt, set()
+        # what was run more often because it is new is to be found once more
+        result = self._result(0.0, fresh=frozenset())
+        doubtful = set(await asyncio.to_thread(confirming.doubtful, result))
+        cases = {case.key: case for case in self._plan.runnable() if case.key in doubtful}
+        begun = sum(len(self._reruns(case)) for key, case in cases.items() if key not in known)
+        self._in_doubt = known | doubtful
         control = self._control
-        self._allowance = allowance = Allowance(self._plan.rerun_budget(), begun)
+        self._allowance = allowance = (self._paused or Allowance(self._plan.rerun_budget())).with_begun(begun)
         waiting = await self._run_again(list(cases), cases, confirming, journal)
         while control is not None and await self._ask_control(control, confirming, allowance):
             waiting = await self._run_again(waiting, cases, confirming, journal)
+
+    def _unspent(self) -> list[str]:
+        """What the budget for re-runs did not reach for."""
+        if self._allowance is None:
+            return []
         spared = [key in self._fresh for key, end in self._ends().items() if end is RerunEnd.SPENT]
-        self._notices += allowance.notices(suspects=spared.count(False), new=spared.count(True))
+        return list(self._allowance.notices(suspects=spared.count(False), new=spared.count(True)))
 
     async def _run_again(
         self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], confirming: Confirming, journal: Journal
@@ -380,8 +411,11 @@ class Run:
         jobs = (TrialJob(case, trial) for trial in range(self._plan.limits.trials) for case in self._plan.runnable())
         return [job for job in jobs if job.key not in finished]
 
-    def _result(self, wall_ms: float, *, over: bool = False) -> RunResult:
-        """The result of all trials so far. Where the run is `over`, it holds neither trials nor cases from then on."""
+    def _result(self, wall_ms: float, *, over: bool = False, fresh: Set[CaseKey] | None = None) -> RunResult:
+        """The result of all trials so far. Where the run is `over`, it holds neither trials nor cases from then on.
+
+        `fresh` are the new cases, whose further runs are none of doubt; None for those that are known to be.
+        """
         held_back = self._held_back and self._stopped is None
         control = self._control
         progress = RunProgress(
@@ -392,7 +426,7 @@ class Run:
             self._ends(),
             control.trials if control else NOTHING_ASKED,
             control.facts if control else None,
-            self._fresh,
+            self._fresh if fresh is None else fresh,
             over,
         )
         return outcome(self._handed_over() if over else self._plan, progress, wall_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
+from typing import Final
 
 from eval_gate.gate.causes import cause_of, group_of
 from eval_gate.gate.control.asking import ControlQuestions, cleared_by_control, wanted_of_control
@@ -14,13 +15,21 @@ from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
 from eval_gate.gate.judge import GateQuestion, accepted_regressions, allowed_of, facts_before_reruns, judge
 from eval_gate.gate.suspects import Suspects
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import Outcome
+from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.model.execution import Trial
 from eval_gate.model.grounds import NO_RUNS
 from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import executions
 from eval_gate.struct import replace
+
+_BY_FAILURES: Final = frozenset(
+    {
+        *(RuleCode.REGRESSIONS, RuleCode.MUST_PASS, RuleCode.FAILURES),
+        *(RuleCode.SCORE_DROP, RuleCode.FLAKY, RuleCode.NEW_FAILURES),
+    }
+)
+"""Rules that single cases break. A pass rate and all cases together may come right by cases that pass."""
 
 
 class Reruns:
@@ -117,11 +126,24 @@ class Reruns:
             self._question = replace(question, waivers=question.more_waivers(question.waivers), more_waivers=None)
         return wanted_of_control(result, self._question, askable)
 
+    def is_red(self, result: RunResult) -> bool:
+        """Whether failures fail the gate already: by rules that passes of further cases cannot turn."""
+        if not self._fails_already(result):
+            return False
+        question = self._question
+        if question.waivers is not None and question.more_waivers is not None:
+            self._question = replace(question, waivers=question.more_waivers(question.waivers), more_waivers=None)
+        return self._fails_already(result)
+
     def cleared(self, result: RunResult) -> bool:
         """Whether anything is cleared: those count for nothing from now on, when it is asked what may be spared."""
         found = cleared_by_control(result, self._question)
         self._suspects = replace(self._suspects, uncounted=self._suspects.uncounted | found)
         return bool(found)
+
+    def _fails_already(self, result: RunResult) -> bool:
+        verdict = judge(result, replace(self._question, more_waivers=None)).verdict
+        return verdict is not None and any(not rule.ok and rule.code in _BY_FAILURES for rule in verdict.rules)
 
     def _may_be_red(self, result: RunResult) -> bool:
         verdict = judge(result, replace(self._question, more_waivers=None)).verdict

@@ -52,6 +52,8 @@ _YARDSTICK: Final = frozenset(
     }
 )
 """Differences that make the yardstick of a case another one."""
+_CHANGED: Final = _YARDSTICK | {DifferenceKind.SKIPPED}
+"""Differences that `fail-on: changed` is about, of cases that passed."""
 
 
 def measured_differences(
@@ -74,7 +76,7 @@ def measured_differences(
     return MeasuredDifferences(
         differences=tuple(sorted(found, key=lambda one: _ORDER[one.kind])),
         removed=len(touched.by_kind[DifferenceKind.REMOVED]),
-        changed=len({case.key for kind in _YARDSTICK for case in touched.by_kind[kind] if case.passed}),
+        changed=len({case.key for kind in _CHANGED for case in touched.by_kind[kind] if case.passed}),
         loosened=sum(rule.kind is DifferenceKind.LOOSENED for rule in rules),
     )
 

@@ -20,7 +20,7 @@ from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import Waiving
 
 SCHEMA_VERSION = 1
-HELD_BACK: Final = "rubric cases are run when all others pass (rubric: after-pass)"
+HELD_BACK: Final = "rubric cases are run unless others fail the gate (rubric: after-pass)"
 """Why a case was skipped that waited for others: what it says of itself is not that it is checked no more."""
 
 

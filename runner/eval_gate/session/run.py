@@ -63,7 +63,8 @@ async def plan_run(session: Session) -> RunPlan:
     plan = await prepare(config, _by_durations(session), around)
     plan.redact.learn(around.secrets)
     again = config.policy.confirm
-    if not again and config.policy.runs_of_new_cases == 1:
+    waits = plan.rubrics_wait and any(map(plan.waits, plan.runnable()))
+    if not (again or config.policy.runs_of_new_cases > 1 or waits):
         return plan
     return plan.confirmed_by(reruns_of(session), again)
 

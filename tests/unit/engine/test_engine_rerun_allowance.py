@@ -9,7 +9,7 @@ from eval_gate.engine.rerun_allowance import Allowance
 
 
 def test_allowance__executions__are_counted_as_they_begin() -> None:
-    allowance = Allowance(RerunBudget(executions=5), begun=2)
+    allowance = Allowance(RerunBudget(executions=5)).with_begun(2)
     assert (allowance.remaining, allowance.take(2), allowance.remaining) == (3, True, 1)
     assert (allowance.take(2), allowance.refused) == (False, True)
     assert (allowance.take(), allowance.take()) == (True, False)
@@ -36,3 +36,18 @@ def test_allowance__time__runs_from_the_first_re_run_on(monkeypatch) -> None:
     assert allowance.take()
     now[0] = 1_010.0
     assert not allowance.take()
+
+
+def test_allowance__paused__the_time_of_the_pause_is_not_spent(monkeypatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    allowance = Allowance(RerunBudget(seconds=10))
+    assert allowance.take()
+    now = 6.0
+    paused = allowance.paused()
+    now = 1_000.0
+    assert paused.take()
+    now = 1_003.9
+    assert paused.take()
+    now = 1_004.1
+    assert not paused.take()
