@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import construct
@@ -13,6 +13,8 @@ from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
 from eval_gate.model.usage import Usage, total
 from eval_gate.results.lessening import lesser, without_prompts
+
+_Sum = TypeVar("_Sum", float, Usage)
 
 
 class CaseQuestion(NamedTuple):
@@ -226,12 +228,17 @@ class _Whole(NamedTuple):
         return cls(
             sum(record.duration_ms for record in records),
             sum(record.attempts for record in records),
-            Usage.total(record.usage for record in records),
-            total(record.cost_usd for record in records),
+            _told(Usage.total(record.usage for record in records), records, lambda one: one.usage),
+            _told(total(record.cost_usd for record in records), records, lambda one: one.cost_usd),
             Usage.total(record.judge_usage for record in records),
             total(record.judge_cost_usd for record in records),
             tuple(dict.fromkeys(line for record in records for line in record.warnings)),
         )
+
+
+def _told(whole: _Sum | None, records: Sequence[TrialRecord], of: Callable[[TrialRecord], object]) -> _Sum | None:
+    """The sum, unless a part is missing: of an execution that broke nobody may know what it took."""
+    return None if any(of(one) is None for one in records if one.status.judged) else whole
 
 
 def _unjudged(records: Sequence[TrialRecord]) -> Status:

@@ -4,6 +4,9 @@ Two runs of the same agent never take equally long, so totals are not compared: 
 is the median over cases of "here divided by then", and it counts as too much only when a sign test is sure that more
 than half of the cases are above the limit (one in a hundred; Conover, Practical Nonparametric Statistics, 3.4). With
 fewer than seven cases nothing can be that sure, and the rule says so instead of guessing.
+
+What the baseline knows and this run does not tell may be anything: where the median would be above the limit if that
+were endless, nobody knows whether the typical case costs too much.
 """
 
 from __future__ import annotations
@@ -31,20 +34,27 @@ class Increase(FrozenStruct):
     """Of so many cases above the limit when the median is not."""
     over: bool
     """The typical case costs more than allowed, and a sign test is sure of it."""
+    untold: int = 0
+    """Cases whose cost the baseline knows and this run does not tell."""
+    unknown: bool = False
+    """So many of them that nobody knows whether the typical case costs more than allowed."""
 
 
-Pairs = tuple[tuple[float, float], ...]
-"""Then and here, of every case that has both."""
+Pairs = tuple[tuple[float, float | None], ...]
+"""Then and here, of every case that has both; None where it is not told here."""
 
 
 def increase(pairs: Pairs, most: float) -> Increase:
     """Whether the typical case costs more than `most` (0.2 is 20 %) above the baseline."""
-    ratios = [here / then for then, here in pairs if then > 0]
+    ratios = [here / then for then, here in pairs if then > 0 and here is not None]
+    untold = sum(then > 0 and here is None for then, here in pairs)
+    unknown = untold > 0 and median([*ratios, *[math.inf] * untold]) > 1 + most
     if not ratios:
-        return Increase(0, None, 1.0, over=False)
+        return Increase(0, None, 1.0, over=False, untold=untold, unknown=unknown)
     above = sum(ratio > 1 + most for ratio in ratios)
     chance = _chance_of_at_least(above, len(ratios))
-    return Increase(len(ratios), median(ratios), chance, over=median(ratios) > 1 + most and chance <= LIMIT)
+    over = median(ratios) > 1 + most and chance <= LIMIT
+    return Increase(len(ratios), median(ratios), chance, over=over, untold=untold, unknown=unknown and not over)
 
 
 def _chance_of_at_least(above: int, cases: int) -> float:
@@ -55,17 +65,24 @@ def _chance_of_at_least(above: int, cases: int) -> float:
 def pairs_of(
     comparison: Comparison, run: RunResult, baseline: RunResult, measure: Callable[[CaseResult], float | None]
 ) -> Pairs:
-    """Then and here of every case that both runs judged by the same question, as `measure` has it."""
+    """Then and here of every case that both runs judged by the same question, as `measure` has it.
+
+    A case that was answered from a recording took nothing, and has no side here.
+    """
     here, then = run.by_key(), baseline.by_key()
     both = (one.key for one in comparison.changes if one.change.compared and one.key in here and one.key in then)
-    measured = ((measure(then[key]), measure(here[key])) for key in both)
-    return tuple((before, after) for before, after in measured if before is not None and after is not None)
+    measured = ((measure(then[key]), measure(here[key]), here[key].details.replayed) for key in both)
+    return tuple(
+        (before, after)
+        for before, after, replayed in measured
+        if before is not None and (after is not None or not replayed)
+    )
 
 
 def latency(case: CaseResult) -> float | None:
-    """Milliseconds of the typical execution; a replayed answer took none."""
+    """Milliseconds of the typical execution; None where unknown, and of a replayed answer, which took none."""
     durations = [trial.duration_ms for trial in case.trials if trial.status.judged] or [case.duration_ms]
-    return None if case.details.replayed else median(durations)
+    return None if case.details.replayed else median(durations) or None
 
 
 def cost(case: CaseResult) -> float | None:
@@ -77,8 +94,8 @@ def tokens(case: CaseResult) -> float | None:
     """Tokens of one execution, both ways; None where unknown."""
     if case.usage is None or case.usage.input_tokens is None or case.usage.output_tokens is None:
         return None
-    return (case.usage.input_tokens + case.usage.output_tokens) / _executions(case)
+    return (case.usage.input_tokens + case.usage.output_tokens) / _executions(case) or None
 
 
 def _executions(case: CaseResult) -> int:
-    return max(len(case.trials), 1)
+    return max(sum(trial.status.judged for trial in case.trials), 1)

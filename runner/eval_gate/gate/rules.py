@@ -56,13 +56,17 @@ class RuleInput(FrozenStruct, dict=True):
 
 
 class RuleFinding(FrozenStruct):
-    """One rule that was applied; `reason` is the sentence for when it does not hold."""
+    """One rule that was applied; `reason` is the sentence for when it does not hold.
+
+    `undecided`: it does not hold for want of knowledge, which says nothing about the change.
+    """
 
     code: RuleCode
     value: str
     limit: str
     ok: bool
     reason: str
+    undecided: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -257,6 +261,13 @@ def _budgets(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
 
 def _increase(code: RuleCode, most: float, found: budgets.Increase) -> RuleFinding:
     limit = f"+{most:g} %"
+    if found.unknown:
+        many = f"{found.untold} case{'s' if found.untold != 1 else ''}"
+        what = (
+            f"{code.shown.lower()} of {many} is known in the baseline and not told here, so that nobody knows whether "
+            f"the typical case keeps to {limit}"
+        )
+        return RuleFinding(code, "unknown", limit, ok=False, reason=what, undecided=True)
     if found.ratio is None:
         return RuleFinding(code, "unknown", limit, ok=True, reason="")
     change = f"{(found.ratio - 1) * 100:+.0f} %"

@@ -8,7 +8,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
 from eval_gate.gate.moved_cases import AbsentCases, absent_cases, earlier_keys
 from eval_gate.gate.must_pass import must_pass
-from eval_gate.gate.rules import RuleInput, findings
+from eval_gate.gate.rules import RuleFinding, RuleInput, findings
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
@@ -32,6 +32,7 @@ def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) 
     - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
     - a case that passed before, or that must pass, and whose result here nobody knows: no verdict either
     - a failure that may be a regression, but the baseline could not be had: no verdict; not having asked is no pass
+    - a rule that nobody knows whether it holds, and nothing known against the change: no verdict either
     - more execution errors than allowed: `fail`, exit 1, worded apart
     - else `pass`
     """
@@ -44,7 +45,8 @@ def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) 
         *_unexplained(judged, policy, absent),
     )
     found = tuple(findings(judged, policy))
-    broken = tuple(Reason(code=one.code, message=one.reason) for one in found if not one.ok)
+    broken = tuple(_reason(one) for one in found if not one.ok and not one.undecided)
+    incomplete += tuple(_reason(one) for one in found if one.undecided)
     about_the_change = any(reason.code not in {RuleCode.UNMEASURED, RuleCode.COVERAGE} for reason in broken)
     if unmeasurable is not None and any(reason.code == RuleCode.REGRESSIONS for reason in broken):
         other = _other_reading(judged)
@@ -59,6 +61,10 @@ def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) 
         outcome, code, reasons = Outcome.PASS, ExitCode.PASSED, _passing(judged, policy)
     rules = tuple(one.rule for one in found)
     return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules, pass_score=policy.pass_score)
+
+
+def _reason(found: RuleFinding) -> Reason:
+    return Reason(code=found.code, message=found.reason)
 
 
 def _unmeasurable(run: RunResult) -> Reason | None:

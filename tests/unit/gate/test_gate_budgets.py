@@ -74,6 +74,23 @@ def test_increase__many_are_above_but_not_the_typical_case__is_within() -> None:
     assert not increase(pairs(*[1.3] * 6, *[1.0] * 4), 0.2).over
 
 
+@pytest.mark.parametrize(
+    ("told", "untold", "unknown"), [(0, 1, True), (1, 2, True), (2, 2, True), (3, 2, False), (50, 1, False)]
+)
+def test_increase__not_told_here__is_unknown_where_it_could_be_the_typical_case(told, untold, unknown) -> None:
+    found = increase((*pairs(*[1.0] * told), *[(1.0, None)] * untold), 0.2)
+    assert (found.untold, found.unknown, found.over) == (untold, unknown, False)
+
+
+def test_increase__sure_by_what_is_told__is_over_whatever_is_not() -> None:
+    found = increase((*pairs(*[1.5] * 9), (1.0, None)), 0.2)
+    assert (found.over, found.unknown) == (True, False)
+
+
+def test_increase__not_known_in_the_baseline__is_not_missed() -> None:
+    assert not increase(((0.0, None),) * 9, 0.2).unknown
+
+
 MEASURED = {"usage": Usage(input_tokens=300, output_tokens=60), "cost_usd": 0.6}
 
 
@@ -86,8 +103,9 @@ MEASURED = {"usage": Usage(input_tokens=300, output_tokens=60), "cost_usd": 0.6}
         ({}, (120.0, None, None)),
         ({"usage": Usage(input_tokens=300)}, (120.0, None, None)),
         ({"usage": Usage(output_tokens=60)}, (120.0, None, None)),
+        ({"duration_ms": 0.0, "usage": Usage(input_tokens=0, output_tokens=0)}, (None, None, None)),
     ],
-    ids=["one", "three trials", "replayed", "unknown", "no output", "no input"],
+    ids=["one", "three trials", "replayed", "unknown", "no output", "no input", "nothing at all"],
 )
 def test_measures__case__are_of_one_execution(fields, expected) -> None:
     case = make_result("a", **fields)
