@@ -102,7 +102,12 @@ class ResultLine(_Part):
 def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
     facts.tool, near = "JSON lines", NearKeys(facts)
-    return _each(texts(file, shown), lambda text, place: _row(value_of(text, place), place, near))
+
+    def row(text: bytes, place: RowPlace) -> ResultRow:
+        several = text.count(b'"score"') > 1  # looking for two in one object takes time
+        return _row(value_of(text, place, one_score_each=several), place, near)
+
+    return _each(texts(file, shown), row)
 
 
 def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.errors import GateError
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.result_formats.rows import ResultRow, RowScore
 from eval_gate.struct import Struct, field
+
+ROUNDING: Final = 1e-6
+"""By so much a grade may be beyond 0 or 1: what is computed is rounded."""
 
 
 class ScoreRules(Struct):
@@ -52,6 +57,9 @@ class ScoreRules(Struct):
         value = row.score if row.score is not None else min((one.value or 0.0 for one in open_), default=None)
         if self.pass_score is not None and value is not None:
             # a grade: the gate itself says what is enough, on both sides of a comparison
+            if not _is_grade(value):
+                why = f"the score {str(value)[:30]} is outside of the scale, which is 0 to 1"
+                return row._replace(status=Status.ERROR, error=why, blame=Blame.OURS)
             return row._replace(status=_passing(value >= 1.0), score=value, graded=True)
         named = open_[0].name if open_ else "score"
         raise GateError(
@@ -62,12 +70,21 @@ class ScoreRules(Struct):
         )
 
     def _graded(self, row: ResultRow) -> ResultRow:
-        """What the tool has judged, and whether the gate's pass score may say that less is enough."""
-        return row if self.pass_score is None or row.score is None else row._replace(graded=True)
+        """What the tool has judged, and whether the gate's pass score may say that less is enough.
+
+        A score of another scale is no grade: there the tool's own verdict stands.
+        """
+        graded = self.pass_score is not None and row.score is not None and _is_grade(row.score)
+        return row._replace(graded=True) if graded else row
 
     def unused(self) -> list[str]:
         """Rules for scorers that no result has: most likely misspelt."""
         return [str(rule) for rule in self.scores if rule.name not in self._used]
+
+
+def _is_grade(score: float) -> bool:
+    """Whether a score is on the scale of 0 to 1, but for what rounding adds."""
+    return -ROUNDING <= score <= 1 + ROUNDING
 
 
 def _passing(holds: bool) -> Status:  # noqa: FBT001 (what it is about is its only argument)

@@ -19,7 +19,7 @@ from eval_gate.files.reading import read_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_BYTES, BROUGHT_LINE_BYTES, DOCUMENT_VALUES
 from eval_gate.result_formats.rows import RowPlace, broken_off, unreadable
-from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.json import ForeignJsonError, one_score, read_foreign
 from eval_gate.text.foreign.well_formed import mend_halves
 
 _MARK: Final = "\ufeff"
@@ -45,10 +45,16 @@ def read_whole(file: Path, shown: str) -> JsonValue:
     return value_of(data, place, DOCUMENT_VALUES)
 
 
-def value_of(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES) -> JsonValue:
-    """The JSON value in this text. Not-a-number is null: Python's tools write it. Raises GateError."""
+def value_of(
+    data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES, *, one_score_each: bool = False
+) -> JsonValue:
+    """The JSON value in this text. Not-a-number is null: Python's tools write it. Raises GateError.
+
+    `one_score_each`: an object with two scores is an error.
+    """
+    pairs = one_score if one_score_each else None
     try:
-        return read_foreign(data, values=values, constant=lambda _: None)
+        return read_foreign(data, values=values, constant=lambda _: None, pairs=pairs)
     except ForeignJsonError as error:
         detail = f": {error.detail}" if error.detail else ""
         raise unreadable(place, f"{error}{detail}") from None

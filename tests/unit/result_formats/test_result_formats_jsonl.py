@@ -4,7 +4,7 @@ import pytest
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.result_formats.load import load_results
 from eval_gate.result_formats.scoring import ScoreRules
 
@@ -82,6 +82,25 @@ def test_read_jsonl__a_score_alone__needs_a_rule(tmp_path) -> None:
     assert caught.value.code == "results-need-rule"
     [row] = load(tmp_path, '{"id": "a", "score": 0.8}', pass_score=0.7).rows
     assert row.graded
+
+
+@pytest.mark.parametrize("score", [55, -0.1])
+def test_read_jsonl__a_grade_of_another_scale__was_not_judged(tmp_path, score) -> None:
+    [row] = load(tmp_path, f'{{"id": "a", "score": {score}}}', pass_score=0.7).rows
+    assert (row.status, row.blame) == (Status.ERROR, Blame.OURS)
+    assert row.error == f"the score {float(score)} is outside of the scale, which is 0 to 1"
+
+
+def test_read_jsonl__a_verdict_with_a_score_of_another_scale__is_no_grade(tmp_path) -> None:
+    [row] = load(tmp_path, '{"id": "a", "status": "failed", "score": 55}', pass_score=0.7).rows
+    assert (row.status, row.graded) == (Status.FAILED, False)
+
+
+def test_read_jsonl__two_scores_in_one_object__are_an_error(tmp_path) -> None:
+    checks = '"checks": [{"name": "x", "score": 1}, {"name": "y", "score": 0}]'
+    assert load(tmp_path, f'{{"id": "a", "status": "passed", "score": 1, {checks}}}').rows
+    said = problem(tmp_path, '{"id": "a", "score": 0, "score": 1}')
+    assert "has `score` twice in one object" in said
 
 
 def test_read_csv__the_same_columns__are_the_same_cases(tmp_path) -> None:

@@ -6,10 +6,18 @@ errors of the evaluation, where AgentV makes 1 of the first (it exits with 0) an
 
 from __future__ import annotations
 
-from eval_gate.evaluators.agentv.code_judge import beginning, broken, command_text, limit_of, run_command, trouble_of
+from eval_gate.evaluators.agentv.code_judge import (
+    beginning,
+    broken,
+    command_text,
+    limit_of,
+    other_scale,
+    run_command,
+    trouble_of,
+)
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.judge.judge import brief_of
-from eval_gate.evaluators.judge.reply import MAX_ITEM, clamped, number, text_of
+from eval_gate.evaluators.judge.reply import MAX_ITEM, number, on_scale, text_of
 from eval_gate.evaluators.trace import made_calls, messages_of, trace_summary
 from eval_gate.evaluators.weighing import is_full
 from eval_gate.evaluators.wording import cut, items, score_text
@@ -17,7 +25,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputMessage, Response
 from eval_gate.model.specs.evaluator import CodeGrader
 from eval_gate.process.run import FinishedProgram
-from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.json import ForeignJsonError, one_score, read_foreign
 
 
 async def code_grader(spec: CodeGrader, context: EvaluationContext) -> Evaluation:
@@ -56,9 +64,10 @@ def _verdict(spec: CodeGrader, finished: FinishedProgram) -> tuple[float, tuple[
     if not words.startswith(("{", "[")):
         return 1.0, (words or "exit code 0",), ()
     try:
-        found = read_foreign(finished.stdout.data.decode("utf-8-sig"))
+        found = read_foreign(finished.stdout.data.decode("utf-8-sig"), pairs=one_score)
     except (UnicodeDecodeError, ForeignJsonError) as error:
-        said = f"{cut(spec.name)}: what it printed is not JSON: {beginning(finished.stdout.data)}"
+        what = error if isinstance(error, ForeignJsonError) else "is not JSON"
+        said = f"{cut(spec.name)}: what it printed {what}: {beginning(finished.stdout.data)}"
         raise EvaluatorError(said) from error
     if not isinstance(found, dict):
         raise EvaluatorError(f"{cut(spec.name)}: what it printed is no JSON object: {beginning(finished.stdout.data)}")
@@ -72,7 +81,9 @@ def _verdict(spec: CodeGrader, finished: FinishedProgram) -> tuple[float, tuple[
     if score is None:
         said = f"{cut(spec.name)}: neither `score` nor `assertions`: {beginning(finished.stdout.data)}"
         raise EvaluatorError(said)
-    held = clamped(score, 1)
+    held = on_scale(score, 1)
+    if held is None:
+        raise EvaluatorError(f"{cut(spec.name)}: {other_scale(score)}: {beginning(finished.stdout.data)}")
     return (1.0 if is_full(held) else held), hits, misses
 
 

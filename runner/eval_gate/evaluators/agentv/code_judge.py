@@ -12,7 +12,7 @@ from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.judge.judge import brief_of, of_verdict
-from eval_gate.evaluators.judge.reply import JudgeVerdict, clamped, number, text_of, texts_in
+from eval_gate.evaluators.judge.reply import JudgeVerdict, number, on_scale, shown_score, text_of, texts_in
 from eval_gate.evaluators.trace import messages_json, messages_of, summary_json, trace_json, trace_summary
 from eval_gate.evaluators.weighing import is_full
 from eval_gate.evaluators.wording import cut, items
@@ -20,7 +20,7 @@ from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
-from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.json import ForeignJsonError, one_score, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
 
 TIME_LIMIT_S: Final = limits.GRADER_S
@@ -117,7 +117,7 @@ class _NoVerdictError(Exception):
 def _object(printed: bytes) -> dict[str, JsonValue]:
     """The one JSON object that was printed."""
     try:
-        value = read_foreign(printed.decode("utf-8-sig"))
+        value = read_foreign(printed.decode("utf-8-sig"), pairs=one_score)
     except UnicodeDecodeError as error:
         raise _NoVerdictError("what it printed is not JSON") from error
     except ForeignJsonError as error:
@@ -131,13 +131,20 @@ def _verdict(found: dict[str, JsonValue]) -> JudgeVerdict:
     score = number(found.get("score"))
     if score is None:
         raise _NoVerdictError("`score` is missing or no number")
-    held = clamped(score, 1)
+    held = on_scale(score, 1)
+    if held is None:
+        raise _NoVerdictError(other_scale(score))
     return JudgeVerdict(
         1.0 if is_full(held) else held,
         items(texts_in(found.get("hits"))),
         items(texts_in(found.get("misses"))),
         text_of(found.get("reasoning")),
     )
+
+
+def other_scale(score: float) -> str:
+    """What is wrong with a score that is outside of 0 to 1."""
+    return f"the score {shown_score(score)} is outside of the scale, which is 0 to 1"
 
 
 def beginning(printed: bytes) -> str:

@@ -150,13 +150,15 @@ async def llm_judge(spec: LlmJudge, context: EvaluationContext) -> Evaluation:
     if asked.verdict is None:
         return asked.unreadable(spec.name)
     made = of_verdict(spec.name, asked.verdict, asked.request)
-    return replace(made, usage=asked.usage, cost_usd=asked.cost_usd, warnings=prompts.warnings)
+    warnings = (*made.warnings, *prompts.warnings)
+    return replace(made, usage=asked.usage, cost_usd=asked.cost_usd, warnings=warnings)
 
 
 def of_verdict(name: str, verdict: JudgeVerdict, request: dict[str, JsonValue]) -> Evaluation:
     """What an evaluator of this name says by the verdict of whoever it asked `request`."""
     what = verdict.misses[0] if verdict.misses else verdict.reasoning
     short = f"{cut(name)}: score {score_text(verdict.score)}{f', {cut(what, 200)}' if what else ''}"
+    outside = f"{cut(name)}: the score {verdict.outside} is outside of 0 to 1 and counts as {verdict.score:g}"
     return Evaluation(
         score=verdict.score,
         hits=verdict.hits,
@@ -165,6 +167,7 @@ def of_verdict(name: str, verdict: JudgeVerdict, request: dict[str, JsonValue]) 
         checks_run=1,
         reasoning=verdict.reasoning,
         provider_request=request,
+        warnings=() if verdict.outside is None else (outside,),
     )
 
 

@@ -17,7 +17,7 @@ from eval_gate.evaluators.wording import cut
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.foreign.json import refuse_constant
+from eval_gate.text.foreign.json import one_score, refuse_constant
 from eval_gate.text.foreign.well_formed import well_formed
 
 MAX_REPLY: Final = limits.VERDICT_CHARACTERS
@@ -30,6 +30,10 @@ MAX_QUOTES: Final = 20
 MAX_ITEM: Final = 500
 """Characters of a hit, a miss or a dimension's reasoning that are kept."""
 MAX_REASONING: Final = 2_000
+MAX_SHOWN: Final = 30
+"""Characters of a score that is of another scale."""
+ROUNDING: Final = 1e-6
+"""The share of a scale by which a score may be beyond its ends: what is computed is rounded."""
 
 _START: Final = re.compile(r'\{[ \t\r\n]*+"')
 _FENCE_OPEN: Final = re.compile(r"\s*+(?:```\w*+\s*+)?+")
@@ -45,6 +49,8 @@ class JudgeVerdict(FrozenStruct):
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     reasoning: str | None = None
+    outside: str | None = None
+    """The score as it was given, where it was outside of 0..1 by more than rounding."""
 
 
 def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
@@ -62,6 +68,7 @@ def _verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
         tuple(islice(texts_in(found.get("hits")), MAX_ITEMS)),
         tuple(islice(texts_in(found.get("misses")), MAX_ITEMS)),
         text_of(found.get("reasoning")),
+        None if on_scale(score, 1) is not None else shown_score(score),
     )
 
 
@@ -109,7 +116,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, JsonValue], int, int]]:
             return
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant)
+_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=one_score)
 
 
 def _is_whole(reply: str, start: int, end: int) -> bool:
@@ -131,6 +138,17 @@ def number(value: JsonValue) -> float | None:
 def clamped(score: float, limit: float) -> float:
     """The score within 0..limit; an integer may have thousands of digits."""
     return float(min(max(score, 0), limit)) + 0.0
+
+
+def on_scale(score: float, limit: float) -> float | None:
+    """The score, where it is from 0 to `limit` but for what rounding adds; None for a score of another scale."""
+    rounding = ROUNDING * limit
+    return clamped(score, limit) if -rounding <= score <= limit + rounding else None
+
+
+def shown_score(score: float) -> str:
+    """The score as it was given, cut: an integer may have thousands of digits."""
+    return cut(str(score), MAX_SHOWN)
 
 
 def text_of(value: JsonValue, limit: int = MAX_REASONING) -> str | None:

@@ -9,10 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from eval_gate.evaluators.base import Evaluation, EvaluationContext
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.judge.judge import ask, judge_of
 from eval_gate.evaluators.judge.prompt import MATERIAL, TEXT, Prompts, close, json_text, object_schema, section
-from eval_gate.evaluators.judge.reply import MAX_ITEM, clamped, first_valid, number, text_of
+from eval_gate.evaluators.judge.reply import MAX_ITEM, first_valid, number, on_scale, shown_score, text_of
 from eval_gate.evaluators.wording import cut
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
@@ -65,6 +65,8 @@ class DimensionGrade(FrozenStruct):
     score: float
     reasoning: str | None
     given: bool = True
+    outside: str | None = None
+    """The score as it was given, where it is of another scale."""
 
     @property
     def share(self) -> float:
@@ -88,7 +90,8 @@ class DimensionGrade(FrozenStruct):
 async def rubric(spec: Rubric, context: EvaluationContext) -> Evaluation:
     """Score is the mean of the dimensions' shares; it passes when every dimension does.
 
-    A dimension the judge leaves out scores 0 and says so. Raises EvaluatorError when no reply grades any.
+    A dimension the judge leaves out scores 0 and says so. Raises EvaluatorError when no reply grades any, and for a
+    score of another scale.
     """
     judge = judge_of(spec.name, context)
     answer = context.response.text
@@ -102,6 +105,13 @@ async def rubric(spec: Rubric, context: EvaluationContext) -> Evaluation:
     if asked.verdict is None:
         raise asked.no_verdict(spec.name)
     grades = asked.verdict
+    if outside := next((grade for grade in grades if grade.outside), None):
+        raise EvaluatorError(
+            f"{cut(spec.name)}: the judge's score {outside.outside} for {cut(outside.dimension.name, MAX_NAME)} is "
+            f"outside of its scale, which is 0 to {js_number(outside.dimension.max_score)}",
+            usage=asked.usage,
+            cost_usd=asked.cost_usd,
+        )
     failed = [grade for grade in grades if not grade.passes(spec.pass_at)]
     return RubricEvaluation(
         score=math.fsum(grade.share for grade in grades) / len(grades),
@@ -185,4 +195,7 @@ def _grade(dimension: RubricDimension, entries: Mapping[str, Mapping[str, JsonVa
     score = None if entry is None else number(entry.get("score"))
     if entry is None or score is None:
         return DimensionGrade(dimension, 0.0, "the judge gave no score for it", given=False)
-    return DimensionGrade(dimension, clamped(score, dimension.max_score), text_of(entry.get("reasoning"), MAX_ITEM))
+    held, reasoning = on_scale(score, dimension.max_score), text_of(entry.get("reasoning"), MAX_ITEM)
+    if held is None:
+        return DimensionGrade(dimension, 0.0, reasoning, outside=shown_score(score))
+    return DimensionGrade(dimension, held, reasoning)

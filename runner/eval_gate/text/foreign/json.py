@@ -45,10 +45,12 @@ def read_foreign(
     values: int = ANSWER_VALUES,
     depth: int = DEPTH,
     constant: Callable[[str], JsonValue] | None = None,
+    pairs: Callable[[list[tuple[str, JsonValue]]], JsonValue] | None = None,
 ) -> JsonValue:
     """The value in the text, with U+FFFD for half a surrogate pair.
 
-    `constant` stands for NaN and the infinities, which are no JSON unless it is given.
+    `constant` stands for NaN and the infinities, which are no JSON unless it is given. `pairs` makes each object of its
+    members; without it the last of two with one name counts.
 
     Raises ForeignJsonError for what is no JSON, holds more than so many values, is nested too deeply, or holds a
     number beyond the range that computers calculate with.
@@ -61,7 +63,7 @@ def read_foreign(
     del data
     try:
         value: JsonValue
-        if isinstance(source, bytes) and not far and constant is None:
+        if isinstance(source, bytes) and not far and constant is None and pairs is None:
             value = _usual(source.decode("utf-8", "surrogatepass").removeprefix("\ufeff"))
         else:
             value = json.loads(
@@ -69,6 +71,7 @@ def read_foreign(
                 parse_constant=constant or refuse_constant,
                 parse_int=_whole if far else None,
                 parse_float=finite_number if far else None,
+                object_pairs_hook=pairs,
             )
     except ForeignJsonError:
         raise
@@ -160,6 +163,14 @@ def finite_number(text: str) -> float:
 def refuse_constant(name: str) -> NoReturn:
     """For `parse_constant` of whoever reads JSON: NaN and the infinities are none. Raises ForeignJsonError."""
     raise ForeignJsonError("is not JSON", too_much=False, detail=f"{name} is not a JSON value")
+
+
+def one_score(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """An object of a grader: which of two scores it means nobody knows. Raises ForeignJsonError for those."""
+    found = dict(pairs)
+    if len(found) < len(pairs) and sum(name == "score" for name, _ in pairs) > 1:
+        raise ForeignJsonError("has `score` twice in one object", too_much=False)
+    return found
 
 
 _usual: Final = json.JSONDecoder(parse_constant=refuse_constant).decode

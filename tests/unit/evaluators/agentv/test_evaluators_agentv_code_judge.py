@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shlex
 import sys
 import time
@@ -54,16 +55,30 @@ def test_code_judge__full_reply__is_read(tmp_path) -> None:
     ("text", "score"),
     [
         ('{"score": 1}', 1.0),
-        ('\ufeff\n {"score": 7e10}\n', 1.0),
-        ('{"score": -0.4}', 0.0),
+        ('\ufeff\n {"score": 1.0000001}\n', 1.0),
+        ('{"score": -1e-9}', 0.0),
         ('{"score": 0.9999999999999999}', 1.0),
         ('{"score": 0.99}', 0.99),
         ('{"score": 0.25, "hits": "no list", "misses": null, "reasoning": 5}', 0.25),
     ],
 )
-def test_code_judge__score__is_clamped(tmp_path, text, score) -> None:
+def test_code_judge__score__is_read(tmp_path, text, score) -> None:
     evaluation = judged(tmp_path, printing(text))
     assert (evaluation.score, evaluation.hits, evaluation.misses, evaluation.reasoning) == (score, (), (), None)
+
+
+@pytest.mark.contract("agentv.behaviour.code-judge-reply")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"score": 55}', "the score 55 is outside of the scale, which is 0 to 1"),
+        ('{"score": -0.4}', "the score -0.4 is outside of the scale, which is 0 to 1"),
+        ('{"score": 0, "score": 1}', "what it printed has `score` twice in one object"),
+    ],
+)
+def test_code_judge__score_of_another_scale_or_two_of_them__is_no_verdict(tmp_path, text, said) -> None:
+    with pytest.raises(EvaluatorError, match=re.escape(said)):
+        judged(tmp_path, printing(text))
 
 
 @pytest.mark.contract("agentv.behaviour.code-judge-material")

@@ -313,7 +313,7 @@ def grader(code: str, **fields) -> CodeGrader:
     ("code", "score"),
     [
         ("print('{\"score\": 0.5}')", 0.5),
-        ("print('{\"score\": 7}')", 1.0),
+        ("print('{\"score\": 1.0000001}')", 1.0),
         ('print(\'{"assertions": [{"text": "a", "passed": true}, {"text": "b"}, 5]}\')', 0.5),
         ("print('fine')", 1.0),
         ("pass", 1.0),
@@ -331,6 +331,9 @@ def test_code_grader__answer__is_a_score_assertions_or_an_exit_code(code, score)
         "print('{\"score\": 1')",
         "print('[1]')",
         "print('{}')",
+        "print('{\"score\": 55}')",
+        "print('{\"score\": -0.5}')",
+        'print(\'{"score": 0, "score": 1}\')',
         "print('{\"score\": 1}'); raise SystemExit(1)",
         "import sys; sys.exit('words on stderr')",
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",

@@ -305,6 +305,22 @@ def test_llm_judge__parse_json_evaluator_response__first_object_clamped_and_trim
     assert (evaluation.score, evaluation.hits, evaluation.misses) == (score, hits, misses)
 
 
+@pytest.mark.parametrize(
+    ("reply", "warnings"),
+    [
+        ('{"score": 55}', ("llm_judge: the score 55 is outside of 0 to 1 and counts as 1",)),
+        ('{"score": -0.4}', ("llm_judge: the score -0.4 is outside of 0 to 1 and counts as 0",)),
+        ('{"score": 1.0000001}', ()),
+    ],
+)
+def test_llm_judge__score_was_clamped__is_said_but_of_rounding(reply, warnings) -> None:
+    assert judged(ScriptedJudge(reply)).warnings == warnings
+
+
+def test_llm_judge__two_scores_in_one_object__is_no_verdict() -> None:
+    assert judged(ScriptedJudge(*['{"score": 0, "score": 1}'] * 3)).score == 0.0
+
+
 @pytest.mark.contract("agentv.llm-judge-evaluator-json-contract.parse-json-evaluator-response")
 def test_llm_judge__parse_json_evaluator_response__falls_back_to_zero() -> None:
     evaluation = judged(ScriptedJudge("no", "JSON", "here"))

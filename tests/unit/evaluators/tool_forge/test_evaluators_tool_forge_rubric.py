@@ -144,9 +144,15 @@ def test_rubric__share__decides_for_graded_the_full_score_for_binary(max_score, 
 
 
 @pytest.mark.contract("rubric.dimensions")
-@pytest.mark.parametrize(("score", "kept"), [(9, 1.0), (-2, 0.0), (1e300, 1.0)])
-def test_rubric__score_out_of_range__is_clamped(score, kept) -> None:
-    assert judged(ScriptedJudge(reply(quality=score)), graded(5)).score == kept
+@pytest.mark.parametrize("score", [9, -2, 1e300])
+def test_rubric__score_of_another_scale__is_no_verdict(score) -> None:
+    said = re.escape(f"the judge's score {score} for quality is outside of its scale, which is 0 to 5")
+    with pytest.raises(EvaluatorError, match=said):
+        judged(ScriptedJudge(reply(quality=score)), graded(5))
+
+
+def test_rubric__score_a_rounding_beyond_its_scale__is_clamped() -> None:
+    assert judged(ScriptedJudge(reply(quality=5.0000001)), graded(5)).score == 1.0
 
 
 @pytest.mark.parametrize("score", [None, "3", True, [3], {}], ids=repr)
