@@ -167,7 +167,7 @@ def test_judge__cannot_be_reached__is_an_error_of_the_case_and_no_bad_grade(proj
         (project / "targets.yaml").write_text(text)
         arguments = ("--targets", "targets.yaml", "--target", "model", "--tool-registry", "tools.json")
         done = gate(project, "run", *arguments, **KEY)
-    assert done.returncode == 1
+    assert done.returncode == 3
     case = cases_of(project)["rb-1"]
     assert (case["status"], case["passed"]) == ("error", False)
     assert "could not be asked" in case["error"]

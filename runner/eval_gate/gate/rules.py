@@ -14,7 +14,7 @@ from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.grounds import GroundKind, ScoreFinding, SuiteFinding
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Waiving
@@ -285,18 +285,29 @@ def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseRe
 
 
 def _errors(judged: RuleInput, allowed: int) -> RuleFinding:
-    count = sum(1 for _ in new_errors(judged.run, judged.comparison))
+    """Those of the agent itself are about the change. Where the others alone are too many, nobody knows."""
+    errors = list(new_errors(judged.run, judged.comparison))
+    count, of_the_agent = len(errors), sum(not _says_nothing(case) for case in errors)
     what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
-    return RuleFinding(RuleCode.UNMEASURED, str(count), str(allowed), count <= allowed, what)
+    return RuleFinding(
+        RuleCode.UNMEASURED, str(count), str(allowed), count <= allowed, what, undecided=of_the_agent <= allowed < count
+    )
+
+
+def _says_nothing(case: CaseResult) -> bool:
+    """Whether a case broke for no reason that is the agent's: nobody was there, or the evaluation itself broke."""
+    return case.status is Status.ERROR and case.blame in {Blame.UNREACHABLE, Blame.OURS}
 
 
 def _coverage(run: RunResult, least: float) -> RuleFinding:
-    """How many of the cases were judged at all; skipped ones were not."""
+    """How many of the cases were judged at all; skipped ones were not. What nobody could judge says nothing."""
     summary = run.summary
-    share = (summary.passed + summary.failed) / summary.total_cases if summary.total_cases else 0.0
+    judged, total = summary.passed + summary.failed, summary.total_cases
+    silent = sum(_says_nothing(case) for _, case in run.cases())
+    share, at_most = ((many / total if total else 0.0) for many in (judged, judged + silent))
     value, limit = f"{share * 100:.1f} %", f"{least * 100:.1f} %"
     what = f"{value} of the cases were judged, less than {limit}"
-    return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what)
+    return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what, undecided=share < least <= at_most)
 
 
 def _about_the_measure(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:

@@ -33,7 +33,8 @@ def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) 
     - a case that passed before, or that must pass, and whose result here nobody knows: no verdict either
     - a failure that may be a regression, but the baseline could not be had: no verdict; not having asked is no pass
     - a rule that nobody knows whether it holds, and nothing known against the change: no verdict either
-    - more execution errors than allowed: `fail`, exit 1, worded apart
+    - more execution errors of the agent than allowed: `fail`, exit 1, worded apart; where unreachable agents and
+      evaluation errors are needed for that, nobody knows: no verdict
     - else `pass`
     """
     run = judged.run

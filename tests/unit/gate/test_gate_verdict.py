@@ -66,6 +66,35 @@ def test_decide__run_and_policy__gives_this_verdict(now, then, fail_on, expected
     assert said(verdict(now, then, *fail_on)) == expected
 
 
+@pytest.mark.parametrize(
+    ("blames", "allowed", "expected"),
+    [
+        ("O", 0, ("error", 3)),
+        ("U", 0, ("error", 3)),
+        ("UO", 1, ("error", 3)),
+        ("UC", 0, ("fail", 1)),
+        ("UC", 1, ("error", 3)),
+        ("CCU", 1, ("fail", 1)),
+        ("CU", 2, ("pass", 0)),
+    ],
+)
+def test_decide__too_many_errors__whose_fault_they_are_makes_the_exit_code(blames, allowed, expected) -> None:
+    whose = {"C": Blame.CRASHED, "U": Blame.UNREACHABLE, "O": Blame.OURS}
+    broken = [make_result(f"e{at}", "error", blame=whose[letter]) for at, letter in enumerate(blames)]
+    run = make_run(make_suite_result([*broken, *(make_result(f"p{at}", "passed") for at in range(20))]))
+    found = verdict(run, max_errors=allowed)
+    assert (found.outcome.value, found.exit_code) == expected
+
+
+def test_decide__coverage_is_missed__is_of_the_change_unless_errors_of_others_explain_it() -> None:
+    skipped = [make_result(f"s{at}", "skipped") for at in range(4)]
+    broken = [make_result(f"e{at}", "error", blame=Blame.OURS) for at in range(4)]
+    passed = [make_result(f"p{at}", "passed") for at in range(6)]
+    for cases, code in ((skipped, 1), (broken, 3), (skipped + broken, 1)):
+        run = make_run(make_suite_result(passed + cases))
+        assert verdict(run, max_errors=4, min_coverage=0.8).exit_code == code
+
+
 def test_decide__errors_within_the_allowance__pass() -> None:
     now = {"a": "error", "b": "passed"}
     assert said(verdict(now, None, max_errors=1)) == ("pass", 0, ["passed"])
