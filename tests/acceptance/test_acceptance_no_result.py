@@ -77,6 +77,36 @@ def test_chosen_cases__that_were_not_among_them_before__are_only_counted(empty) 
     assert made.here("PPPF", "--tag", "fast", must_pass="gs-003").code == 3
 
 
+def test_renamed_into_a_quarantine__broken__is_a_regression(world) -> None:
+    made = world("PPPP*2")
+    made.accept("flaky-*", kind="quarantine")
+    made.cases[0]["id"] = "flaky-0"
+    made.write()
+    seen = made.here("FPPP")
+    expect(seen, 1, "1 regression", regression=["flaky-0"])
+    assert "`flaky-*` names no case of this run" in seen.head
+
+
+def test_renamed_into_an_accepted_id__broken__is_a_rule_loosened(world) -> None:
+    made = world("PPPP*2")
+    made.accept("known-0")
+    made.cases[0]["id"] = "known-0"
+    made.write()
+    seen = made.here("FPPP")
+    loosened = "rule loosened: the waiver of 1 case names the new name: `gs-000` → `known-0`"
+    expect(seen, 0, "1 regression accepted", says=[loosened], regression=["known-0"])
+    assert made.here("FPPP", fail_on="regressions,changed").code == 1
+
+
+def test_renamed_after_it_was_quarantined__stays_so(world) -> None:
+    made = world("PPPP*2")
+    made.accept(0, kind="quarantine")
+    made.cases[0]["id"] = "other"
+    made.write()
+    seen = made.here("FPPP")
+    assert (seen.code, "rule loosened" in seen.head) == (0, False), seen.text
+
+
 JUDGE = r"""import json, re, sys
 score = int(re.search(r"\bok\b", sys.argv[1]) is not None)
 print(json.dumps({"dimensions": [{"dimension": "polite", "score": score, "reasoning": "r"}]}))

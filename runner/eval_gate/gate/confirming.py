@@ -179,7 +179,7 @@ class Reruns:
         suspects = Suspects({key: group_of(cause_of(cases[key]) or "") for key in mine}, allowed_of(question))
         if not suspects.many:
             return suspects
-        uncounted = accepted_regressions(mine, question)
+        uncounted = accepted_regressions(mine, run, question)
         if run.shard is not None:  # where nothing at all was answered the whole may see an outage
             uncounted |= {key for key in mine if not self._facts[key].first.answered.fails}
         return replace(suspects, uncounted=uncounted)

@@ -6,7 +6,7 @@ known when the run was made is in its record, so that the same run gets the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Keeping
@@ -29,18 +29,19 @@ from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.judges.known import AskComparisons, with_judges
-from eval_gate.gate.moved_cases import is_whole
+from eval_gate.gate.moved_cases import earlier_keys, is_whole
 from eval_gate.gate.pass_score import held_to
 from eval_gate.gate.rules import RuleInput, drop_of, score_share
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.gate.verdict import decide
-from eval_gate.gate.waivers.apply import standings, waive
+from eval_gate.gate.waivers.apply import standings, waive, waived_by_new_name
 from eval_gate.gate.waivers.known import KnownWaivers
-from eval_gate.gate.yardstick import measured_differences
+from eval_gate.gate.yardstick import MAX_NAMED, measured_differences
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, WaiverKind, WaiverStanding, Waiving
+from eval_gate.model.yardstick import Difference, DifferenceKind, TouchedCase
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.pushes import Pushes
 from eval_gate.struct import FrozenStruct, field
@@ -84,6 +85,7 @@ def judge(run: RunResult, question: GateQuestion) -> RunResult:
     comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
     comparison = with_baseline_sides(comparison, held, then, baseline.own_ledger, policy.pass_score, question.keeping)
     waiving = _waiving(held, comparison, question)
+    comparison = _with_waived_names(comparison, waiving, held, then)
     judged = RuleInput(held, comparison, then, waiving or Waiving())
     return run.model_copy(
         update={
@@ -237,7 +239,8 @@ def quarantined_cases(run: RunResult, baseline: RunResult, waivers: KnownWaivers
         return frozenset()
     keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key in keys]
-    return waive(quarantine, named, waivers.today, trusted=waivers.trusted).quarantined
+    earlier = earlier_keys(baseline, run)
+    return waive(quarantine, named, waivers.today, trusted=waivers.trusted, earlier=earlier).quarantined
 
 
 def allowed_of(question: GateQuestion) -> int | None:
@@ -246,7 +249,7 @@ def allowed_of(question: GateQuestion) -> int | None:
     return question.policy.allowed_regressions if compares and not question.policy.only_reports else None
 
 
-def accepted_regressions(keys: Sequence[CaseKey], question: GateQuestion) -> frozenset[CaseKey]:
+def accepted_regressions(keys: Sequence[CaseKey], run: RunResult, question: GateQuestion) -> frozenset[CaseKey]:
     """Those of these cases whose regression would not block, by the file and by comments: who says so is asked."""
     waivers = question.waivers
     if waivers is not None and question.more_waivers is not None:
@@ -254,7 +257,32 @@ def accepted_regressions(keys: Sequence[CaseKey], question: GateQuestion) -> fro
     if waivers is None or not waivers.waivers:
         return frozenset()
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.REGRESSED) for key in keys]
-    return waive(waivers.waivers, named, waivers.today, everything=False, trusted=waivers.trusted).keys
+    earlier = _earlier_names(run, question)
+    return waive(waivers.waivers, named, waivers.today, everything=False, trusted=waivers.trusted, earlier=earlier).keys
+
+
+def _earlier_names(run: RunResult, question: GateQuestion) -> Mapping[CaseKey, CaseKey]:
+    """The names in the baseline of the cases that have another one here."""
+    return earlier_keys(question.baseline.result, run) if isinstance(question.baseline, Baseline) else {}
+
+
+def _with_waived_names(comparison: Comparison, waiving: Waiving | None, run: RunResult, then: RunResult) -> Comparison:
+    """The comparison with what the waiver file covers only by the name that it has here: that is a rule loosened."""
+    earlier = earlier_keys(then, run)
+    found = waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
+    if not found or comparison.measured is None:
+        return comparison
+    cases = tuple(
+        TouchedCase(**earlier[one.key]._asdict(), became=_new_name(earlier[one.key], one.key)) for one in found
+    )
+    loosened = Difference(kind=DifferenceKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED])
+    told = comparison.measured
+    told = told.model_copy(update={"differences": (loosened, *told.differences), "loosened": told.loosened + 1})
+    return comparison.model_copy(update={"measured": told})
+
+
+def _new_name(before: CaseKey, now: CaseKey) -> str:
+    return now.case_id if now.case_id != before.case_id else now.suite
 
 
 def _waiving(held: RunResult, comparison: Comparison | None, question: GateQuestion) -> Waiving | None:
@@ -266,7 +294,14 @@ def _waiving(held: RunResult, comparison: Comparison | None, question: GateQuest
         waivers = question.more_waivers(waivers)
     if not waivers.anything:
         return None
-    waiving = waive(waivers.waivers, found, waivers.today, everything=is_whole(held), trusted=waivers.trusted)
+    waiving = waive(
+        waivers.waivers,
+        found,
+        waivers.today,
+        everything=is_whole(held),
+        trusted=waivers.trusted,
+        earlier=_earlier_names(held, question),
+    )
     return waiving.model_copy(update={"refusals": waivers.refusals, "troubles": waivers.troubles})
 
 

@@ -14,11 +14,12 @@ Nothing but `in_use` changes a verdict. A case that could not be measured is onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
 
 from eval_gate.gate.scores import exceeds
-from eval_gate.gate.waivers.names import CaseNames
+from eval_gate.gate.waivers.names import CaseNames, Renamed
 from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey, CaseName
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
@@ -85,14 +86,18 @@ def waive(
     *,
     everything: bool = True,
     trusted: bool = True,
+    earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
 ) -> Waiving:
     """What the waivers do to these cases on this day (UTC), in whatever order they come.
 
     `everything` is False where only some cases were selected: a waiver that names none of them is no typo then.
     `trusted` is False on a pull request from a fork: entries of a file that are not known to be on the base branch do
     not count there, because nobody who may write to the repository has agreed to them.
+    `earlier` are the names in the baseline of cases that have another one here. A waiver holds for the case that it was
+    given to: by that name. By the one that it has here an entry of the file names it by its id only, and not from a
+    fork; a comment on this very change means what it says.
     """
-    names = CaseNames(cases)
+    names = CaseNames(cases, earlier)
     distinct = sorted(set(waivers), key=_order)
     entries = tuple(_entry(one, names, today, everything=everything, trusted=trusted) for one in distinct)
     decisive: dict[CaseKey, int] = {}
@@ -109,7 +114,7 @@ def waive(
 
 
 def _entry(waiver: Waiver, names: CaseNames, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:
-    named = names.find(waiver.case, waiver.suite)
+    named = names.find(waiver.case, waiver.suite, _renamed(waiver, trusted=trusted))
     failing = tuple(_name(case) for case in named if case.standing.waivable)
     passing = tuple(_name(case) for case in named if case.standing is WaiverStanding.PASSES)
     unjudged = tuple(_name(case) for case in named if case.standing is WaiverStanding.UNJUDGED)
@@ -126,6 +131,23 @@ def _entry(waiver: Waiver, names: CaseNames, today: date, *, everything: bool, t
         state = WaiverState.SUPERFLUOUS if passing else WaiverState.UNMATCHED
     return WaiverEntry(
         waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, unjudged=unjudged
+    )
+
+
+def _renamed(waiver: Waiver, *, trusted: bool) -> Renamed:
+    if not isinstance(waiver.origin, FileOrigin):
+        return Renamed.ALWAYS
+    return Renamed.BY_ID if trusted else Renamed.NEVER
+
+
+def waived_by_new_name(waiving: Waiving, earlier: Mapping[CaseKey, CaseKey]) -> tuple[WaivedCase, ...]:
+    """The waived cases that the file names by the name that they have here, and not by the one in the baseline."""
+    return tuple(
+        case
+        for case in waiving.waived
+        if case.key in earlier
+        and isinstance((waiver := waiving.decisive(case).waiver).origin, FileOrigin)
+        and not CaseNames([case], earlier).find(waiver.case, waiver.suite, Renamed.NEVER)
     )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
+from eval_gate.model.case import CaseKey
 from eval_gate.model.waiver import MAX_NAME, MAX_REASON, CaseStanding
 from eval_gate.text import globs
 
@@ -48,26 +51,70 @@ def control_in(text: str) -> str | None:
     return None
 
 
+class Renamed(Enum):
+    """Whether a case with another name in the baseline is meant by the name that it has here."""
+
+    NEVER = "never"
+    BY_ID = "by id"
+    """By its id, which somebody has written down; by no glob."""
+    ALWAYS = "always"
+
+
 class CaseNames:
-    """The cases of a run, found by what people call them."""
+    """The cases of a run, found by what people call them.
 
-    def __init__(self, cases: Iterable[CaseStanding]) -> None:
-        self._cases = tuple((_folded(case.case_id), case) for case in cases)
-        self._by_id: dict[str, list[CaseStanding]] = defaultdict(list)
-        for name, case in self._cases:
-            self._by_id[name].append(case)
+    `earlier` has the names in the baseline of the cases that have another one here. Such a case goes by its earlier
+    name: a glob was given to the cases that it meant then. By the name that it has here it is meant as `Renamed` says.
+    """
 
-    def find(self, case: str, suite: str | None) -> tuple[CaseStanding, ...]:
+    def __init__(
+        self, cases: Iterable[CaseStanding], earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({})
+    ) -> None:
+        self._known: list[_Known] = []
+        self._new: list[_Known] = []
+        for case in cases:
+            before = earlier.get(case.key)
+            self._known.append(_Known.of(before or case.key, case))
+            if before is not None:
+                self._new.append(_Known.of(case.key, case))
+        self._by_id = _by_id(self._known)
+        self._new_by_id = _by_id(self._new)
+
+    def find(self, case: str, suite: str | None, renamed: Renamed = Renamed.BY_ID) -> tuple[CaseStanding, ...]:
         """The cases of this id, or else of this glob, in eval files of this glob; both are case-sensitive.
 
         A name that is some case's id means that case only: ids may hold `[1]` and `?`.
         """
         name = _folded(case)
-        if exact := [found for found in self._by_id.get(name, ()) if _in_suite(found, suite)]:
-            return tuple(exact)
+        exact = list(self._by_id.get(name, ()))
+        exact += self._new_by_id.get(name, ()) if renamed is not Renamed.NEVER else ()
+        if found := [one.case for one in exact if _in_suite(one.suite, suite)]:
+            return tuple(dict.fromkeys(found))
         if not globs.is_glob(name):
             return ()
-        return tuple(found for known, found in self._cases if globs.fits(name, known) and _in_suite(found, suite))
+        known = (*self._known, *self._new) if renamed is Renamed.ALWAYS else self._known
+        return tuple(
+            dict.fromkeys(one.case for one in known if globs.fits(name, one.name) and _in_suite(one.suite, suite))
+        )
+
+
+class _Known(NamedTuple):
+    """A case under one of its names."""
+
+    name: str
+    suite: str
+    case: CaseStanding
+
+    @classmethod
+    def of(cls, key: CaseKey, case: CaseStanding) -> _Known:
+        return cls(_folded(key.case_id), key.suite, case)
+
+
+def _by_id(known: Iterable[_Known]) -> Mapping[str, list[_Known]]:
+    found: dict[str, list[_Known]] = defaultdict(list)
+    for one in known:
+        found[one.name].append(one)
+    return found
 
 
 def _folded(name: str) -> str:
@@ -75,5 +122,5 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name) if len(name) <= MAX_FOLDED else name
 
 
-def _in_suite(case: CaseStanding, suite: str | None) -> bool:
-    return suite is None or case.suite == suite or globs.fits(suite, case.suite)
+def _in_suite(file: str, suite: str | None) -> bool:
+    return suite is None or file == suite or globs.fits(suite, file)

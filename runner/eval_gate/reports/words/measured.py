@@ -84,7 +84,7 @@ def measured_words(comparison: Comparison | None, context: ReportContext) -> Mea
 
 def _words(one: Difference, place: str, named: int) -> str:
     if one.kind in _RULES:
-        return f"{_RULES[one.kind]}: {_rule(one)}"
+        return f"{_RULES[one.kind]}: {_rule(one, named)}"
     if one.kind in _PASSING:
         who = count(one.count, f"case that passes {place}", f"cases that pass {place}")
         return f"{who} {_PASSING[one.kind][one.count != 1]}{_named(one, named)}"
@@ -128,7 +128,10 @@ def _about_others(one: Difference, named: int) -> str:
             return f"{cases} {known} measured the same{_named(one, named)}"
 
 
-def _rule(one: Difference) -> str:
+def _rule(one: Difference, named: int) -> str:
+    if one.subject == "waiver":
+        cases = count(one.count, "case")
+        return f"the waiver of {cases} names the new name{'' if one.count == 1 else 's'}{_named(one, named)}"
     if one.subject == "must-pass":
         return f"must-pass {'no longer' if one.now is None else 'now'} covers {_code(one.then or one.now)}"
     if one.subject == "accepted":

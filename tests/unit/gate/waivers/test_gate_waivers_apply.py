@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.waivers.apply import standings, waive
+from eval_gate.gate.waivers.apply import standings, waive, waived_by_new_name
 from eval_gate.gate.waivers.names import MAX_FOLDED, CaseNames, control_in, name_problem
 from eval_gate.gate.waivers.words import notices, warnings
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
 from eval_gate.model.waiver import (
     CaseStanding,
@@ -55,6 +56,27 @@ def state_of(one: Waiver, *cases: CaseStanding, **options) -> WaiverState:
 
 def ids(waiving: Waiving) -> list[str]:
     return [one.case_id for one in waiving.waived]
+
+
+@pytest.mark.parametrize(
+    ("name", "trusted", "waives"),
+    [
+        ("old", True, True),
+        ("ol[d]", True, True),
+        ("flaky-1", True, True),
+        ("flaky-*", True, False),
+        ("flaky-1", False, False),
+        ("old", False, True),
+    ],
+)
+@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+def test_waive__renamed_case__is_meant_by_the_name_it_had(name, trusted, waives, kind) -> None:
+    renamed = {CaseKey(FILE, "flaky-1"): CaseKey(FILE, "old")}
+    found = waive([waiver(name, kind, new=False)], [case("flaky-1")], TODAY, trusted=trusted, earlier=renamed)
+    assert bool(found.waived) is waives
+    assert bool(waived_by_new_name(found, renamed)) is (waives and name == "flaky-1")
+    comment = waiver(name, url="https://github.com/o/r/issues/1#issuecomment-1")
+    assert waive([comment], [case("flaky-1")], TODAY, trusted=trusted, earlier=renamed).waived
 
 
 # --- what is waived ---------------------------------------------------------------------------------------------------
