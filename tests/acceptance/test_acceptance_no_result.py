@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
@@ -105,6 +107,21 @@ def test_renamed_after_it_was_quarantined__stays_so(world) -> None:
     made.write()
     seen = made.here("FPPP")
     assert (seen.code, "rule loosened" in seen.head) == (0, False), seen.text
+
+
+def test_run_whose_clock_was_ahead__is_not_what_later_ones_are_compared_with(empty) -> None:
+    made = empty
+    made.of_length("PPPP")
+    made.run("FPPP", "--fail-on", "never")
+    record = made.record()
+    record.write_text(re.sub(r'("timestamp": ")20\d\d', r"\g<1>2999", record.read_text()))
+    made.run("PPPP", "--fail-on", "regressions")
+    seen = made.here("FPPP", baseline="latest")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "says that it was made at 2999-" in seen.report
+    today = datetime.now(UTC).date().isoformat()
+    assert f" of {today}" in seen.report
+    assert f" of {today}" in next(line for line in seen.text.splitlines() if line.startswith("baseline "))
 
 
 JUDGE = r"""import json, re, sys

@@ -232,7 +232,7 @@ def _facts(baseline: Baseline) -> BaselineFacts:
 
 
 def _notes(baseline: Baseline, current: RunResult) -> list[str]:
-    notes = []
+    notes = list(baseline.notes)
     earlier = baseline.result
     if not earlier.complete:
         notes.append("the baseline run was not complete")

@@ -229,10 +229,11 @@ def baseline(view: View) -> str:
     """Which run this one is compared with, how old it is, and where it can be seen."""
     assert view.comparison is not None
     facts, context = view.comparison.baseline, view.context
+    day = wording.day_of(facts.timestamp)
     details = [words for words in (wording.age(facts.age_days),) if words]
     if facts.commits_behind is not None:
         details.append(f"{wording.count(facts.commits_behind, 'commit')} behind")
     branch = f" on {code_span(context.branch)}" if context.branch else ""
-    name = f"baseline {code_span(facts.sha[:7] if facts.sha else facts.run_id)}{branch}"
+    name = f"baseline {code_span(facts.sha[:7] if facts.sha else facts.run_id)}{f' of {day}' if day else ''}{branch}"
     link = f" ([run]({context.baseline_run_url}))" if context.baseline_run_url else ""
     return ", ".join([name, *details]) + link

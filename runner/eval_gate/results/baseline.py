@@ -21,6 +21,8 @@ class Baseline(FrozenStruct):
     unmeasured: tuple[Unmeasured, ...] = ()
     """Runs that would have been the baseline, had they been measured; the nearest first."""
 
+    notes: tuple[str, ...] = ()
+    """Sentences about how it was found."""
     exact: str | None = None
     """What leads to exactly this run, where `source` may lead to another one later: `latest`, a folder of runs."""
 

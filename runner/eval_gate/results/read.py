@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_RUNS, Ledger, ledge
 from eval_gate.results.ledger_of_run import ending_with, ledger_beside, ledger_file
 from eval_gate.results.names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.record.parsing import MAX_RESULT_BYTES, corrupt, head_of, run_of
+from eval_gate.results.run_times import is_ahead, made_at, made_last
 from eval_gate.struct import FrozenStruct, replace
 
 MAX_RUNS_READ: Final = limits.RUNS_READ
@@ -74,10 +76,13 @@ def _find_baseline(reference: str | None, output_dir: Path, besides: str | None)
     path = _path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
         kept = kept_in(path)
-        found = first_measured(_complete(kept, path), reference, kept)
+        present = [one for one in kept if not is_ahead(one.head.timestamp)]
+        if kept and not present:
+            raise _none_in(path, "every run of {} says that it is of the future")
+        found = first_measured(_complete(present, path), reference, present)
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
-        return found
+        return replace(found, notes=_of_the_future(kept))
     record, run = _record(path, reference, output_dir), find_run(reference, output_dir, compared=False)[0]
     among = kept_in(record.parent.parent) if record.parent.name == run.run_id else []
     return Baseline(run, reference, ledger=_ledger_up_to(run, record, among))
@@ -142,7 +147,10 @@ def newest_passed(folder: Path, *, target: str | None = None, besides: str | Non
     """
     files = _written(folder)
     older = (one for file in files[MAX_RUNS_READ:MAX_RUNS_SOUGHT] for one in _heads([file]))
-    usable = _of_everything(chain(_heads(files[:MAX_RUNS_READ]), older), target, besides)
+    newest = _heads(files[:MAX_RUNS_READ], made_last(folder))
+    notes = _of_the_future(_of_everything(newest, target, besides))
+    present = (one for one in chain(newest, older) if not is_ahead(one.head.timestamp))
+    usable = _of_everything(present, target, besides)
     judged: StoredHead | None = None
     passed_over: list[Unmeasured] = []
     for one in usable:
@@ -150,12 +158,16 @@ def newest_passed(folder: Path, *, target: str | None = None, besides: str | Non
         if outcome is Outcome.PASS:
             run, before = one.read(), chain([one], usable)  # red ones too, but none whose change came later
             ledger, over = _ledger_up_to(run, one.file, before), tuple(passed_over)
-            return Baseline(run, LATEST, ledger=ledger, unmeasured=over, exact=_leads_to(one))
+            return Baseline(run, LATEST, ledger=ledger, unmeasured=over, notes=notes, exact=_leads_to(one))
         if not is_measured(run := one.read()):
             passed_over.append(unmeasured_run(run))
         if outcome is not Outcome.ERROR:
             judged = judged or one
     of = f" of {target[:80]}" if target else ""
+    if judged is None and notes:
+        return NoBaseline(
+            "none-passed", f"no other run{of} in {folder} can be the baseline: {notes[0]}", unavailable=True
+        )
     if judged is None:
         return NoBaseline("none-yet", f"there is no complete run{of} in {folder} yet that could be judged")
     return NoBaseline(
@@ -237,7 +249,7 @@ def runs_in(folder: Path, below: str = IN_RUNS, most: int = MAX_RUNS_READ) -> tu
 
     Of more than `most` only those that were written last are read. `below` says where in the folder they are.
     """
-    return tuple(run for run, _ in _newest_first(_written(folder, below)[:most], run_of))
+    return tuple(run for run, _ in _newest_first(_written(folder, below)[:most], run_of, made_last(folder)))
 
 
 class StoredHead(FrozenStruct):
@@ -258,7 +270,7 @@ class StoredHead(FrozenStruct):
 
 def kept_in(folder: Path) -> list[StoredHead]:
     """The runs of a folder of runs, newest first; of very many those that were written last. Raises GateError."""
-    return _heads(_written(folder)[:MAX_RUNS_READ])
+    return _heads(_written(folder)[:MAX_RUNS_READ], made_last(folder))
 
 
 def _written(folder: Path, below: str = IN_RUNS) -> list[tuple[int, Path]]:
@@ -266,19 +278,37 @@ def _written(folder: Path, below: str = IN_RUNS) -> list[tuple[int, Path]]:
     return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below)), reverse=True)
 
 
-def _heads(files: Iterable[tuple[int, Path]]) -> list[StoredHead]:
-    """The runs in these files, by their time stamps the newest first."""
-    return [StoredHead(*one) for one in _newest_first(files, head_of)]
+def _heads(files: Iterable[tuple[int, Path]], last: Path | None = None) -> list[StoredHead]:
+    """The runs in these files, the newest first."""
+    return [StoredHead(*one) for one in _newest_first(files, head_of, last)]
 
 
 def _newest_first(
-    files: Iterable[tuple[int, Path]], read: Callable[[bytes, str], RunResult]
+    files: Iterable[tuple[int, Path]], read: Callable[[bytes, str], RunResult], last: Path | None
 ) -> list[tuple[RunResult, Path]]:
-    """What is read of these files, the newest by its time stamp first, each with its file."""
+    """What is read of these files, the newest first, each with its file.
+
+    The newest is what this machine made `last`, whatever a clock said then. Of the others each was made when it says,
+    and not after its file was written; what says that it is of the future comes at the end.
+    """
     found = [(read(_read(file), str(file)), when, file) for when, file in files]
-    # timestamps are in seconds: of two runs of the same one, the later written is the later
-    found.sort(key=lambda one: (one[0].timestamp, one[1]), reverse=True)
-    return [(run, file) for run, _, file in found]
+
+    def newer(one: tuple[RunResult, int, Path]) -> tuple[bool, bool, datetime, int]:
+        run, when, file = one
+        # timestamps are in seconds: of two runs of the same one, the later written is the later
+        return not is_ahead(run.timestamp), file == last, made_at(run.timestamp, when), when
+
+    return [(run, file) for run, _, file in sorted(found, key=newer, reverse=True)]
+
+
+def _of_the_future(kept: Iterable[StoredHead]) -> tuple[str, ...]:
+    """A sentence for each run that is passed over because it says that it is of a time that has not come yet."""
+    return tuple(
+        f"run {one.head.run_id[:8]} says that it was made at {one.head.timestamp[:25]}, which is in the future: it is "
+        "passed over as the baseline"
+        for one in kept
+        if is_ahead(one.head.timestamp)
+    )
 
 
 def _of_everything(kept: Iterable[StoredHead], target: str | None, besides: str | None) -> Iterator[StoredHead]:

@@ -44,7 +44,8 @@ def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_
     )
     assert "✅ **1 new pass:** `gs-001`" in comment
     main = github.state.branches["main"]
-    assert f"baseline `{main[:7]}` on `main`, 2 days old, 0 commits behind" in comment
+    assert f"baseline `{main[:7]}` of " in comment
+    assert " on `main`, 2 days old, 0 commits behind" in comment
     check = the_check(github, pull.head_sha)
     assert (check["name"], check["conclusion"]) == ("eval-gate", "failure")
     assert check["output"]["title"] == "1 regression, 1 new pass — 3/4 pass (baseline 3)"

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from eval_gate.results.read import (
     read_run,
     runs_in,
 )
+from eval_gate.results.run_times import made_at
 from eval_gate.results.write import write_ledger, write_result
 from tests.support.results import RUN_ID, make_run
 from tests.support.verdicts import judge_against
@@ -142,9 +145,62 @@ def test_latest__two_that_passed_in_the_same_second__is_the_one_that_was_written
 
 
 def test_latest__older_run_was_copied_here_later__is_still_the_older_one(tmp_path) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    write_result(here, judged_run("passed", NEWER, 2))
+    write_result(elsewhere, judged_run("passed", OLDER, 1))
+    shutil.copytree(elsewhere / OLDER, here / OLDER, copy_function=shutil.copy)
+    assert find_baseline("latest", here).result.run_id == NEWER
+
+
+@pytest.mark.parametrize("clock", ["2020-01-01T00:00:00Z", "2026-01-01T00:00:00", "no time"])
+def test_latest__what_was_made_last__is_the_newest_whatever_its_clock_said(tmp_path, clock) -> None:
+    write_result(tmp_path, judged_run("passed", NEWER, 2))
+    write_result(tmp_path, judged_run("passed", OLDER, 1).model_copy(update={"timestamp": clock}))
+    for reference in ("latest", str(tmp_path)):
+        assert find_baseline(reference, tmp_path).result.run_id == OLDER
+        assert read_run(reference, tmp_path).run_id == OLDER
+
+
+def test_latest__run_of_the_future__is_passed_over_and_said(tmp_path) -> None:
+    ahead = judged_run("passed", NEWER, 2).model_copy(update={"timestamp": "2999-01-01T00:00:00Z"})
+    write_result(tmp_path, ahead)
+    alone = find_baseline("latest", tmp_path)
+    assert isinstance(alone, NoBaseline)
+    assert alone.unavailable
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    for reference in ("latest", str(tmp_path)):
+        found = find_baseline(reference, tmp_path)
+        assert isinstance(found, Baseline)
+        assert (found.result.run_id, found.ledger.runs[0].run_id) == (OLDER, OLDER)
+        (note,) = found.notes
+        assert note.startswith(f"run {NEWER[:8]} says that it was made at 2999-01-01T00:00:00Z, which is in the future")
+    assert read_run("latest", tmp_path).run_id == OLDER
+    assert find_baseline(NEWER, tmp_path).result.run_id == NEWER  # somebody names it
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no JSON", "[]", "{}", "[" * 9_000, '{"path": 5}', '{"path": "../elsewhere/run.json"}']
+)
+def test_latest__pointer_that_leads_nowhere__is_none(tmp_path, text) -> None:
     write_result(tmp_path, judged_run("passed", NEWER, 2))
     write_result(tmp_path, judged_run("passed", OLDER, 1))
+    (tmp_path / "latest.json").write_text(text)
     assert find_baseline("latest", tmp_path).result.run_id == NEWER
+
+
+def test_made_at__any_number_of_a_file_system__is_a_time() -> None:
+    assert made_at("2026-11-01T00:00:00Z", 10**30) == datetime(2026, 11, 1, tzinfo=UTC)
+    assert made_at("no time", 10**30).year == 1
+    assert made_at("no time", 0).year == 1970
+
+
+def test_latest__time_after_the_file_was_written__is_not_believed(tmp_path) -> None:
+    for number, (run_id, day) in enumerate([(NEWER, 3), (BROKEN, 1), (OLDER, 2)]):
+        write_result(tmp_path, judged_run("passed", run_id, day))
+        written = datetime(2026, 11, 1, number, tzinfo=UTC).timestamp()
+        os.utime(tmp_path / run_id / "run.json", (written, written))
+    (tmp_path / "latest.json").unlink()
+    assert [run.run_id for run in runs_in(tmp_path)] == [OLDER, BROKEN, NEWER]
 
 
 def test_read_run__folder_whose_newest_run_is_of_chosen_cases__is_the_newest_of_everything(tmp_path) -> None:

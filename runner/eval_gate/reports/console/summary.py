@@ -17,7 +17,7 @@ from eval_gate.reports.phrases import unmeasured_words
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.view.view import View
-from eval_gate.reports.words.numbers import age, count, percent, points
+from eval_gate.reports.words.numbers import age, count, day_of, percent, points
 from eval_gate.reports.words.verdict.opening import undecided_words
 from eval_gate.reports.words.waivers import waived_counts
 from eval_gate.results.baseline import NOT_ASKED_FOR
@@ -238,7 +238,8 @@ def _baseline(view: View) -> str:
     assert view.comparison is not None
     facts, context = view.comparison.baseline, view.context
     branch = f"{context.base_branch}@" if context.base_branch else ""
-    parts = [f"baseline {branch}{facts.sha[:7] if facts.sha else facts.run_id}", *filter(None, [age(facts.age_days)])]
+    name, day = f"baseline {branch}{facts.sha[:7] if facts.sha else facts.run_id}", day_of(facts.timestamp)
+    parts = [f"{name} of {day}" if day else name, *filter(None, [age(facts.age_days)])]
     if facts.commits_behind is not None:
         parts.append(f"{count(facts.commits_behind, 'commit')} behind")
     if view.baseline_is_stale:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from typing import Final
 
 from eval_gate.model.comparison import Tally
 from eval_gate.text.escape import cut, one_line
 
 MINUS = "−"
+_DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)T")
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -73,6 +76,12 @@ def tally_words(tally: Tally | None) -> str | None:
     if tally.n > 1:
         return f"{tally.k}/{tally.n}"
     return "pass" if tally.k else "fail"
+
+
+def day_of(timestamp: str) -> str | None:
+    """The date of a time stamp, as `2026-11-21`; None where it is none."""
+    found = _DAY.match(timestamp)
+    return found and found[1]
 
 
 def age(days: float | None) -> str | None:
