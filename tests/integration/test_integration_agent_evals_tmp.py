@@ -251,6 +251,15 @@ def test_run__agents_without_tools__do_not_look_at_tmp(project) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(("path", "code"), [("data/menu.txt", 1), ("data/soup.txt", 0)])
+def test_run__agent_without_tools__its_folder_is_looked_at_all_the_same(project, path, code) -> None:
+    """What was not looked at is not known to be missing."""
+    with_suite(project, asserting("c", {"type": "fileNotExists", "path": path}), tools=[])
+    with model_server(DONE) as server:
+        done = run(project, server)
+    assert done.returncode == code, done.stdout + done.stderr
+
+
 @pytest.mark.contract("agent_evals.files.tmp")
 def test_run__in_a_checkout__only_what_git_tracks_is_copied(project) -> None:
     """Else a note that an earlier run of the command has left would let an agent pass that writes none."""

@@ -8,6 +8,7 @@ from pydantic import SerializeAsAny
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.base import Frozen, JsonValue, Record
 from eval_gate.model.conversation import Message
+from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 
 
@@ -123,8 +124,10 @@ class EvalCase(Frozen):
 
     @property
     def uses_files(self) -> bool:
-        """Whether its agent works in a folder."""
-        return self.agent is not None and bool(self.agent.tools)
+        """Whether its agent works in a folder, or an assertion looks at one."""
+        if self.agent is None:
+            return False
+        return bool(self.agent.tools) or any(isinstance(one, ABOUT_FILES) for one in self.evaluators)
 
     @property
     def dependent(self) -> bool:

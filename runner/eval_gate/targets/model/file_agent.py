@@ -76,7 +76,7 @@ class FileAgentTarget(ModelTarget):
             with collect_waits() as waits:
                 async with self._folder(request, agent) as sandbox:
                     talk = await self._led(request, agent, sandbox)
-                    files = sandbox.look(request.looked_at) if sandbox else ()
+                    files = sandbox.look(request.looked_at) if sandbox else None
         except (SandboxError, OSError) as error:
             what = error.strerror if isinstance(error, OSError) else str(error)
             raise TargetError(f"the agent's folder cannot be used: {what}", fault=TargetFault.NOT_ASKED) from error
@@ -85,8 +85,8 @@ class FileAgentTarget(ModelTarget):
 
     @asynccontextmanager
     async def _folder(self, request: Request, agent: SuiteAgent) -> AsyncIterator[Sandbox | None]:
-        """The folder of the suite and trial, to be alone in; None for an agent without tools, which needs none."""
-        if not agent.tools:
+        """The folder of the suite and trial, to be alone in; None where nobody works in it and nobody looks at it."""
+        if not (agent.tools or request.looked_at):
             yield None
             return
         place = self._places.setdefault((request.eval_file, request.trial), _Place())

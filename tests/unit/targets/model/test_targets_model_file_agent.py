@@ -104,10 +104,10 @@ def test_agent__some_tools__is_told_of_these_only(tmp_path: Path) -> None:
     assert [tool.name for tool in chat.asked[0][1]] == ["listFiles"]
 
 
-def test_agent__without_tools__needs_no_folder_and_left_no_files(tmp_path: Path) -> None:
+def test_agent__without_tools__needs_no_folder_and_nobody_looks_at_files(tmp_path: Path) -> None:
     chat = ScriptedChat(says("4"))
     (response,) = respond(chat, tmp_path / "not there", asked(agent=AGENT.model_copy(update={"tools": ()})))
-    assert (response.text, response.files, chat.asked[0][1]) == ("4", (), ())
+    assert (response.text, response.files, chat.asked[0][1]) == ("4", None, ())
 
 
 def test_agent__blank_instructions__is_asked_without_a_system_message(tmp_path: Path) -> None:
