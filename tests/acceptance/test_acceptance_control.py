@@ -41,6 +41,26 @@ def test_control__case_that_died_in_both__is_not_of_the_change_and_said_so(branc
     assert branch.compare().same == seen.same
 
 
+SAME = "gave the same response as this change's to"
+
+
+def test_control__is_the_change_s_own_agent_by_another_address__is_said(branch, script) -> None:
+    """The address may be spelt in many ways: what answers tells it."""
+    other = script.url.replace("127.0.0.1", "localhost")
+    assert other != script.url
+    seen = branch.here("FFPPPPPP", control_endpoint=other)
+    assert seen.code == 0
+    assert f"{SAME} all 2 cases that failed here, byte for byte: see that {other}" in plain(seen.report)
+    assert SAME in " ".join(seen.text.split())
+    assert branch.compare().same == seen.same
+
+
+def test_control__one_case_is_answered_otherwise_there__nothing_is_said_of_the_agent(branch, base) -> None:
+    base.begin("F3PPPPPP")
+    seen = branch.here("FFPPPPPP", control_endpoint=base.url)
+    assert (seen.code, SAME in seen.report) == (0, False)
+
+
 def test_control__case_that_died_only_here__stays_red_with_what_was_asked(branch, base) -> None:
     base.begin("PPPPPPPP")
     seen = branch.here("FPPPPPPP", control_endpoint=base.url)

@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from eval_gate import __version__
-from eval_gate.engine.journal import FinishedTrials
+from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.retention import for_record
-from eval_gate.engine.settling import CaseQuestion, known_anew, settle, unrun
+from eval_gate.engine.settling import CaseQuestion, known_anew, settle, trials_of_control, unrun
 from eval_gate.engine.unreported_tools import Listing, mark_unreported, targets_that_list
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
-from eval_gate.model.execution import Status, Trial
+from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import (
     HELD_BACK,
@@ -32,7 +32,7 @@ from eval_gate.results.record.fitting import EVERY, MANY, RoomKeeper
 from eval_gate.struct import FrozenStruct, replace
 
 _Thing = TypeVar("_Thing")
-NOTHING_ASKED: Final[Mapping[CaseKey, tuple[Trial, ...]]] = MappingProxyType({})
+NOTHING_ASKED: Final[Mapping[CaseKey, Sequence[TrialRecord]]] = MappingProxyType({})
 """Of the base branch's agent."""
 
 
@@ -45,7 +45,7 @@ class RunProgress(FrozenStruct):
     held_back: bool
     ends: Mapping[CaseKey, RerunEnd]
     """Why cases in doubt were not run again any more."""
-    by_control: Mapping[CaseKey, tuple[Trial, ...]]
+    by_control: Mapping[CaseKey, Sequence[TrialRecord]]
     """What the base branch's agent did, by case."""
     control: Control | None = None
     fresh: Set[CaseKey] = frozenset()
@@ -174,5 +174,5 @@ def _case(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: Listing) 
         return unrun(case, other).model_copy(update=measure._asdict())
     result = settle(case, counted, other, first=plan.limits.trials, end=end, measure=measure)
     if asked := progress.by_control.get(key):
-        result = result.model_copy(update={"control": asked})
+        result = result.model_copy(update={"control": trials_of_control(asked, result)})
     return for_record(known_anew(result) if key in progress.fresh else result, plan.limits.stored)

@@ -424,7 +424,7 @@ class Run:
             tuple(self._notices),
             held_back,
             self._ends(),
-            control.trials if control else NOTHING_ASKED,
+            control.records if control else NOTHING_ASKED,
             control.facts if control else None,
             self._fresh if fresh is None else fresh,
             over,

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import construct
 from eval_gate.model.case import Aggregation, EvalCase, Location
-from eval_gate.model.execution import Status, Trial
+from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
 from eval_gate.model.usage import Usage, total
 from eval_gate.results.lessening import lesser, without_prompts
@@ -108,22 +108,32 @@ def _trials(records: Sequence[TrialRecord], shown: TrialRecord, first: int | Non
     return tuple(one.model_copy(update=repeated) if same else one for one, same in zip(told, again, strict=True))
 
 
-def trials_of_control(records: Sequence[TrialRecord]) -> tuple[Trial, ...]:
-    """Executions of another agent, in short; a failure that repeats the first one, byte for byte, is known as that."""
+def trials_of_control(records: Sequence[TrialRecord], here: CaseResult) -> tuple[Trial, ...]:
+    """Executions of the base branch's agent, in short, of a case that the change's agent was asked as well.
+
+    A failure that repeats the first one, and what was answered here too, each byte for byte, is known as that.
+    """
     failed = next((record for record in records if record.status is Status.FAILED), None)
+    answered = [here.details, *(one.details for one in here.trials if one.details is not None)]
     return tuple(
-        trial_of(one).model_copy(update={"repeats": True}) if failed and _repeats(one, failed) else trial_of(one)
+        trial_of(one).model_copy(
+            update={
+                "repeats": failed is not None and _repeats(one, failed),
+                "as_here": any(_same_answer(one.details, other) for other in answered),
+            }
+        )
         for one in records
     )
 
 
 def _repeats(record: TrialRecord, failed: TrialRecord) -> bool:
     """Whether it failed with the very answer and calls of that one. What is not kept is not known to be the same."""
-    said, before = record.details, failed.details
+    return record is not failed and record.status is Status.FAILED and _same_answer(record.details, failed.details)
+
+
+def _same_answer(said: CaseDetails, before: CaseDetails) -> bool:
     return (
-        record is not failed
-        and record.status is Status.FAILED
-        and said.response is not None
+        said.response is not None
         and not said.replayed
         and (said.response, said.response_length, said.tools_called)
         == (before.response, before.response_length, before.tools_called)

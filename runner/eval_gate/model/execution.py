@@ -121,6 +121,9 @@ class Trial(Record):
     """The case's own details and evaluator results are of this execution."""
     repeats: bool = False
     """A re-run that failed with the answer and calls of the first failure, byte for byte as far as they are kept."""
+    as_here: bool = False
+    """Of the base branch's agent: its answer and calls are those of an execution here, byte for byte as far as they are
+    kept."""
     details: CaseDetails | None = None
     """What was answered, of an execution that is not the decisive one; None where it is not kept."""
     evaluator_results: Many[EvaluatorResult] = ()

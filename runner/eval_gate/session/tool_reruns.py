@@ -168,7 +168,7 @@ class BaseAgent:
     def with_answers(self, run: RunResult) -> RunResult:
         """The run with what the base branch's agent said."""
         answered = {
-            key: case.model_copy(update={"control": trials_of_control(told)})
+            key: case.model_copy(update={"control": trials_of_control(told, case)})
             for key, case in run.cases()
             if (told := self._told.get(key))
         }

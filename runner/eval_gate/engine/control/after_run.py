@@ -15,6 +15,7 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.rerun_allowance import Allowance
 from eval_gate.engine.retention import for_journal
+from eval_gate.engine.settling import trials_of_control
 from eval_gate.engine.trials import TrialServices
 from eval_gate.model.result import Control, RunResult
 from eval_gate.results.write import run_folder
@@ -53,11 +54,11 @@ class AskedLater:
             await self._masking.aclose()
 
     def _told(self) -> RunResult:
-        trials, facts, before = self._asking.trials, self._asking.facts, self._run.control
+        records, facts, before = self._asking.records, self._asking.facts, self._run.control
         told = {
-            key: case.model_copy(update={"control": (*case.control, *more)})
+            key: case.model_copy(update={"control": (*case.control, *trials_of_control(more, case))})
             for key, case in self._run.cases()
-            if (more := trials.get(key))
+            if (more := records.get(key))
         }
         known = (
             facts or before or Control(target=self._plan.control.identity if self._plan.control else self._run.target)

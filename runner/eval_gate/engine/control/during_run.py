@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +16,9 @@ from eval_gate.engine.journal import Journal, TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.rerun_allowance import Allowance
-from eval_gate.engine.settling import trials_of_control
 from eval_gate.engine.trials import NoAnswerError, TrialJob, TrialRunner, TrialServices
 from eval_gate.engine.unreported_tools import mark_unreported
 from eval_gate.model.case import CaseKey, EvalCase
-from eval_gate.model.execution import Trial
 from eval_gate.model.result import Control
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Target, TargetError
@@ -68,11 +66,11 @@ class ControlAsking:
         return Control(target=self._control.identity, trouble=self._trouble, cost_usd=sum(costs) if costs else None)
 
     @property
-    def trials(self) -> Mapping[CaseKey, tuple[Trial, ...]]:
-        """What it did, by case, in short."""
+    def records(self) -> Mapping[CaseKey, Sequence[TrialRecord]]:
+        """What it did, by case, in the order of its executions."""
         lists = any(record.calls_listed for records in self._records.values() for record in records)
         return {
-            key: trials_of_control(mark_unreported(sorted(records, key=lambda one: one.trial), lists=lists))
+            key: mark_unreported(sorted(records, key=lambda one: one.trial), lists=lists)
             for key, records in self._records.items()
         }
 

@@ -176,11 +176,28 @@ def _scores(case: CaseResult) -> tuple[float, ...]:
     return tuple(score for score in found if score is not None)
 
 
+def _answered_as_here(run: RunResult) -> int:
+    """How many cases that failed here it was asked about; 0 unless each answer to each of them is one given here."""
+    suspects = [
+        answers
+        for _, case in run.cases()
+        if any(one.status is not Status.PASSED for one in case.executions())
+        and (answers := [one for one in case.control if one.status.judged])
+    ]
+    return len(suspects) if all(one.as_here for answers in suspects for one in answers) else 0
+
+
 def notes_of_control(run: RunResult, now: Comparison) -> Iterator[str]:
     """What is to be said of asking the base branch's agent beside the cases: why it said nothing, what it cleared."""
     if run.control is None:
         return
     found, scores = now.suite_finding, now.score_finding
+    if alike := _answered_as_here(run):
+        which = "the case that failed" if alike == 1 else f"all {alike} cases that failed"
+        yield (
+            f"the base branch's agent gave the same response as this change's to {which} here, byte for byte: see that "
+            f"{run.control.target.identity[:300]} is not this change's own agent, which would clear whatever it breaks"
+        )
     cleared = [one for one in now.changes if one.grounds is not None and one.grounds.why is GroundKind.CONTROL]
     if run.control.trouble is not None:
         what = "was not asked about all that failed" if cleared else "clears nothing of what failed"
