@@ -160,7 +160,7 @@ def _must_pass_unjudged(judged: RuleInput, policy: Policy) -> list[str]:
         for key, case in run.cases()
         if case.status in _NO_RESULT and key not in regressed and must_pass(case, policy.must_pass)
     ]
-    if not run.partial or judged.baseline is None or not policy.must_pass:
+    if not run.partial or run.shard is not None or judged.baseline is None or not policy.must_pass:
         return here
     absent, there = _absent(judged), judged.baseline.by_key()
     by_name = any(one.by_name for one in run.selections)

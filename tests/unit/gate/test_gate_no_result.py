@@ -200,3 +200,19 @@ def test_judge__record_of_chosen_cases_that_does_not_say_which__could_not_decide
     judged = judge(make_run({"a": "passed"}, partial=True), GateQuestion(Baseline(failed, "main"), Policy()))
     assert judged.verdict is not None
     assert judged.verdict.exit_code is ExitCode.PASSED
+
+
+def test_judge__must_pass_case_of_another_shard__is_not_missed_in_this_one() -> None:
+    here, there = Written(GOLDEN, "case-0", ("fast",), "measure"), Written(GOLDEN, "case-1", ("fast",), "other")
+    then = make_baseline_run(*run_of([(one, one.result("passed")) for one in (here, there)]).suites)
+    question = GateQuestion(Baseline(then, "main"), Policy(must_pass=("case-*",)))
+    chosen = Selection(tags=("fast",))
+    fields = {"partial": True, "selections": chosen.chosen_cases}
+    parts = [
+        run_of([(one, one.result("passed"))], shard=Shard(index=at, count=2), run_id=f"part-{at}", **fields)
+        for at, one in enumerate((here, there), 1)
+    ]
+    for run in (*parts, merge(parts, "joined")):
+        judged = judge(run, question)
+        assert judged.verdict is not None
+        assert judged.verdict.exit_code is ExitCode.PASSED, judged.verdict.reasons
