@@ -6,19 +6,28 @@ import base64
 import html
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import unquote_plus
 
 LEAST = 8
 """Signs in a row of a canary that are a leak."""
+KEY = "sk-QwXaBcDZkEfGhIVjJkLmN99pQrStUvWx0123456789AbCdEfGhIjKlMnO"
+"""As long as keys are, and longer than what errors quoted of a value at the wrong place."""
 
 
 def leaks(text: str, canary: str) -> list[str]:
     """What of the canary the text holds: plain, escaped, percent-encoded, in HTML or in base64. Knows no redactor."""
     pieces = {canary[at : at + LEAST] for at in range(len(canary) - LEAST + 1)}
     return sorted({piece for read in _readings(text) for piece in pieces if piece in read})
+
+
+def shown_in(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """The names of those of these texts that hold a part of `KEY`, in whatever case."""
+    key = KEY.lower()
+    pieces = {key[at : at + LEAST] for at in range(len(key) - LEAST + 1)}
+    return [name for name, text in texts if any(piece in text.lower() for piece in pieces)]
 
 
 def _readings(text: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
 from eval_gate.github.waivers.discussion import LABEL
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.quoting import quoted
 
 Word = TypeVar("Word", bound=StrEnum)
 PREFIX: Final = "INPUT_"
@@ -302,7 +303,7 @@ class _Reader:
         """`true` or `false`, in the spellings of YAML."""
         text = self.text(name)
         if text not in {"true", "True", "TRUE", "false", "False", "FALSE"}:
-            self.problems.append(Problem(f'"{text[:80]}" is neither true nor false', field=name))
+            self.problems.append(Problem(f"{quoted(text)} is neither true nor false", field=name))
         return text.lower() == "true"
 
     def number(self, name: str) -> float:
@@ -312,7 +313,7 @@ class _Reader:
         except ValueError:
             number = -1
         if not 0 <= number < float("inf"):
-            self.problems.append(Problem(f'"{self.text(name)[:80]}" is not a number of at least 0', field=name))
+            self.problems.append(Problem(f"{quoted(self.text(name))} is not a number of at least 0", field=name))
             return 0
         return number
 
@@ -320,7 +321,7 @@ class _Reader:
         """One of these words; the first of them where it is none."""
         text, words = self.text(name), [word.value for word in kind]
         if text not in words:
-            message = f'"{text[:80]}" is not known{did_you_mean(text, words)}; allowed: {", ".join(words)}'
+            message = f"{quoted(text)} is not known{did_you_mean(text, words)}; allowed: {', '.join(words)}"
             self.problems.append(Problem(message, field=name))
         return kind(text if text in words else words[0])
 

@@ -15,6 +15,7 @@ from eval_gate.github.commits import PullRequest
 from eval_gate.github.environment import MAX_DIGITS, WorkflowEnvironment
 from eval_gate.github.event import Event
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.quoting import quoted
 
 DEPENDABOT: Final = "dependabot[bot]"
 OF_ANYBODY: Final = frozenset(
@@ -139,7 +140,7 @@ def pull_number(event: Event) -> int | None:
         return None
     text = str(value).strip().removeprefix("#")
     if not text.isdecimal() or len(text) > MAX_DIGITS:
-        raise GateError("invalid-input", f'{PULL_INPUT}: "{text[:80]}" is not the number of a pull request')
+        raise GateError("invalid-input", f"{PULL_INPUT}: {quoted(text)} is not the number of a pull request")
     return int(text)
 
 

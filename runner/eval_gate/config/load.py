@@ -27,7 +27,8 @@ from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.foreign.well_formed import holds_halves
-from eval_gate.text.sources.shape import either, mistakes, sentence
+from eval_gate.text.quoting import shown_name
+from eval_gate.text.sources.shape import either, field_path, mistakes, sentence
 
 if TYPE_CHECKING:
     from eval_gate.text.sources.json import JsonPositions
@@ -140,7 +141,12 @@ def _from_file(file: Path, shown_as: str, problems: list[Problem], only: Collect
         return {}
     strangers = [key for key in document if key not in SETTINGS and _may_mean(key, only)]
     problems += [
-        Problem(f"unknown key{did_you_mean(key, SETTINGS)}", file=shown_as, line=positions.line([key]), field=key)
+        Problem(
+            f"unknown key{did_you_mean(key, SETTINGS)}",
+            file=shown_as,
+            line=positions.line([key]),
+            field=field_path([key]),
+        )
         for key in strangers[:FINDINGS]
     ]
     if len(strangers) > FINDINGS:
@@ -168,9 +174,8 @@ def _read(file: Path, shown_as: str) -> bytes:
     try:
         data = read_up_to(file, MAX_CONFIG_BYTES)
     except OSError as error:
-        raise GateError(
-            "no-configuration", f"{shown_as} cannot be read: {error.strerror}", "name an existing file with --config"
-        ) from error
+        what = f"{shown_name(shown_as)} cannot be read: {error.strerror}"
+        raise GateError("no-configuration", what, "name an existing file with --config") from error
     if len(data) > MAX_CONFIG_BYTES:
         raise GateError("no-configuration", f"{shown_as} is larger than {MAX_CONFIG_BYTES:,} bytes")
     return data

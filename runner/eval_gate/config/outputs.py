@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from eval_gate.errors import did_you_mean
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.inert import TextForm
+from eval_gate.text.quoting import quoted_name
 
 
 class OutputForm(NamedTuple):
@@ -78,4 +79,4 @@ def parse_export(text: str) -> ReportRequest:
 
 def _unknown(text: str, form: str, known: Collection[str]) -> str:
     near = did_you_mean(text.partition("=")[0], known)
-    return f'"{text[:200]}" is not known{near}; {form} with FORMAT one of {", ".join(known)}'
+    return f"{quoted_name(text)} is not known{near}; {form} with FORMAT one of {', '.join(known)}"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from eval_gate.config.settings import RunConfig
 from eval_gate.files.place import why_no_file, why_no_folder, why_not_read
+from eval_gate.text.quoting import quoted_name
 
 WRITTEN = frozenset({"outputDir", "reports", "exports"})
 """The keys whose values are places that a run writes to."""
@@ -35,4 +36,4 @@ def wrong_file(path: str | Path, *, anywhere: bool) -> str | None:
 
 
 def _sentence(path: str | Path, why: str) -> str:
-    return f'"{str(path)[:200]}" {why}'
+    return f"{quoted_name(str(path))} {why}"

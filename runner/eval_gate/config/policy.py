@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.setting import Text, setting
 from eval_gate.errors import did_you_mean
+from eval_gate.text.quoting import quoted
 
 if TYPE_CHECKING:
     from eval_gate.model.policy import Measuring, RunPolicy
@@ -49,7 +50,7 @@ def _words(text: str) -> tuple[FailOn, ...]:
 def _word(word: str) -> FailOn:
     known = [one.value for one in FailOn]
     if word not in known:
-        raise ValueError(f'"{word[:80]}" is not known{did_you_mean(word, known)}; allowed: {", ".join(known)}')
+        raise ValueError(f"{quoted(word)} is not known{did_you_mean(word, known)}; allowed: {', '.join(known)}")
     return FailOn(word)
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.quoting import quoted
 
 LEAST_EXECUTIONS: Final = 100
 """The budget where nobody said one, in runs of fewer cases than that."""
@@ -49,7 +50,7 @@ def parse_rerun_budget(text: str | int) -> RerunBudget:
         if not found["usd"] and number == int(number):
             return RerunBudget(executions=int(number))
     raise ValueError(
-        f'"{str(text)[:80]}" is not a number of re-runs such as 50, a time such as 5m, or money such as $2'
+        f"{quoted(str(text))} is not a number of re-runs such as 50, a time such as 5m, or money such as $2"
     )
 
 
@@ -66,7 +67,7 @@ def parse_rerun_spread(text: str) -> float:
         seconds = float(found["number"]) * _SECONDS[found["unit"]]
         if 0 <= seconds <= MOST_SPREAD_S:
             return seconds
-    raise ValueError(f'"{text[:80]}" is not a time such as 30s or 5m, 24h at most')
+    raise ValueError(f"{quoted(text)} is not a time such as 30s or 5m, 24h at most")
 
 
 def checked_rerun_spread(text: str) -> str:

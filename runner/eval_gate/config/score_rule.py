@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.quoting import quoted
 
 _NUMBER: Final = re.compile(r"[-+]?(\d{1,15}(\.\d{0,15})?|\.\d{1,15})")
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -41,4 +42,4 @@ def parse_rule(text: str) -> ScoreRule:
     name, _, value = (part.strip() for part in text.rpartition(sign))
     if name and _NUMBER.fullmatch(value):
         return ScoreRule(name, sign, float(value))
-    raise ValueError(f'"{text[:80]}" is not a rule such as policy>=0.7')
+    raise ValueError(f"{quoted(text)} is not a rule such as policy>=0.7")

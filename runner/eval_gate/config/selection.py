@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -80,5 +81,5 @@ def parse_shard(text: str | None) -> Shard | None:
         return None
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip())
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise GateError("unknown-value", f'shard: "{text[:40]}" is not a part such as 2/4', "I/N with I from 1 to N")
+        raise GateError("unknown-value", f"shard: {quoted(text)} is not a part such as 2/4", "I/N with I from 1 to N")
     return Shard(index=int(match[1]), count=int(match[2]))

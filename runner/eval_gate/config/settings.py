@@ -13,6 +13,7 @@ from eval_gate.config.preset import PresetName
 from eval_gate.config.rerun_budget import checked_rerun_budget, checked_rerun_spread
 from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.config.setting import Setting, Text, setting, settings_of
+from eval_gate.text.quoting import quoted_name, shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -196,7 +197,9 @@ class ControlChoice:
         """What a record calls an agent that we ask: the address without what nobody may see, or the name; or None."""
         from eval_gate.text.urls import public_url
 
-        return public_url(self.endpoint) if self.endpoint is not None else self.target
+        if self.endpoint is not None:
+            return public_url(self.endpoint)
+        return None if self.target is None else shown_name(self.target)
 
     @property
     def named_command(self) -> str | None:
@@ -278,7 +281,7 @@ def parse_pattern(text: str) -> str:
 
     problem = pattern_problem(text)
     if problem is not None:
-        raise ValueError(f'"{text[:100]}" is not a regular expression: {problem}')
+        raise ValueError(f"{quoted_name(text)} is not a regular expression: {problem}")
     return text
 
 

@@ -40,7 +40,7 @@ from eval_gate.results.masking import Change, TextMasking, details_with, results
 from eval_gate.text.escape import one_line
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import compact_json
-from eval_gate.text.redact import MASK
+from eval_gate.text.secret import MASK
 
 _NOTHING: Final[dict[str, int]] = {}
 """One object for all of which nothing is left out; never changed."""

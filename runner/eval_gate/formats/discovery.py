@@ -21,6 +21,7 @@ from eval_gate.model.limits import FINDINGS
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import globs
 from eval_gate.text.foreign.well_formed import is_well_formed
+from eval_gate.text.quoting import quoted_name
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
     name: import_module(f"eval_gate.formats.{name.replace('-', '_')}.format").DIALECT for name in NAMES
@@ -145,11 +146,11 @@ def _walk(folder: Path) -> Iterator[Path]:
 def _nothing(pattern: str, root: Path) -> str:
     path = root / pattern
     if path.is_dir():
-        return f'no eval files in the folder "{pattern}"'
+        return f"no eval files in the folder {quoted_name(pattern)}"
     if globs.is_glob(pattern):
-        return f'nothing matches "{pattern}"'
+        return f"nothing matches {quoted_name(pattern)}"
     near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
-    return f'there is no "{pattern}"{near}'
+    return f"there is no {quoted_name(pattern)}{near}"
 
 
 def load_suites(files: Sequence[EvalFile], root: Path, reading: ReadOptions) -> tuple[EvalSuite, ...]:

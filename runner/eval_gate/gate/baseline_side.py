@@ -19,7 +19,7 @@ from eval_gate.results.ledger import Ledger
 from eval_gate.results.lessening import error_unquoted, unquoted, without_answer, without_prompts
 from eval_gate.results.masking import TextMasking, baseline_side_with
 from eval_gate.text.javascript.regex import PatternError, replaced_at_once
-from eval_gate.text.redact import MASK
+from eval_gate.text.secret import MASK
 
 _AS_IT_WAS: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
 """Of these only the baseline's side is worth a copy where a score fell."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from eval_gate.errors import GateError
 from eval_gate.registry.base import Registry
 from eval_gate.registry.typescript import SUFFIXES
+from eval_gate.text.quoting import shown_name
 
 if TYPE_CHECKING:
     from eval_gate.registry.mcp import ProgramSurroundings
@@ -84,7 +85,7 @@ def _load_path(location: str, root: Path) -> Registry:
     if not path.exists():
         raise GateError(
             "registry-not-found",
-            f"the tool registry {location} does not exist",
+            f"the tool registry {shown_name(str(location))} does not exist",
             f"paths are relative to {root}; give {_SOURCES}",
         )
     _refuse_link_out(path, location, root)

@@ -14,7 +14,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import BaselineSide, CaseDetails, EvaluatorResult, KeptCall
 from eval_gate.model.result import AskedWords
-from eval_gate.text.redact import MASK
+from eval_gate.text.secret import MASK
 
 Change: TypeAlias = Callable[[str], str]
 Thing = TypeVar("Thing")

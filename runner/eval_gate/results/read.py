@@ -25,6 +25,7 @@ from eval_gate.results.names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.record.parsing import MAX_RESULT_BYTES, corrupt, head_of, run_of
 from eval_gate.results.run_times import is_ahead, made_at, made_last
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.quoting import quoted_name
 
 MAX_RUNS_READ: Final = limits.RUNS_READ
 """Runs of one folder that are read: those that were written last."""
@@ -213,7 +214,7 @@ def find_run(reference: str, output_dir: Path, *, compared: bool = True) -> tupl
         )
     raise GateError(
         "baseline-not-found",
-        f'there is no stored result "{reference[:200]}"{did_you_mean(reference, known)}',
+        f"there is no stored result {quoted_name(reference)}{did_you_mean(reference, known)}",
         f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
     )
 
@@ -374,7 +375,7 @@ def read_record(output_dir: Path, run_id: str) -> RunResult:
     if not is_run_id(run_id) or not file.is_file():
         raise GateError(
             "no-such-run",
-            f'there is no run "{run_id[:80]}" in {output_dir}',
+            f"there is no run {quoted_name(run_id)} in {output_dir}",
             f"`{output_dir}/{LATEST_NAME}` names the newest one",
         )
     try:

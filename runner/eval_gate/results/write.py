@@ -22,12 +22,15 @@ from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
 from eval_gate.results.record.fitting import LessenedRun, fitted_record, lessened_run, may_fit
 from eval_gate.results.record.forms import FittedRecord, MeasuredJson, RecordTooLargeError, indented, suite_files
+from eval_gate.text.quoting import quoted_name
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
     """The folder of a run, made if needed. Raises GateError `output-not-writable` and `output-outside`."""
     if not is_run_id(run_id):
-        raise GateError("bad-run-id", f'"{run_id[:80]}" cannot be the name of a run', "only A-Z a-z 0-9 . _ - are")
+        raise GateError(
+            "bad-run-id", f"{quoted_name(run_id)} cannot be the name of a run", "only A-Z a-z 0-9 . _ - are"
+        )
     folder = output_dir / run_id
     make_folder(folder)
     return folder

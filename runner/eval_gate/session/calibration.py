@@ -23,6 +23,7 @@ from eval_gate.result_formats.load import BroughtResults, load_results
 from eval_gate.result_formats.rows import ResultRow
 from eval_gate.result_formats.scoring import ScoreRules
 from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.text.quoting import quoted_name
 
 _NO_SUITE: Final = ResultLine.model_fields["suite"].default
 """The suite of a label that names none: its id has to be the only one in the run."""
@@ -200,7 +201,7 @@ def _nothing(
 ) -> GateError:
     names = sorted({one.name for case in cases.values() for one in _all(case.evaluator_results)})
     if evaluator is not None and evaluator not in names:
-        said = f'no case of run {run.run_id} has an evaluator "{evaluator[:80]}"{did_you_mean(evaluator, names)}'
+        said = f"no case of run {run.run_id} has an evaluator {quoted_name(evaluator)}{did_you_mean(evaluator, names)}"
         return GateError("labels-unmatched", said, f"it has {', '.join(names[:_NAMED]) or 'none'}")
     ids = ", ".join(key.case_id[:60] for key in list(cases)[:3])
     named = f", such as {unmatched[0][:80]}" if unmatched else ""

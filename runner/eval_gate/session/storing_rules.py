@@ -16,7 +16,7 @@ from eval_gate.model.execution import Status
 from eval_gate.result_formats.rows import ResultRow
 from eval_gate.results.masking import Change, TextMasking, value_with
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
-from eval_gate.text.redact import MASK
+from eval_gate.text.secret import MASK
 
 
 async def storable(

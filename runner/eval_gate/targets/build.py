@@ -27,6 +27,7 @@ from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.settings import ProgramSettings, camel
 from eval_gate.targets.setup import TargetSetup, grading_setup_of, setup_of
 from eval_gate.targets.variable_receivers import Doorkeeper
+from eval_gate.text.quoting import shown_name
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import mistakes, sentence
 from eval_gate.text.urls import public_url
@@ -179,7 +180,7 @@ def model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettin
         ]
         raise GateError(
             "invalid-targets",
-            f"{name} does not describe a model",
+            f"{shown_name(name)} does not describe a model",
             "--provider with --model, or a targets file",
             problems=problems,
         ) from error

@@ -13,6 +13,7 @@ from eval_gate.errors import nearest
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.model.providers.table import PROVIDER_NAMES, ModelProvider
 from eval_gate.targets.settings import TargetSettings, styled_name
+from eval_gate.text.quoting import quoted_name
 
 if TYPE_CHECKING:
     from eval_gate.targets.base import Target
@@ -109,7 +110,7 @@ def meant_model(name: str) -> str:
     """` (did you mean "openai:gpt-4"?)` for a `provider:model` whose provider is misspelt; else nothing."""
     provider, colon, model = name.partition(":")
     meant = nearest(provider, PROVIDER_NAMES) if colon and model and kind_of(provider) is None else None
-    return f' (did you mean "{meant}:{model[:80]}"?)' if meant else ""
+    return f" (did you mean {quoted_name(f'{meant}:{model}')}?)" if meant else ""
 
 
 def json_schema() -> dict[str, JsonValue]:

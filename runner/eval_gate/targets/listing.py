@@ -29,6 +29,7 @@ from eval_gate.targets.settings import (
     styled_name,
 )
 from eval_gate.targets.variables import LITERAL_KEY, Resolver, Unset, is_literal, is_reference, refers
+from eval_gate.text.quoting import quoted, quoted_name, shown_name
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
 from eval_gate.text.sources.shape import kind_of as kind_of_value
@@ -131,10 +132,12 @@ def _named(source: str, root: Path) -> tuple[Path, str]:
         held = next((name for name in FILE_NAMES if (path / name).is_file()), None)
         if held is None:
             raise GateError(
-                "no-targets-file", f"there is no targets.yaml in the folder {source}", "name the file with --targets"
+                "no-targets-file",
+                f"there is no targets.yaml in the folder {shown_name(source)}",
+                "name the file with --targets",
             )
         return path / held, (Path(source) / held).as_posix()
-    return path, source
+    return path, shown_name(source)
 
 
 def _read(path: Path, shown: str) -> bytes:
@@ -268,7 +271,7 @@ class TargetList:
             return 0
         if name is None and DEFAULT_NAME in self._names:
             return self._names.index(DEFAULT_NAME)
-        said = "several targets are described: say which" if name is None else f'there is no target "{name[:80]}"'
+        said = "several targets are described: say which" if name is None else f"there is no target {quoted_name(name)}"
         where = f" in {self.file}" if name is not None and self.file else ""
         raise GateError(
             "unknown-target",
@@ -281,7 +284,7 @@ class TargetList:
         word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip()
         kind = kind_of(word)
         if kind is None:
-            said = f'the provider "{word[:80]}" is not known{did_you_mean(word, providers())}'
+            said = f"the provider {quoted(word)} is not known{did_you_mean(word, providers())}"
             raise _invalid([self._problem(said, index, ["provider"])])
         return kind, kind.other_names.get(word.lower(), word.lower())
 

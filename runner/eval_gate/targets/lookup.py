@@ -22,6 +22,7 @@ from eval_gate.targets.masked import masked
 from eval_gate.targets.model.asker import Asker
 from eval_gate.targets.settings import ProgramSettings
 from eval_gate.targets.variable_receivers import receiver_of
+from eval_gate.text.quoting import quoted_name
 from eval_gate.text.redact import Redactor
 
 Grader: TypeAlias = Asker | Target
@@ -193,7 +194,9 @@ class TargetBook:
         name = self._choice.name or wanted
         if listed is None:
             asked = (
-                f'the target "{name[:80]}" is described nowhere{meant_model(name)}' if name else "nothing to evaluate"
+                f"the target {quoted_name(name)} is described nowhere{meant_model(name)}"
+                if name
+                else "nothing to evaluate"
             )
             raise GateError(
                 "no-target",
@@ -229,7 +232,7 @@ class TargetBook:
 
 def _no_grader(name: str, reference: str | None, listed: TargetList | None) -> GateError:
     """That nobody is called so who could grade."""
-    called = f'"{name[:80]}"' if reference is None else f"with the value of {reference[:80]} as its name"
+    called = quoted_name(name) if reference is None else f"with the value of {reference[:80]} as its name"
     near = "" if reference is not None else meant_model(name)
     if listed is None:
         return GateError(

@@ -7,6 +7,7 @@ from typing import Final
 
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.text import globs
+from eval_gate.text.quoting import quoted_name
 
 TAG: Final = "tag:"
 """Begins a pattern that is about tags."""
@@ -32,7 +33,7 @@ def idle_patterns(
     if not idle:
         return ()
     known = [*sorted({TAG + tag for _, tags in cases for tag in tags}), *dict.fromkeys(case_id for case_id, _ in cases)]
-    told = tuple(f'"{one[:MAX_SHOWN]}" names no case{did_you_mean(one[:MAX_SHOWN], known)}' for one in idle)
+    told = tuple(f"{quoted_name(one)} names no case{did_you_mean(one[:MAX_SHOWN], known)}" for one in idle)
     if strict:
         raise GateError(
             "must-pass-unmatched",

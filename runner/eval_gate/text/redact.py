@@ -19,7 +19,8 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, JsonValue
 
-MASK: Final = "***"
+from eval_gate.text.secret import MASK
+
 MIN_LENGTH: Final = 6
 """Shorter values are words that occur everywhere: masking them would garble messages and change verdicts."""
 _MIN_LINE: Final = 16

@@ -1,4 +1,4 @@
-"""URLs as they may be shown and stored."""
+"""Addresses as they may be shown and stored: a user part or a query is nobody's business."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from eval_gate.errors import GateError
+from eval_gate.text.secret import MASK
 
+_ADDRESS: Final = re.compile(
+    r"(?P<begin>[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<user>[^\s/?#'\"]*@)?(?P<place>[^\s?#'\"]*)(?P<rest>[?#][^\s'\"]*)?"
+)
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?")
 
 
@@ -32,3 +36,14 @@ def public_url(url: str) -> str:
         raise GateError("invalid-url", problem, "a URL is such as http://localhost:8000/chat")
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def hide_in_addresses(text: str) -> str:
+    """The text with `***` for the user part, query and fragment of every address in it."""
+    return _ADDRESS.sub(_hidden, text)
+
+
+def _hidden(found: re.Match[str]) -> str:
+    user = f"{MASK}@" if found["user"] else ""
+    rest = f"{found['rest'][0]}{MASK}" if found["rest"] and len(found["rest"]) > 1 else ""
+    return f"{found['begin']}{user}{found['place']}{rest}"

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.text.redact import MASK, MIN_LENGTH, Redactor
+from eval_gate.text.redact import MIN_LENGTH, Redactor
+from eval_gate.text.secret import MASK
 from tests.support.canaries import leaks
 
 SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.text.urls import public_url
+from eval_gate.text.urls import hide_in_addresses, public_url
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,20 @@ def test_public_url__no_address__is_refused_without_repeating_it(url) -> None:
         public_url(url)
     assert caught.value.code == "invalid-url"
     assert url not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://bot:pw@127.0.0.1:1/chat?key=x", "http://***@127.0.0.1:1/chat?***"),
+        ("--agent-endpoint=https://u@h/p#part", "--agent-endpoint=https://***@h/p#***"),
+        ("curl 'https://a.b/c?d=e' | jq", "curl 'https://a.b/c?***' | jq"),
+        ("http://a:b:c@d@h/x", "http://***@h/x"),
+        ("postgres://u:p@h/db?sslmode=x and http://h2/?q", "postgres://***@h/db?*** and http://h2/?***"),
+        ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
+        ("http://h/x?", "http://h/x"),
+        ("evals/a.json", "evals/a.json"),
+    ],
+)
+def test_hide_in_addresses__text__shows_scheme_host_and_path(text, shown) -> None:
+    assert hide_in_addresses(text) == shown

@@ -20,6 +20,7 @@ from eval_gate.github.failure import GitHubError
 from eval_gate.model.base import JsonValue
 from eval_gate.model.result import RunResult
 from eval_gate.targets.listing import read_targets
+from eval_gate.text.quoting import shown_name
 
 _NOBODY = ControlChoice()
 
@@ -45,7 +46,7 @@ def trusted_control(step: Step, config: RunConfig, variables: Mapping[str, str],
         if choice != config.control:
             log.did(f"{branch} names {_words(choice)} as its agent; what the pull request names counts for nothing")
     if choice.target is not None and not _described_alike(step, config, choice.target, variables, log):
-        said = f"{branch} does not describe {choice.target[:80]} as the pull request does, in `targets`"
+        said = f"{branch} does not describe {shown_name(choice.target)} as the pull request does, in `targets`"
         log.commands.warning(f"the base branch's agent is not asked: {said}")
         return _NOBODY
     return choice

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from eval_gate.cli.terminal.mistakes import OwnWords
+from eval_gate.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ def _plain(given: str, context: Any) -> list[str]:
     if given == "--" or not equals or name not in _FLAGS:
         return [] if given == "--" else [given]
     if value not in {"true", "false"}:
-        context.fail(f"{name} is true or false, not {value[:40]!r}")
+        context.fail(f"{name} is true or false, not {quoted(value)}")
     return [name] if value == "true" else []
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.writing import make_folder
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError, file_names, names_of
+from eval_gate.text.quoting import quoted_name
 
 SUFFIX: Final = ".json"
 REPORTS: Final = "reports"
@@ -37,7 +38,7 @@ def suite_files(wanted: str | None, folder: Path) -> tuple[str, ...]:
         if wanted not in found:
             raise GateError(
                 "no-such-suite",
-                f'there is no suite "{wanted[:200]}" in {folder}{did_you_mean(wanted, found)}',
+                f"there is no suite {quoted_name(wanted)} in {folder}{did_you_mean(wanted, found)}",
                 f"NAME is that of a file {folder / 'NAME.json'}, without its ending",
             )
         chosen = [found[wanted]]
@@ -67,7 +68,7 @@ def _refuse_path(wanted: str) -> None:
 
 
 def _no_name(wanted: str, why: str) -> GateError:
-    message = f'--suite "{wanted[:200]}" is not the name of a suite: {why}'
+    message = f"--suite {quoted_name(wanted)} is not the name of a suite: {why}"
     return GateError("no-such-suite", message, "the name of a file in --suites-dir, without its folder and .json")
 
 
@@ -77,7 +78,7 @@ def output_names(out: str) -> tuple[str, ...]:
         return file_names(out)
     except SandboxError as error:
         raise GateError(
-            "bad-out", f'--out "{out[:200]}": {error}', "a path inside --tmp-dir, such as agent-evals"
+            "bad-out", f"--out {quoted_name(out)}: {error}", "a path inside --tmp-dir, such as agent-evals"
         ) from None
 
 

@@ -8,6 +8,7 @@ import typer
 
 from eval_gate.cli import options
 from eval_gate.config.outputs import FORMATS, JunitFailures
+from eval_gate.text.quoting import quoted
 
 USED = ("junit",)
 """The settings that this command has options for."""
@@ -50,7 +51,7 @@ def report(
     which = str(settings["junit"] or JunitFailures.BLOCKING)
     if which not in list(JunitFailures):
         allowed = f"allowed: {', '.join(JunitFailures)}"
-        raise GateError("unknown-value", f'--junit: "{which[:80]}" is not known', allowed)
+        raise GateError("unknown-value", f"--junit: {quoted(which)} is not known", allowed)
     junit = JunitFailures(which)
     stored = read_run(result, results_folder(output_dir, result))
     style = style_of(Verbosity.NORMAL) if output is None else None

@@ -24,6 +24,7 @@ from eval_gate.reports.words.numbers import count
 from eval_gate.results.read import runs_in
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import console_line, cut, first_few
+from eval_gate.text.quoting import quoted_name
 
 _SHOWN = 80
 _STANDING = {
@@ -105,7 +106,7 @@ def _unknown(wish: WaiverWish, runs: Sequence[RunResult], results: Path) -> Iter
     for name in wish.cases:
         if not any(names.find(name, wish.suite) for names in known):
             where = f" of {wish.suite[:_SHOWN]}" if wish.suite else ""
-            yield f'"{name[:_SHOWN]}" names no case{where} in {results}{did_you_mean(name, ids)}'
+            yield f"{quoted_name(name)} names no case{where} in {results}{did_you_mean(name, ids)}"
 
 
 def _covered(written: WrittenWaivers, runs: Sequence[RunResult], today: date) -> Iterator[str]:

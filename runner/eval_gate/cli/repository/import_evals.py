@@ -8,6 +8,7 @@ import typer
 
 from eval_gate.cli.terminal.console import Verbosity, out
 from eval_gate.errors import GateError, did_you_mean
+from eval_gate.text.quoting import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,7 @@ def import_evals(
         near = did_you_mean(tool, [PROMPTFOO])
         raise GateError(
             "unknown-value",
-            f'the definitions of "{tool[:80]}" cannot be imported{near}; allowed: {PROMPTFOO}',
+            f"the definitions of {quoted(tool)} cannot be imported{near}; allowed: {PROMPTFOO}",
             "what another tool found is judged as it is, without an import: `eval-gate judge --help`",
         )
     from eval_gate.importing.promptfoo.convert import import_promptfoo

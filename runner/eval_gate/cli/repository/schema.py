@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from eval_gate.formats.names import DIALECTS
+from eval_gate.text.quoting import quoted
 
 KINDS = ("config", "run", "suite-result", *DIALECTS, "targets", "result-line", "judges")
 """The files that have a schema."""
@@ -47,6 +48,6 @@ def schema_of(kind: str) -> dict[str, object]:
         "judges": JudgesFile.model_json_schema,
     }
     if kind not in made:
-        what = f'there is no schema "{kind[:80]}"{did_you_mean(kind, KINDS)}'
+        what = f"there is no schema {quoted(kind)}{did_you_mean(kind, KINDS)}"
         raise GateError("unknown-value", what, f"allowed: {', '.join(KINDS)}")
     return {"$schema": DIALECT, **made[kind]()}

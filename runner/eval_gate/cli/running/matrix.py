@@ -27,6 +27,7 @@ from eval_gate.session.session import open_session
 from eval_gate.struct import replace
 from eval_gate.text.escape import console_line
 from eval_gate.text.inert import TextForm
+from eval_gate.text.quoting import quoted_name, shown_name
 
 MAX_TARGETS: Final = 10
 """Columns that a table may have."""
@@ -80,7 +81,7 @@ def refuse_names(names: Sequence[str]) -> None:
     """Raise GateError for targets that make no table."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise GateError("several-targets", f'"{twice[:80]}" is named twice', "name each target once")
+        raise GateError("several-targets", f"{quoted_name(twice)} is named twice", "name each target once")
     if len(names) > MAX_TARGETS:
         raise GateError(
             "several-targets",
@@ -102,14 +103,16 @@ def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Base
     if not folder.is_dir() or (folder / RUN_NAME).exists():
         raise GateError(
             "several-targets",
-            f"one run cannot be the baseline of several targets: {reference[:200]}",
+            f"one run cannot be the baseline of several targets: {shown_name(reference)}",
             "name a folder of runs (or latest): each target is compared with its own newest run there",
         )
     own = [one for one in kept_in(folder) if one.head.target.name == name]
     complete = [one for one in own if one.head.complete and not one.head.partial]
     if not complete:
-        return NoBaseline("none-yet", f"there is no complete run of {name[:80]} in {folder} yet")
-    absent = NoBaseline("none-yet", f"in no run of {name[:80]} in {folder} could half of the cases be judged yet")
+        return NoBaseline("none-yet", f"there is no complete run of {shown_name(name)} in {folder} yet")
+    absent = NoBaseline(
+        "none-yet", f"in no run of {shown_name(name)} in {folder} could half of the cases be judged yet"
+    )
     return first_measured(complete, reference, own) or absent
 
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
+from eval_gate.text.quoting import quoted_number
+
 _LIMITS: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 
 
@@ -32,4 +34,4 @@ def _words(error: BaseException | None) -> str | None:
         return None
     detail = mistakes(error)[0]
     # a number outside of its limits is one, although every value of a command line is a text
-    return sentence(detail, f"the number {detail['input']}"[:60] if detail["type"] in _LIMITS else None)
+    return sentence(detail, quoted_number(detail["input"]) if detail["type"] in _LIMITS else None)

@@ -18,7 +18,7 @@ from eval_gate.model.conversation import FileEntry
 from eval_gate.model.limits import LEFT_CASE, LEFT_FILE, LEFT_RUN
 from eval_gate.results.masking import MARGIN
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
-from eval_gate.text.redact import MASK
+from eval_gate.text.secret import MASK
 
 _NAME: Final = 40
 """Characters of a case's id, and of its file's name, in the name of what is kept."""

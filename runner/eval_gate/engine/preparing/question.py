@@ -14,7 +14,7 @@ from eval_gate.model.result import AskedWords
 from eval_gate.results.masking import TextMasking, asked_words_with
 from eval_gate.text.javascript.regex import PatternError, replaced_at_once
 from eval_gate.text.javascript.strings import compact_json
-from eval_gate.text.redact import MASK
+from eval_gate.text.secret import MASK
 from eval_gate.text.tokens import TokenData
 
 

@@ -9,6 +9,7 @@ from eval_gate.engine.preparing.shards import cut_of, shard_part, shares_files
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.case import EvalCase, EvalSuite, Tier
 from eval_gate.model.result import ShardCut
+from eval_gate.text.quoting import quoted, shown_name
 
 
 def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
@@ -24,7 +25,7 @@ def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite
         chosen = shard_part(chosen, selection.shard, selection.before)
     if not chosen:
         ids = [case.id for suite in suites for case in suite.cases]
-        asked = [*selection.cases, *selection.tags, *selection.tiers]
+        asked = [*map(shown_name, (*selection.cases, *selection.tags, *selection.tiers))]
         asked += sorted(selection.files or ())
         asked += ["the cases that failed"] if selection.keys is not None else []
         asked += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
@@ -82,6 +83,6 @@ def _known_tiers(selection: Selection) -> None:
         if tier not in known:
             raise GateError(
                 "unknown-value",
-                f'--tier: "{tier}" is not known{did_you_mean(tier, known)}',
+                f"--tier: {quoted(tier)} is not known{did_you_mean(tier, known)}",
                 f"allowed: {', '.join(known)}",
             )

@@ -15,6 +15,7 @@ from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
+from eval_gate.text.quoting import shown_name
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.shape import kind_of
@@ -39,7 +40,7 @@ def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
     """
     if path is None:
         return None
-    name = shown_as(path)
+    name = shown_name(shown_as(path))
     try:
         data = _read(path, name)
     except FileNotFoundError as error:
@@ -99,7 +100,7 @@ async def capture_snapshot(
     except _CaptureError as error:
         raise _failed(str(error), ()) from error
     except OSError as error:
-        raise _failed(f"{path or 'the shell'}: {error.strerror}", ()) from error
+        raise _failed(f"{shown_name(path) if path else 'the shell'}: {error.strerror}", ()) from error
     except GateError as error:
         raise _failed(redact(error.message), error.problems) from error
 
@@ -150,7 +151,8 @@ def _last_words(finished: FinishedProgram) -> str:
 async def _fetch(location: str, root: Path, time_limit_s: float, redact: Redactor) -> tuple[str, bytes]:
     """What the source is called, and what it holds."""
     if not location.lower().startswith(("http://", "https://")):
-        return location, _read(root / location, location)
+        name = shown_name(location)
+        return name, _read(root / location, name)
     shown = public_url(location)
     try:
         async with asyncio.timeout(time_limit_s):

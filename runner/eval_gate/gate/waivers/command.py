@@ -21,6 +21,7 @@ from eval_gate.gate.waivers.file import read_date
 from eval_gate.gate.waivers.names import name_problem, reason_problem
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, Struct
+from eval_gate.text.quoting import quoted
 
 NAME: Final = "/eval-gate"
 USAGE: Final = f"{NAME} accept <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
@@ -138,7 +139,7 @@ class _Options(Struct):
         elif _COMMIT.fullmatch(value.lower()):
             self.commit = value.lower()
         else:
-            raise ValueError(f'"{value[:64]}" is not the full name of a commit: 40 characters of 0-9 and a-f')
+            raise ValueError(f"{quoted(value)} is not the full name of a commit: 40 characters of 0-9 and a-f")
 
 
 def _sorted_out(words: Sequence[_Word]) -> tuple[tuple[str, ...], _Options]:

@@ -28,6 +28,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
 from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.quoting import quoted
 from eval_gate.text.sources.shape import field_path, kind_of
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ class _Reader:
 def read_date(text: str) -> date:
     """A day as `2026-12-05` and in no other form. Raises ValueError with a sentence."""
     if not _DATE.fullmatch(text):
-        raise ValueError(f'"{text[:40]}" is not a date like 2026-12-05')
+        raise ValueError(f"{quoted(text)} is not a date like 2026-12-05")
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -23,6 +23,7 @@ from eval_gate.targets.codex.settings import CodexSettings
 from eval_gate.targets.coding_agent.program import find_program
 from eval_gate.targets.coding_agent.prompt import INPUT_FILES, prompt_document, refuse_missing_file
 from eval_gate.text.escape import one_line
+from eval_gate.text.quoting import quoted_name
 from eval_gate.text.redact import Redactor
 
 PREAMBLE: Final = """\
@@ -200,7 +201,7 @@ def build(settings: CodexSettings, choice: TargetChoice, context: BuildContext) 
     """Codex, not yet started. Raises GateError for a folder of logs outside of the working directory."""
     if settings.log_dir is not None and (why := why_no_folder(settings.log_dir, anywhere=False, root=context.root)):
         shown = settings.reference("logDir") or settings.log_dir
-        what = f'target {settings.name}: the log_dir "{shown[:200]}" {why}'
+        what = f"target {settings.name}: the log_dir {quoted_name(shown)} {why}"
         hint = "name a folder below the working directory"
         raise GateError("output-outside", what, hint, problems=[Problem(what, field="logDir")])
     return CodexTarget(settings, root=context.root, environment=context.environment, redact=context.redact)

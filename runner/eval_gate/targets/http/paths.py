@@ -21,6 +21,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import PATH_CHARACTERS
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.quoting import quoted_name
 
 
 class Missing(Enum):
@@ -52,7 +53,7 @@ class Condition(FrozenStruct):
         """`role=assistant|ai`. Raises ValueError with what is wrong, for a person."""
         key, equals, value = text.partition("=")
         if not key.strip("! "):
-            raise ValueError(f'"{text[:80]}" is no condition: it is written as role=assistant or type!=tool')
+            raise ValueError(f"{quoted_name(text)} is no condition: it is written as role=assistant or type!=tool")
         values = frozenset(_unquoted(one.strip()) for one in value.removeprefix("=").split("|"))
         path = Path.parse(key.rstrip().removesuffix("!" if equals else "").strip())
         return cls(path, values if equals else None, key.rstrip().endswith("!"))
@@ -105,7 +106,7 @@ class Path(FrozenStruct):
         while at < len(rest):
             found = _STEP.match(rest, at)
             if found is None or (at > 0 and found["key"] and rest[at] != "."):
-                raise ValueError(f'"{text[:80]}" is no path from "{rest[at:][:40]}" on: {_WRITTEN}')
+                raise ValueError(f"{quoted_name(text)} is no path from {quoted_name(rest[at:])} on: {_WRITTEN}")
             steps.append(_step(found))
             at = found.end()
         key = steps[0] if len(steps) == 1 else None

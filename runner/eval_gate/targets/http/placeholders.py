@@ -15,6 +15,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import as_text
+from eval_gate.text.quoting import quoted
 from eval_gate.text.turns import flat
 
 QUESTION: Final = frozenset({"message", "conversation", "prompt", "caseId"})
@@ -124,7 +125,7 @@ def check_names(template: JsonValue, *, more: tuple[str, ...] = ()) -> None:
     known = (*OF_A_REQUEST, *more)
     for name in names_in(template):
         if name not in known:
-            raise ValueError(f'there is no placeholder "{name[:80]}"{did_you_mean(name, known)}: {", ".join(known)}')
+            raise ValueError(f"there is no placeholder {quoted(name)}{did_you_mean(name, known)}: {', '.join(known)}")
 
 
 def remembered_by(template: JsonValue, name: str = "") -> Iterator[str]:

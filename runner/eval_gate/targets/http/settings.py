@@ -27,6 +27,7 @@ from eval_gate.targets.settings import (
     TargetSettings,
     Text,
 )
+from eval_gate.text.quoting import quoted
 from eval_gate.text.urls import url_problem
 
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
@@ -301,7 +302,7 @@ class HttpSettings(TargetSettings):
         for name, value in plain.items():
             check_names(value)
             if not _HEADER_NAME.fullmatch(name):
-                raise ValueError(f'"{name[:80]}" is no name of a header')
+                raise ValueError(f"{quoted(name)} is no name of a header")
             if any(sign < " " or sign == "\x7f" for sign in value):
                 raise ValueError(f"the value of {name} holds a line break or another control character")
         return plain

@@ -22,6 +22,7 @@ from eval_gate.targets.model.providers.table import ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import retry_policy
 from eval_gate.targets.setup import setup_of
+from eval_gate.text.quoting import quoted_name, shown_name
 from eval_gate.text.redact import Redactor
 
 
@@ -30,7 +31,7 @@ def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) 
     own = settings.system_prompt_path if not choice.system_prompt else None
     shown = settings.reference("systemPromptPath") or own or ""
     if own and (why := why_not_read(own, root=context.root)):
-        said = f'the system prompt "{shown[:200]}" {why}'
+        said = f"the system prompt {quoted_name(shown)} {why}"
         raise GateError(
             "no-system-prompt", said, "name a file inside of it", problems=[Problem(said, field="systemPromptPath")]
         )
@@ -83,6 +84,7 @@ def _system_prompt(path: str | None, shown: str | None, root: Path) -> str | Non
     """What the file at `path` says; `shown` is how messages call it."""
     if path is None:
         return None
+    shown = shown_name(shown or path)
     try:
         data = read_up_to(root / path, PROMPT_BYTES)
         if len(data) > PROMPT_BYTES:

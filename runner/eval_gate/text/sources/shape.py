@@ -9,6 +9,8 @@ from pydantic_core import ErrorDetails, ValidationError
 
 from eval_gate.errors import did_you_mean
 from eval_gate.model.limits import MISTAKES
+from eval_gate.text.quoting import looks_like_key, quoted, quoted_number
+from eval_gate.text.secret import MASK
 
 _KINDS: Final = {
     "string_type": "text",
@@ -42,9 +44,9 @@ def kind_of(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return f"the number {value}"[:60]
+            return quoted_number(value)
         case str():
-            return f'text "{value[:40]}{"…" if len(value) > 40 else ""}"'
+            return quoted(value, before="text ")
         case list() | tuple():
             return "a list" if value else "an empty list"
         case dict():
@@ -112,6 +114,13 @@ def mistakes(error: ValidationError) -> list[ErrorDetails]:
 
 
 def field_path(steps: Sequence[str | int]) -> str:
-    """The place as people write it, such as `cases[2].expect.toolsCalled`; "" for the document itself."""
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    """The place as people write it, such as `cases[2].expect.toolsCalled`; "" for the document itself.
+
+    A step that looks like a key is `***`.
+    """
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{_step(step)}" for step in steps)
     return path.removeprefix(".")
+
+
+def _step(step: str) -> str:
+    return MASK if looks_like_key(step) else step

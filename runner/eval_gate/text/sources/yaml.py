@@ -15,6 +15,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DEPTH, FILE_DIGITS, FINDINGS, YAML_VALUES
+from eval_gate.text.quoting import quoted_name
 from eval_gate.text.sources.shape import field_path
 
 MAX_VALUES: Final = YAML_VALUES
@@ -215,7 +216,9 @@ class _Check:
         kind = "map" if isinstance(node, MappingNode) else "seq"
         known = _SCALARS if isinstance(node, ScalarNode) else {_TAG + kind}
         if node.tag not in known:
-            self._report(f'a value of the kind "{node.tag.removeprefix(_TAG)[:40]}", which JSON does not have', node)
+            self._report(
+                f"a value of the kind {quoted_name(node.tag.removeprefix(_TAG))}, which JSON does not have", node
+            )
         elif isinstance(node, ScalarNode) and node.tag in _NUMBERS and len(node.value) > MAX_DIGITS:
             self._report(f"a number of {len(node.value):,} digits", node)
 

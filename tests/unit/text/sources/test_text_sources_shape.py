@@ -45,8 +45,14 @@ def test_sentence__wrong_value__says_expected_and_got(value, said) -> None:
     assert sentence(caught.value.errors()[0]) == said
 
 
-def test_kind_of__long_text__is_cut() -> None:
-    assert kind_of("x" * 100) == f'text "{"x" * 40}…"'
+def test_kind_of__long_text_or_number__is_described_and_not_cut() -> None:
+    assert kind_of("abc") == 'text "abc"'
+    assert kind_of("x" * 100) == "a text of 100 characters"
+    assert kind_of(10**30) == "a number of 31 digits"
+
+
+def test_field_path__step_that_looks_like_a_key__is_masked() -> None:
+    assert field_path(["a", "sk-QwXaBcDZkEfGhIVjJkLmN99", 1]) == "a.***[1]"
 
 
 def test_field_path__steps__reads_like_code() -> None:

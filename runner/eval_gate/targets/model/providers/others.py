@@ -25,6 +25,7 @@ from eval_gate.targets.model.providers.models import (
 )
 from eval_gate.targets.model.providers.table import PROVIDER_NAMES
 from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.text.quoting import quoted, quoted_name
 from eval_gate.text.urls import public_url
 
 _ADDRESS_PARAMETERS: Final = ("base_url", "api_base", "azure_endpoint")
@@ -80,8 +81,8 @@ def _unknown(settings: ModelSettings) -> GateError:
     reference = settings.reference("model")
     known = [module.name.replace("_", "-") for module in iter_modules(providers.__path__)]  # a module each
     meant = nearest(name, [*PROVIDER_NAMES, *known]) if reference is None else None
-    near = f' (did you mean "{meant}:{model[:80]}"?)' if meant else ""
-    said = f'there is no provider "{name[:80]}" of models{near}'
+    near = f" (did you mean {quoted_name(f'{meant}:{model}')}?)" if meant else ""
+    said = f"there is no provider {quoted(name)} of models{near}"
     if reference is not None:
         said = f"there is no provider of models that the value of {reference[:80]} names"
     return GateError(

@@ -1,0 +1,63 @@
+"""How a message repeats what somebody configured: whole, or not at all.
+
+A value at the wrong place may be a secret that nobody knows as one, and of a secret that is known no part is found
+again. So nothing here is cut: what is long, or looks like a key, is described instead.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_QUOTED: Final = 24
+"""Characters of a value of a wrong type that are repeated: a misspelt word, a number, a date."""
+MAX_NAME: Final = 200
+"""Characters of what is looked up, such as a path, that are repeated."""
+_LOOKED_AT: Final = 4_096
+_PIECE: Final = re.compile(r"[A-Za-z0-9]{16,}")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_LONGEST_WORD: Final = 32
+_SWITCH: Final = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
+_CAPITAL: Final = re.compile(r"[A-Z]")
+
+
+def quoted(text: str, *, before: str = "") -> str:
+    """A value as a message repeats it: `"onn"`, with a word `before` it, or `a text of 60 characters`."""
+    return f'{before}"{text}"' if _is_shown(text, MAX_QUOTED) else _described(text)
+
+
+def quoted_number(value: object) -> str:
+    """The same for a number: `the number 7`, or `a number of 60 digits`."""
+    text = str(value)
+    return f"the number {text}" if len(text) <= MAX_QUOTED else f"a number of {len(text):,} digits"
+
+
+def quoted_name(name: str) -> str:
+    """The same for a name or a path that is looked up, which may be long: unless it looks like a key."""
+    return f'"{name}"' if _is_shown(name, MAX_NAME) else _described(name)
+
+
+def shown_name(name: str) -> str:
+    """The same without quotation marks."""
+    return name if _is_shown(name, MAX_NAME) else _described(name)
+
+
+def looks_like_key(text: str) -> bool:
+    """Whether a part of it is no word that people write: letters, digits and capitals mixed, or a very long one."""
+    return any(map(_is_mixed, _PIECE.findall(text[:_LOOKED_AT])))
+
+
+def _is_shown(text: str, most: int) -> bool:
+    return len(text) <= most and not looks_like_key(text)
+
+
+def _described(text: str) -> str:
+    return f"a text of {len(text):,} characters"
+
+
+def _is_mixed(piece: str) -> bool:
+    if _COMMIT.fullmatch(piece):
+        return False
+    capitals = len(_CAPITAL.findall(piece))
+    mixed = not piece.isupper() and capitals > len(piece) / 4
+    return len(piece) >= _LONGEST_WORD or mixed or len(_SWITCH.findall(piece)) > 1

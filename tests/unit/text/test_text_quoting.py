@@ -1,0 +1,62 @@
+"""How a message repeats what somebody configured: whole or not at all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.text.quoting import looks_like_key, quoted, quoted_name, shown_name
+
+
+@pytest.mark.parametrize("text", ["", "onn", "after-pas", "2026-13-01", "policy>0.7", "x" * 24])
+def test_quoted__short__is_repeated(text) -> None:
+    assert quoted(text, before="text ") == f'text "{text}"'
+
+
+@pytest.mark.parametrize("text", ["x" * 25, "sk-QwXaBcDZkEfGhIVjJkLm", "hunter2 hunter2 hunter2 hunter2"])
+def test_quoted__long_or_like_a_key__is_described(text) -> None:
+    assert quoted(text, before="text ") == f"a text of {len(text)} characters"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "evals/refunds-and-returns/late-orders.golden.json",
+        "d4e4c3f6-1a42-44d1-bbb1-42b559220392",
+        "runs/3f786850e387550fdab836ed7e6dc881de23001b/run.json",
+        "RefundsAndReturnsOfLateOrders",
+        "OPENAI_API_KEY_OF_THE_STAGING_SERVER",
+        "openai:gpt-4o-mini-2024-07-18",
+        "must not be http://localhost:8000/chat",
+    ],
+)
+def test_quoted_name__name_or_path__is_repeated(name) -> None:
+    assert (quoted_name(name), shown_name(name)) == (f'"{name}"', name)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-example-QwXaBcDZkEfGhIVjJkLmN99",
+        "sk-QwXaBcDZkEfGhIVjJkLmN99pQrStUvWx0123456789AbCdEfGhIjKlMnO",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "SK-QWXABCDZKEFGHIVJJKLMN99PQRSTUVWX0123456789",
+        "0123456789abcdef0123456789abcdef",
+        "a" * 60,
+        "folder/AIzaSyD4iE2xVSpkLLOXoyqT-KcqMvWxNpJ1234/x",
+    ],
+)
+def test_quoted_name__key__is_described(key) -> None:
+    assert looks_like_key(key)
+    assert quoted_name(key) == shown_name(key) == f"a text of {len(key)} characters"
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_quoted__any_text__is_whole_or_not_there(text) -> None:
+    for shown, most in ((quoted(text), 24), (quoted_name(text), 200)):
+        assert (
+            shown == f'"{text}"'
+            if len(text) <= most and not looks_like_key(text)
+            else text not in shown or len(text) < 3
+        )
