@@ -144,3 +144,14 @@ def test_each_setting_of_a_target__refers_to_a_key__no_error_shows_any_of_it(pro
                 said = " ".join(map(str, (error, error.hint, *error.problems)))
                 assert shown_in([(f"{provider} {path}", said)]) == []
     assert refused > 5
+
+
+def test_run__address_with_user_and_query__they_are_nowhere(tmp_path) -> None:
+    folder = prepared(tmp_path / "p")
+    reports = [f"--report={one}" for one in ("md", "html", "junit", "json", "console")]
+    address = f"http://bot:{KEY}@127.0.0.1:1/chat?key={KEY}"
+    again = ("--agent-endpoint", address, "--snapshot-command", "echo $SECRET_KEY; echo {}", *reports)
+    done = gate(folder, "run", "evals", *again, "--max-retries", "0", SECRET_KEY=KEY)
+    assert done.returncode == 3
+    assert "--agent-endpoint 'http://***@127.0.0.1:1/chat?***'" in done.stdout
+    assert left(folder, done) == []

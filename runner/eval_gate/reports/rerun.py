@@ -16,7 +16,10 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.text.globs import fits
+from eval_gate.text.quoting import looks_like_key
+from eval_gate.text.secret import MASK
 from eval_gate.text.shell import is_hidden, shell_line
+from eval_gate.text.urls import hide_in_addresses
 
 MAX_PATTERNS: Final = 5
 MAX_NAMES: Final = 400
@@ -42,8 +45,9 @@ def rerun_command(
     The cases on whose files they work are named before them: without these they would say something else. Where there
     are too many of these, there is no command.
     What `latest` or a folder of runs led to is named: by the next run they may lead to another one. A shard is left
-    out, because a chosen case need not be in the same part again. Nor is there one for another tool's results: only
-    that tool can run its cases.
+    out, because a chosen case need not be in the same part again. What nobody may see is `***`: user part and query of
+    addresses, and what looks like a key. There is no command for another tool's results: only that tool can run its
+    cases.
     """
     if result.by_another_tool:
         return None
@@ -58,7 +62,7 @@ def rerun_command(
     if not kept:
         return None
     exact = baseline.exact if isinstance(baseline, Baseline) else None
-    given = _without_option(arguments, "--case", "--resume", "--shard", *(["--baseline"] if exact else []))
+    given = _without_option(_shown(arguments), "--case", "--resume", "--shard", *(["--baseline"] if exact else []))
     options = [
         *(["--baseline", exact] if exact else []),
         "--case",
@@ -164,6 +168,21 @@ def _worth_a_look(result: RunResult) -> list[str]:
             return list(dict.fromkeys(ids))
     bad = {Status.FAILED, Status.ERROR}
     return [case.id for key, case in judged_as(result).cases() if case.status in bad and key not in waived]
+
+
+def _shown(arguments: Sequence[str]) -> list[str]:
+    """The arguments as they may be shown; a path that stands by itself is shown as it is, where it is no address."""
+    shown: list[str] = []
+    of_option = False
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            return [*shown, *arguments[place:]]
+        name, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+        hidden = hide_in_addresses(value)
+        is_key = (equals or of_option) and looks_like_key(hidden)
+        shown.append(name + equals + (MASK if is_key else hidden))
+        of_option = argument.startswith("--") and not equals
+    return shown
 
 
 def _without_option(arguments: Sequence[str], *names: str) -> list[str]:

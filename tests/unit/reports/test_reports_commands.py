@@ -140,3 +140,22 @@ def test_accept_line__id_that_another_file_has_too__comes_with_its_file() -> Non
 
     run = judge_against(make_run(*suites("failed")), Baseline(make_baseline_run(*suites("passed")), "latest"), STRICT)
     assert accept_line(run, None) == f"eval-gate accept a --reason '…' --until 14d --suite {FILE}"
+
+
+KEY = "sk-example-QwXaBcDZkEfGhIVjJkLmN99"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (["--agent-endpoint", f"http://bot:pw@h:1/chat?key={KEY}"], ["--agent-endpoint", "http://***@h:1/chat?***"]),
+        ([f"--snapshot=https://h/s?key={KEY}"], ["--snapshot=https://h/s?***"]),
+        (["--judge", KEY], ["--judge", "***"]),
+        ([f"--judge={KEY}"], ["--judge=***"]),
+        (["evals/RefundsV2Of2026Late1.json"], ["evals/RefundsV2Of2026Late1.json"]),
+        (["--baseline", "runs/3f786850e387550fdab836ed7e6dc881de23001b"],) * 2,
+    ],
+)
+def test_rerun__what_nobody_may_see__is_masked(given, shown) -> None:
+    command = rerun_command(["run", *given], regressed("a")).command
+    assert shlex.split(command) == ["eval-gate", "run", *shown, "--case", "a"]
