@@ -196,12 +196,16 @@ def other_format(content_type: str, described: ResponseFormat) -> str | None:
     return f"the answer says that it is {kind}: say responseFormat: {found}, or take a preset"
 
 
-def malformed(what: str, body: bytes, described: str = "responsePath, toolCallsPath or preset") -> TargetError:
-    """The error about an answer that is not as described; it quotes how the answer begins.
+def malformed(
+    what: str, body: bytes, described: str = "responsePath, toolCallsPath or preset", *, seen: str | None = None
+) -> TargetError:
+    """The error about an answer that is not as described: how the answer begins, or what is `seen` of it.
 
     `described`: the settings by which it could be described otherwise.
     """
     hint = f"describe the endpoint's shape with a target's {described}"
     if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
         hint = "this is a web page: look at port and path of the agent's address"
-    return TargetError(f"agent error: {what}; it begins {quote(body)}", fault=TargetFault.MALFORMED, hint=hint)
+    return TargetError(
+        f"agent error: {what}; {seen or f'it begins {quote(body)}'}", fault=TargetFault.MALFORMED, hint=hint
+    )

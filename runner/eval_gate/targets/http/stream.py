@@ -17,6 +17,7 @@ from eval_gate.targets.http.paths import MISSING, Missing, Path
 from eval_gate.targets.http.reading import AnswerReader, malformed, said_by, usage_in
 from eval_gate.targets.http.rules import EventMatch, failure_in
 from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
+from eval_gate.text.foreign.events import LOOKED_AT, shapes_of
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
 
@@ -76,6 +77,8 @@ class Collector:
         self._whole = [EventMatch.of(one) for one in events.whole]
         self._done = [EventMatch.of(one) for one in events.done]
         self._head = bytearray()
+        self._first: list[bytes] = []
+        """The first events, of which a message tells the shapes."""
         self._events = 0
         self._over = False
         self._text: list[str] = []
@@ -120,7 +123,9 @@ class Collector:
         return response.model_copy(update={"duration_ms": duration_ms, "usage": self._usage, "model": self._model})
 
     def _malformed(self, what: str) -> TargetError:
-        return malformed(what, self._mask(bytes(self._head)), "events, responsePath, responseFormat or preset")
+        seen = f"its events are {shapes_of(self._first)}" if self._first else None
+        described = "events, responsePath, responseFormat or preset"
+        return malformed(what, self._mask(bytes(self._head)), described, seen=seen)
 
     def _taken(self, event: StreamEvent) -> bool:
         """Whether this event, or one before it, ends the answer."""
@@ -133,6 +138,8 @@ class Collector:
             self._over = True
             return True
         incoming = IncomingEvent(StreamEvent(event.name, self._mask(event.data)))
+        if len(self._first) < LOOKED_AT:
+            self._first.append(incoming.data)
         try:
             self._heard(incoming)
             self._over = any(incoming.fits(rule) for rule in self._done)

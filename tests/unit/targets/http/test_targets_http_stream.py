@@ -175,7 +175,7 @@ def test_respond__secret_in_pieces_of_an_answer__is_masked_behind_the_door() -> 
 @pytest.mark.parametrize(
     ("pieces", "settings", "said"),
     [
-        ([event({"a": 1})], {}, 'none of 1 events has text where it is looked for; it begins «data: {"a": 1}»'),
+        ([event({"a": 1})], {}, "none of 1 events has text where it is looked for; its events are {a: number}"),
         ([], {}, "none of 0 events has text"),
         ([event({"r": "[" * 0, "d": 1})], {"responsePath": "d"}, "none of 1 events has text"),
         ([b"data: " + b"[" * 300 + b"\n\n"], {}, "an event is nested deeper than 200 levels"),
@@ -200,6 +200,22 @@ def test_respond__stream_that_is_wrong_or_too_much__is_ended_and_said(pieces, se
     assert error.message.startswith(f"agent error: {said}")
     assert error.fault is TargetFault.MALFORMED
     assert len(error.message) < 500
+
+
+@pytest.mark.parametrize(
+    ("described", "body"),
+    [
+        ("sse", [event({"delta": {"content": piece}}) for piece in (SECRET[:7], SECRET[7:])]),
+        ("ndjson", [json.dumps({"delta": [piece]}).encode() + b"\n" for piece in (SECRET[:7], SECRET[7:])]),
+        ("json", [b": hello\n\n", *(event({"delta": {"content": piece}}) for piece in (SECRET[:7], SECRET[7:]))]),
+        ("json", [json.dumps({"delta": [piece]}).encode() + b"\n" for piece in (SECRET[:7], SECRET[7:])]),
+    ],
+)
+def test_respond__secret_in_pieces_of_a_stream_that_cannot_be_read__only_shapes_are_said(described, body) -> None:
+    error = broken(*body, responseFormat=described, responsePath="answer")
+    assert "{delta: {content: string}}" in error.message or "{delta: [string]}" in error.message
+    assert SECRET[:7] not in error.message
+    assert SECRET[7:] not in error.message
 
 
 def test_respond__stream_that_breaks_in_the_middle__is_an_error_of_the_agent() -> None:
