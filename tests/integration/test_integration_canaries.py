@@ -6,6 +6,7 @@ import html
 import json
 import shlex
 import sys
+import textwrap
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,7 @@ FORMS: dict[str, Callable[[Exchange], None]] = {
     "base64": says(b64(0)),
     "base64, one later": says(b64(1)),
     "base64, two later": says(b64(2)),
+    "base64 in lines": says("\n".join(textwrap.wrap(b64encode(b"x" * 50 + CANARY.encode() + b"y" * 9).decode(), 76))),
     "base64 for addresses": says(b64(1).replace("+", "-").replace("/", "_")),
     "percent-encoded": says(quote(CANARY, safe="")),
     "percent-encoded small": says(quote(CANARY, safe="").replace("%2F", "%2f").replace("%2B", "%2b")),

@@ -1,8 +1,8 @@
 """Keeps secrets out of everything that is shown or stored: foreign text passes here where it becomes ours.
 
-A server or program may say a secret as it is or as its own tools write it: escaped in JSON, percent-encoded, in base64.
-Each of these forms is masked. Text that was cut is masked with what may be the beginning or the end of a secret at the
-cut; better still it is masked before it is cut.
+A server or program may say a secret as it is or as its own tools write it: escaped in JSON, percent-encoded, in base64,
+broken into lines or not. Each of these forms is masked. Text that was cut is masked with what may be the beginning or
+the end of a secret at the cut; better still it is masked before it is cut.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import sys
 from base64 import b64encode
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 from urllib.parse import quote, quote_plus
 
@@ -33,6 +33,10 @@ _ESCAPED: Final = re.compile(
     re.IGNORECASE,
 )
 """One sign that is written in another way; of a backslash before any other sign only the sign counts."""
+_WRAPPED: Final = re.compile(
+    r"(?<=[A-Za-z0-9+/_-]{4})(?:\r?\n|(?:\\{1,8}r)?\\{1,8}n|(?:%0[Dd])?%0[Aa])[ \t]{0,40}(?=[A-Za-z0-9+/_-])"
+)
+"""Where a line of base64 ends and the next one begins: `base64` prints lines of 76 characters, OpenSSL of 64."""
 _ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _NUMBER: Final = re.compile(r"[-+.\deE]+")
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -45,6 +49,7 @@ class Redactor:
         self._secrets: set[str] = set()
         self._forms: tuple[str, ...] = ()
         self._raw: tuple[str, ...] = ()
+        self._base64: tuple[str, ...] = ()
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
@@ -56,6 +61,7 @@ class Redactor:
         # the longest first, so that a text that holds none is done soonest; which one is found first changes nothing
         self._forms = tuple(sorted({form for one in self._secrets for form in _forms(one)}, key=len, reverse=True))
         self._raw = tuple(form for form in self._forms if not _NUMBER.fullmatch(form))
+        self._base64 = tuple({form for one in self._secrets for form in _base64(one.encode("utf-8", "replace"))})
 
     @property
     def knows_any(self) -> bool:
@@ -70,8 +76,8 @@ class Redactor:
         """The text with `***` for every secret in it."""
         found = list(_stretches(text, self._forms))
         if self._secrets and _ESCAPED.search(text):
-            found += _Unescaped(text).stretches(sorted(self._secrets))
-        return _masked(text, found)
+            found += _Unescaped(text).meant_stretches(sorted(self._secrets))
+        return _masked(text, [*found, *self._wrapped(text)])
 
     def data(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
         """The same for bytes that are to be read yet: JSON stays JSON, where a number that is a secret is no text.
@@ -86,8 +92,20 @@ class Redactor:
             found += [(0, _begins(text, form)) for form in self._raw]
         if cut_after:
             found += [(len(text) - _ends(text, form), len(text)) for form in self._raw]
-        shown = _masked(text, found)
+        shown = _masked(text, [*found, *self._wrapped(text, cut_before=cut_before, cut_after=cut_after)])
         return data if shown is text else shown.encode("utf-8", "surrogateescape")
+
+    def _wrapped(self, text: str, *, cut_before: bool = False, cut_after: bool = False) -> Iterator[tuple[int, int]]:
+        """Where in the text base64 of a secret stands that is broken into lines."""
+        if not self._base64 or not _WRAPPED.search(text):
+            return
+        joined = _Unescaped(text, _WRAPPED, lambda _: [])
+        yield from joined.stretches(self._base64)
+        if cut_before:
+            yield from (joined.stretch(0, _begins(joined.meant, form)) for form in self._base64)
+        if cut_after:
+            end = len(joined.meant)
+            yield from (joined.stretch(end - _ends(joined.meant, form), end) for form in self._base64)
 
     def values(self, value: JsonValue) -> JsonValue:
         """The same for every text in a value, keys included."""
@@ -170,15 +188,22 @@ class _Unescaped:
     Backslashes are left out: nobody can tell how many are meant.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(
+        self,
+        text: str,
+        escaped: re.Pattern[str] = _ESCAPED,
+        signs: Callable[[re.Match[str]], list[tuple[str, int]]] | None = None,
+    ) -> None:
+        """`escaped` finds what is written in another way, and `signs` says what it means, sign by sign."""
+        signs = signs or _signs
         self._meant: list[int] = []
         """Where stretches begin in `meant`, in order."""
         self._said: list[int] = []
         """And where the same stretches begin in the text."""
         parts: list[str] = []
         done = length = 0
-        for match in _ESCAPED.finditer(text):
-            for sign, begin in ((text[done : match.start()], done), *_signs(match)):
+        for match in escaped.finditer(text):
+            for sign, begin in ((text[done : match.start()], done), *signs(match)):
                 self._meant.append(length)
                 self._said.append(begin)
                 if sign != "\\":
@@ -190,11 +215,18 @@ class _Unescaped:
         parts.append(text[done:])
         self.meant = "".join(parts)
 
-    def stretches(self, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
+    def meant_stretches(self, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
         """Where in the text these secrets stand. One that reads as an escape itself may be taken for what it means."""
         meant = {form for one in secrets for form in (one.replace("\\", ""), _meant(one)) if len(form) >= _MIN_REST}
-        for begin, end in _stretches(self.meant, tuple(meant)):
-            yield self._place(begin), self._place(end - 1, after=True)
+        return self.stretches(tuple(meant))
+
+    def stretches(self, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+        """Where in the text these forms stand."""
+        return (self.stretch(begin, end) for begin, end in _stretches(self.meant, forms))
+
+    def stretch(self, begin: int, end: int) -> tuple[int, int]:
+        """Where in the text this part of what is meant stands."""
+        return (self._place(begin), self._place(end - 1, after=True)) if end > begin else (0, 0)
 
     def _place(self, at: int, *, after: bool = False) -> int:
         """Where a sign begins in the text, or what comes after it."""

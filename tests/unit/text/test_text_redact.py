@@ -45,6 +45,24 @@ def test_finding_2__secrets_within_each_other__longest_and_overlapping__are_mask
     assert Redactor(["abcdefgh", "efghijkl"])("-abcdefghijkl-") == "-***-"
 
 
+@pytest.mark.parametrize("width", [20, 64, 76])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\\\r\\\\n", "%0D%0A", "\n    "])
+@pytest.mark.parametrize("cut", [False, True])
+def test_redact__base64_in_lines__no_part_of_the_secret_is_left(width, end, cut) -> None:
+    secret = "sk-QwXaBcDZkEfGhIVjJkLmN99pQrStUvWx0123456789AbCdEfGhIjKlMnO"
+    redact = Redactor([secret])
+    for before in range(0, 80, 7):
+        encoded = b64encode(b"x" * before + secret.encode() + b" and more of it" * 4).decode()
+        if cut:
+            encoded = encoded[: (before + 50) * 4 // 3]
+        text = "it says " + end.join(encoded[at : at + width] for at in range(0, len(encoded), width))
+        own = encoded[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
+        for shown in ((redact.data(text.encode(), cut_after=cut).decode()), *([] if cut else [redact(text)])):
+            left = shown.replace(end, "")
+            assert [own[at : at + 8] for at in range(len(own) - 7) if own[at : at + 8] in left] == []
+            assert left.startswith("it says ")
+
+
 @pytest.mark.parametrize("cut", range(1, 20))
 def test_finding_2__text_that_was_cut__keeps_no_part_of_a_secret(cut) -> None:
     secret = "abcdefghijklmnopqrst"
