@@ -104,15 +104,23 @@ def run(project: Path, url: str, *options: str):
 
 
 @pytest.mark.parametrize(
-    "how", [("--store", "none"), ("--no-store-responses",), ("--store", "none", "--trials", "2", "--confirm", "1")]
+    "how",
+    [
+        ("--store", "none", "--cache", "record"),
+        ("--no-store-responses", "--cache", "auto"),
+        ("--store", "none", "--trials", "2", "--confirm", "1"),
+    ],
 )
 def test_run__nothing_is_stored__no_word_of_an_answer_is_anywhere(tmp_path, how) -> None:
     write_everything(tmp_path)
     with agent(agent_and_judge) as running:
-        first = run(tmp_path, running.url, "--output-dir", "before")
+        first = run(tmp_path, running.url, "--output-dir", "before", "--cache", "record")
         assert leaks(tmp_path, first, "before"), "with everything kept it is there"
+        assert CANARY in (tmp_path / "before/answers.jsonl").read_text()
         done = run(tmp_path, running.url, "--baseline", "before", "--fail-on", "failures", *how)
     assert leaks(tmp_path, done, "evals/results", "out") == []
+    assert [*(tmp_path / "evals/results").rglob("answers.jsonl")] == []
+    assert ("records nothing, because `store: none`" in done.stdout) is ("--cache" in how)
     found = record(tmp_path)
     statuses = {case["id"]: case["status"] for case in cases_of(found)}
     assert {status for name, status in statuses.items() if name.startswith("broken")} == {"error"}

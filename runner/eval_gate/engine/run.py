@@ -66,7 +66,7 @@ class Run:
         """`in_memory`: finished trials that are not read again from the journal."""
         self._plan = plan
         self._folder = run_folder(output_dir, plan.run_id)
-        if plan.recording is not None:
+        if plan.recording is not None and plan.limits.stored is not Store.NONE:
             plan.recording.begin(self._folder)
         self._output_dir = output_dir
         self._observer = observer

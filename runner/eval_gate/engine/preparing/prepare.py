@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.config.selection import Selection
-from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, CacheMode, RubricMode, RunConfig
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, CacheMode, RubricMode, RunConfig, Store
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.context import RunContext
@@ -209,6 +209,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
         + who
         + _unknown_files(files)
         + snapshot_warnings
+        + _unrecorded(config)
         + _without_tools(assigned, inputs),
     )
 
@@ -221,7 +222,7 @@ def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) ->
         environment=context.environment,
         root=context.root,
         tools=_tools(inputs.registry),
-        recording=Recording(config.cache, shared, known, digest),
+        recording=Recording(config.cache, shared if config.limits.stored is not Store.NONE else None, known, digest),
         timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
         doorkeeper=context.doorkeeper,
@@ -238,6 +239,13 @@ def _recorded(config: RunConfig, shared: BuildContext, context: RunContext) -> s
     if not recording.begins or recording.digest == context.recorded_by_baseline:
         return None
     return (Path(config.output_dir) / RECORDING_NAME).as_posix()
+
+
+def _unrecorded(config: RunConfig) -> tuple[str, ...]:
+    """That nothing is recorded, where that was wished for and nothing of responses may be kept."""
+    if config.limits.stored is not Store.NONE or config.cache not in {CacheMode.RECORD, CacheMode.AUTO}:
+        return ()
+    return (f"cache: {config.cache} records nothing, because `store: none` keeps no response: the next run asks anew",)
 
 
 def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:
