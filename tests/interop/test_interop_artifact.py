@@ -20,6 +20,7 @@ from eval_gate.github.artifacts.listed import artifacts_of_run
 from eval_gate.github.artifacts.upload import ArtifactService, archive, reserve
 from eval_gate.github.client import Client
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.text.secret import Secret
 from tests.support.browsing import follow
 from tests.support.github import FakeGitHub, fake_github
 
@@ -43,7 +44,7 @@ def github():
 
 @pytest.fixture
 def client(github):
-    made = Client(github.base, github.token, "acme/bot", sleep=lambda _: None)
+    made = Client(github.base, Secret(github.token), "acme/bot", sleep=lambda _: None)
     yield made
     made.close()
 
@@ -65,7 +66,7 @@ def peer(github: FakeGitHub, *arguments: str) -> dict:
 
 
 def store(client: Client, github: FakeGitHub, folder: Path) -> int:
-    service = ArtifactService(github.results_url, github.runtime_token)
+    service = ArtifactService(github.results_url, Secret(github.runtime_token))
     archive([(folder / "run.json", "run.json")], folder / "ours.zip")
     return reserve(client, service, NAME, now=datetime.now(UTC)).fill(folder / "ours.zip")
 
@@ -93,7 +94,7 @@ def test_theirs__is_found_and_read_by_us(client, github, tmp_path) -> None:
 def test_our_page__is_listed_and_downloaded_as_it_is_by_githubs_client(client, github, tmp_path) -> None:
     """What their client sends for a page is what ours sends: see the next test."""
     (tmp_path / "report.html").write_text("<!doctype html>\n<title>ours</title>")
-    service = ArtifactService(github.results_url, github.runtime_token)
+    service = ArtifactService(github.results_url, Secret(github.runtime_token))
     when = datetime.now(UTC)
     number = reserve(client, service, PAGE, now=when, mime_type="text/html").fill(tmp_path / "report.html")
     listed = peer(github, "list")["artifacts"]
@@ -111,7 +112,7 @@ def test_their_page__unzipped__opens_in_a_browser_and_is_sent_as_ours_is(client,
     assert (opened.content_type, opened.fragment) == ("text/html", "here")
     assert opened.text == (tmp_path / PAGE).read_text()
     theirs = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")]
-    service = ArtifactService(github.results_url, github.runtime_token, 90)
+    service = ArtifactService(github.results_url, Secret(github.runtime_token), 90)
     reserve(client, service, f"our-{PAGE}", now=datetime.now(UTC), mime_type="text/html").fill(tmp_path / PAGE)
     ours = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")][2:]
     of_its_own = {"name", "expires_at"}

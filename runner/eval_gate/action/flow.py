@@ -66,7 +66,7 @@ def _run(
     try:
         settings = read_inputs(variables, on_host=on_host)
         for secret in (settings.token, environment.runtime_token):
-            commands.mask(secret or "")
+            commands.mask(secret.open() if secret else "")
         config = read_config(settings, variables, environment.workspace)
         step = open_step(environment, settings, config)
     except GateError as error:

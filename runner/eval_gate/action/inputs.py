@@ -15,6 +15,7 @@ from eval_gate.github.waivers.discussion import LABEL
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.quoting import quoted
+from eval_gate.text.secret import Secret
 
 Word = TypeVar("Word", bound=StrEnum)
 PREFIX: Final = "INPUT_"
@@ -200,7 +201,7 @@ class Settings(FrozenStruct):
     config: str | None
     selection: Selection
     """Which cases are run."""
-    token: str
+    token: Secret[str]
     results: str | None
     baseline: str
     baseline_branch: str | None
@@ -232,7 +233,7 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
         flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))},
         config=reader.text("config") or None,
         selection=Selection(reader.list("case"), reader.list("tag"), reader.list("tier"), reader.shard()),
-        token=reader.text("github-token") or variables.get("GITHUB_TOKEN", ""),
+        token=Secret(reader.text("github-token") or variables.get("GITHUB_TOKEN", "")),
         results=reader.text("results") or None,
         baseline=reader.text("baseline") or AUTO,
         baseline_branch=reader.text("baseline-branch") or None,

@@ -72,7 +72,7 @@ def session_of(step: Step, config: RunConfig, lookups: Lookups, variables: Mappi
         environment.workspace,
         {name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
         GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
-        secrets=tuple(token for token in (step.settings.token, environment.runtime_token) if token),
+        secrets=tuple(token.open() for token in (step.settings.token, environment.runtime_token) if token),
         doorkeeper=doorkeeper_for(step, config, variables, log)
         if _runs(step) or _runs_again(step) or config.control.named
         else None,

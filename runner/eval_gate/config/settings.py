@@ -14,6 +14,7 @@ from eval_gate.config.rerun_budget import checked_rerun_budget, checked_rerun_sp
 from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.config.setting import Setting, Text, setting, settings_of
 from eval_gate.text.quoting import quoted_name, shown_name
+from eval_gate.text.secret import SecretAddress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ class Store(StrEnum):
 class TargetChoice:
     """What is to be evaluated: an endpoint, a model, or a target by name from a list or a file."""
 
-    endpoint: Text | None = setting(
+    endpoint: SecretAddress[Text] | None = setting(
         None,
         "URL of the agent: POST {message} answers {response, toolCalls}.",
         key="agentEndpoint",
@@ -98,7 +99,7 @@ class TargetChoice:
         metavar="NAME",
         compared_as="the target",
     )
-    base_url: Text | None = setting(
+    base_url: SecretAddress[Text] | None = setting(
         None,
         "Address of the provider's API, where it is not the vendor's own.",
         metavar="URL",
@@ -167,7 +168,7 @@ def parse_control_command(text: str) -> str:
 class ControlChoice:
     """Who is the base branch's agent, which is asked only where the gate would be red: address, target or command."""
 
-    endpoint: Text | None = setting(
+    endpoint: SecretAddress[Text] | None = setting(
         None,
         "URL of the base branch's agent, which is asked about what would fail the gate, only then.",
         key="controlEndpoint",
@@ -198,7 +199,7 @@ class ControlChoice:
         from eval_gate.text.urls import public_url
 
         if self.endpoint is not None:
-            return public_url(self.endpoint)
+            return public_url(self.endpoint.open())
         return None if self.target is None else shown_name(self.target)
 
     @property

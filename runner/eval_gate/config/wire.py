@@ -37,7 +37,7 @@ def _made(part: type[Part], values: Mapping[str, object]) -> Part:
 
 @cache
 def _wire() -> type[BaseModel]:
-    config = ConfigDict(extra="forbid", strict=True, title="Eval Gate configuration")
+    config = ConfigDict(extra="forbid", strict=True, title="Eval Gate configuration", hide_input_in_errors=True)
     return create_model("RunConfig", __config__=config, __doc__=RunConfig.__doc__, **_fields(RunConfig))
 
 

@@ -24,6 +24,7 @@ from eval_gate.github.deadline import within
 from eval_gate.github.failure import FailureKind, GitHubError, RefusingAnswer, refusal
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.secret import Secret
 
 if TYPE_CHECKING:
     import httpx
@@ -70,7 +71,7 @@ class Client:
     def __init__(
         self,
         api_url: str,
-        token: str,
+        token: Secret[str],
         repository: str,
         *,
         sleep: Callable[[float], None] = time.sleep,
@@ -93,7 +94,7 @@ class Client:
     def headers(self) -> dict[str, str]:
         """Headers for what has to be fetched past PyGithub; they hold the token."""
         return {
-            "Authorization": f"Bearer {self._token}",
+            "Authorization": f"Bearer {self._token.open()}",
             "Accept": "application/vnd.github+json",
             "X-GitHub-Api-Version": API_VERSION,
             "User-Agent": user_agent(),
@@ -272,7 +273,7 @@ class Client:
         from github import Auth, Github
 
         return Github(
-            auth=Auth.Token(self._token),
+            auth=Auth.Token(self._token.open()),
             base_url=self.api_url,
             retry=None,
             timeout=self.patience.silence_s,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.secret import Secret
 
 MAX_DIGITS = 18
 """Digits of a number that GitHub gives; more is no number of theirs."""
@@ -36,7 +37,7 @@ class WorkflowEnvironment(FrozenStruct):
     output_file: Path | None
     summary_file: Path | None
     temporary: Path | None
-    runtime_token: str | None
+    runtime_token: Secret[str] | None
     results_url: str | None
     """Address of the artifact service; None where there is none."""
     retention_days: int | None
@@ -89,7 +90,7 @@ def read_environment(variables: Mapping[str, str]) -> WorkflowEnvironment:
         output_file=_path(variables, "GITHUB_OUTPUT"),
         summary_file=_path(variables, "GITHUB_STEP_SUMMARY"),
         temporary=_path(variables, "RUNNER_TEMP"),
-        runtime_token=variables.get("ACTIONS_RUNTIME_TOKEN") or None,
+        runtime_token=Secret(runtime) if (runtime := variables.get("ACTIONS_RUNTIME_TOKEN")) else None,
         results_url=variables.get("ACTIONS_RESULTS_URL") or None,
         retention_days=_number(variables, "GITHUB_RETENTION_DAYS"),
         emulated=variables.get("ACT", "").lower() == "true",

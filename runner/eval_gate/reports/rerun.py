@@ -19,13 +19,14 @@ from eval_gate.text.globs import fits
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import MASK
 from eval_gate.text.shell import is_hidden, shell_line
-from eval_gate.text.urls import hide_in_addresses
+from eval_gate.text.urls import hide_in_addresses, shown_address
 
 MAX_PATTERNS: Final = 5
 MAX_NAMES: Final = 400
 """Characters of all patterns together."""
 MAX_BEFORE: Final = 2_000
 """Characters of the names of cases that are only run for the files they leave."""
+_ADDRESS: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]{0,20}://")
 _PARTS: Final = re.compile(r"[/.:_-]")
 """What ends the part of an id that several cases share."""
 
@@ -178,7 +179,7 @@ def _shown(arguments: Sequence[str]) -> list[str]:
         if argument == "--":
             return [*shown, *arguments[place:]]
         name, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
-        hidden = hide_in_addresses(value)
+        hidden = shown_address(value) if _ADDRESS.match(value) else hide_in_addresses(value)
         is_key = (equals or of_option) and looks_like_key(hidden)
         shown.append(name + equals + (MASK if is_key else hidden))
         of_option = argument.startswith("--") and not equals

@@ -29,6 +29,7 @@ from eval_gate.targets.setup import TargetSetup, grading_setup_of, setup_of
 from eval_gate.targets.variable_receivers import Doorkeeper
 from eval_gate.text.quoting import shown_name
 from eval_gate.text.redact import Redactor
+from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.sources.shape import mistakes, sentence
 from eval_gate.text.urls import public_url
 
@@ -92,7 +93,7 @@ def _with_passed(settings: ProgramSettings, context: BuildContext) -> ProgramSet
     names = {*context.pass_env, *settings.pass_env}
     passed = {name: context.environment[name] for name in sorted(names) if name in context.environment}
     context.redact.learn(passed.values())
-    return settings.model_copy(update={"env": {**passed, **settings.env}})
+    return settings.model_copy(update={"env": Secret({**passed, **settings.env.open()})})
 
 
 def described_by_flags(choice: TargetChoice) -> Chosen | None:
@@ -122,7 +123,7 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
     if choice.provider is not None or choice.model is not None:
         model = _short_form(choice)
         entry: dict[str, JsonValue] = {"name": model.name, "provider": model.provider, "model": model.model}
-        entry["baseUrl"] = model.base_url
+        entry["baseUrl"] = model.base_url.open() if model.base_url else None
         return Chosen(model, Redactor(), entry=entry, problem=lambda message, key: _of_model(choice, message, key))
     return None
 
@@ -133,11 +134,11 @@ def _of_model(choice: TargetChoice, message: str, key: str | None) -> Problem:
     return choice.given.problem(message, key if key and key in SETTINGS else main, main)
 
 
-def _endpoint(url: str, preset: PresetName | None, where: GivenValue) -> HttpSettings:
+def _endpoint(url: SecretAddress[str], preset: PresetName | None, where: GivenValue) -> HttpSettings:
     """The agent at an address, and where that was given. Raises GateError for what is none."""
     try:
-        public_url(url)
-        described = {"name": "agent", "url": url} | ({} if preset is None else {"preset": preset})
+        public_url(url.open())
+        described = {"name": "agent", "url": url.open()} | ({} if preset is None else {"preset": preset})
         return HttpSettings.model_validate(described).written_at("agentEndpoint")
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else sentence(mistakes(error)[0])
@@ -159,7 +160,7 @@ def _short_form(choice: TargetChoice) -> ModelSettings:
     elif choice.provider is None:
         described["provider"] = "model"
     if choice.base_url:
-        described["baseUrl"] = choice.base_url
+        described["baseUrl"] = choice.base_url.open()
     name = ":".join(str(part) for part in (described["provider"], described["model"]) if part)
     given = {key: value for key, value in described.items() if value is not None}
     try:

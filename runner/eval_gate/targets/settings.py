@@ -22,6 +22,7 @@ from pydantic_core import PydanticKnownError
 
 from eval_gate.model.setup import SettingRole
 from eval_gate.struct import FrozenStruct, field
+from eval_gate.text.secret import Secret, SecretAddress
 
 LONGEST_S: Final = 86_400
 """A day: the longest that one answer of a program may take."""
@@ -88,6 +89,7 @@ class DescribedSettings(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        hide_input_in_errors=True,  # it may be a secret
         defer_build=True,  # few runs describe targets of every kind
     )
 
@@ -229,7 +231,7 @@ class TargetSettings(DescribedSettings):
         return {}
 
     @property
-    def place(self) -> str | None:
+    def place(self) -> SecretAddress[str] | None:
         """The address at which it is asked by its description; None where that names none."""
         return None
 
@@ -279,7 +281,9 @@ class ProgramSettings(TargetSettings):
     """What a target is described with that starts a program: variables, beside what every program needs."""
 
     pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
-    env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for the program.")
+    env: Secret[dict[Variable, Value]] = Field(
+        default_factory=dict, validate_default=True, description="More variables for the program."
+    )
 
     def passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """The variables that its description has passed on as they are set."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 from pydantic_core import to_jsonable_python
 
 from eval_gate.errors import GateError
@@ -19,6 +19,7 @@ from eval_gate.targets.base import Prompting
 from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.settings import Place, ProgramSettings, TargetSettings, effect_of, role_of
 from eval_gate.text.digest import DIGITS, digest, fingerprint_of, sorted_json
+from eval_gate.text.secret import Secret
 from eval_gate.text.urls import public_url
 
 MAX_SHOWN: Final = 100
@@ -107,8 +108,7 @@ def _put_together(settings: TargetSettings, parts: Sequence[_Setting]) -> Target
 def _described(settings: TargetSettings, environment: Mapping[str, str], mask: Mask) -> Iterator[_Setting]:
     """The settings that have another value than their default, with the names of variables in place of values."""
     kind = type(settings)
-    values = settings.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    values |= settings.taken_from(environment)
+    values = {**_opened_settings(settings), **settings.taken_from(environment)}
     values |= {key: written for key in kind.keys if (written := settings.written(key)) is not None}
     for name, field in kind.model_fields.items():
         key = field.alias or name
@@ -121,8 +121,37 @@ def _described(settings: TargetSettings, environment: Mapping[str, str], mask: M
             value = written
         value = _without_credentials(value)
         default = None if field.is_required() else field.get_default(call_default_factory=True)
-        usual = shown_value(to_jsonable_python(default, by_alias=True))
+        usual = shown_value(_opened(default))
         yield _Setting(key, value, shown_value(with_texts(value, mask)), usual, role)
+
+
+def _opened_settings(settings: BaseModel) -> dict[str, JsonValue]:
+    """The settings that have another value than their default, as JSON by their names in camelCase, secrets opened.
+
+    What came from a variable is put back by its name before anything is shown or hashed.
+    """
+    return {
+        field.alias or name: _opened(value)
+        for name, field in type(settings).model_fields.items()
+        for value in (getattr(settings, name),)
+        if field.is_required() or value != field.get_default(call_default_factory=True)
+    }
+
+
+def _opened(value: object) -> JsonValue:
+    """The value as JSON, with the values of secrets."""
+    match value:
+        case Secret():
+            return _opened(value.open())
+        case BaseModel():
+            return _opened_settings(value)
+        case dict():
+            return {str(name): _opened(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_opened(one) for one in value]
+        case _:
+            plain: JsonValue = to_jsonable_python(value)
+            return plain
 
 
 def _prompted(prompting: Prompting) -> Iterator[_Setting]:

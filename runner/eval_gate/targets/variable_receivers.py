@@ -48,7 +48,7 @@ def receiver_of(chosen: Chosen, environment: Mapping[str, str]) -> Receiver | No
     given = dict.fromkeys(name for name in names if environment.get(name, "").strip() and not is_plain(name))
     if not given:
         return None
-    place = settings.place
+    place = settings.place.open() if settings.place else None
     shown = public_url(place) if place and "://" in place else place
     return Receiver(settings.name, chosen.entry, chosen.file, tuple(given), chosen.redact(shown) if shown else None)
 

@@ -5,22 +5,26 @@ Masking (`redact.py`) is the second line: it finds in texts what comes back from
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
+    from pydantic_core.core_schema import SerializationInfo
 
 MASK: Final = "***"
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Secret(Generic[T_co]):
-    """Holds a text, or a JSON value with texts in it. As text it is `***`; in JSON that pydantic writes, too."""
+    """Holds a text, or JSON with texts in it. As text, and in JSON that pydantic writes, it is `***`.
+
+    It equals what it holds. As the type of a setting, `Secret[dict[str, str]]` takes what a mapping of texts takes.
+    """
 
     __slots__ = ("_value",)
-    _shape: ClassVar[type | None] = None
-    """What it holds, where the class says so itself."""
 
     def __init__(self, value: T_co) -> None:
         self._value = value
@@ -42,32 +46,36 @@ class Secret(Generic[T_co]):
         return bool(self._value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and self._value == other._value
+        return bool(self._value == (other.open() if isinstance(other, Secret) else other))
 
     def __hash__(self) -> int:
-        return hash((Secret, self._value if isinstance(self._value, str) else repr(self._value)))
+        # a mapping has no hash of its own, and equal ones may be written in different orders
+        return hash(self._value if isinstance(self._value, str) else Secret)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         from pydantic_core import core_schema
 
-        shape = cls._shape or next(iter(get_args(source)), str)
-        # what is one already stays so; everything else has to have the shape
-        checked = core_schema.no_info_after_validator_function(cls, handler.generate_schema(shape))
-        return core_schema.json_or_python_schema(
+        def checked(value: object, check: Callable[[object], T_co]) -> Secret[T_co]:
+            return cls(check(value.open() if isinstance(value, Secret) else value))
+
+        def shown(value: Secret[T_co], info: SerializationInfo) -> object:
+            return str(value) if info.mode_is_json() else value
+
+        (shape,) = get_args(source)
+        return core_schema.no_info_wrap_validator_function(
             checked,
-            core_schema.union_schema([core_schema.is_instance_schema(cls), checked], mode="left_to_right"),
-            serialization=core_schema.plain_serializer_function_ser_schema(str, when_used="json"),
+            handler.generate_schema(shape),
+            serialization=core_schema.plain_serializer_function_ser_schema(shown, info_arg=True),
         )
 
 
-class SecretAddress(Secret[str]):
-    """An address: its user part, query and fragment are `***`, the rest is shown."""
+class SecretAddress(Secret[T_co]):
+    """An address: its user part, query and fragment are `***`, and the rest is shown."""
 
     __slots__ = ()
-    _shape = str
 
     def __str__(self) -> str:
-        from eval_gate.text.urls import hide_in_addresses
+        from eval_gate.text.urls import shown_address
 
-        return hide_in_addresses(self._value)
+        return shown_address(str(self._value))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from eval_gate.errors import GateError
+from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import MASK
 
 _ADDRESS: Final = re.compile(
@@ -36,6 +38,27 @@ def public_url(url: str) -> str:
         raise GateError("invalid-url", problem, "a URL is such as http://localhost:8000/chat")
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def secrets_of(url: str) -> Iterator[str]:
+    """What of an address may be a secret: its password, and of its user part and query what looks like a key."""
+    parts = urlsplit(url)
+    if parts.password:
+        yield unquote(parts.password)
+    for text in (unquote(parts.username or ""), *(value for _, value in parse_qsl(parts.query))):
+        if looks_like_key(text):
+            yield text
+
+
+def shown_address(address: str) -> str:
+    """An address, also a relative one or one that is none, with `***` for its user part, query and fragment."""
+    begin, slashes, rest = address.partition("://") if "://" in address else ("", "", address)
+    place, mark = re.split("[?#]", rest, maxsplit=1)[0], re.search("[?#].", rest)
+    host, slash, path = place.partition("/")
+    if "@" in path and not _HOST.fullmatch(host):  # a password with a slash in it
+        host, slash, path = place, "", ""
+    user, at, host = host.rpartition("@")
+    return f"{begin}{slashes}{MASK if user else ''}{at}{host}{slash}{path}{f'{mark[0][0]}{MASK}' if mark else ''}"
 
 
 def hide_in_addresses(text: str) -> str:

@@ -18,6 +18,7 @@ from eval_gate.github.client import Client
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment, read_environment
 from eval_gate.github.event import Event, read_event
+from eval_gate.text.secret import Secret
 from tests.support.github import GATE, FakeGitHub, fake_github
 from tests.support.jobs import repository_facts
 
@@ -32,7 +33,7 @@ def github() -> Iterator[FakeGitHub]:
 
 @pytest.fixture
 def client(github: FakeGitHub) -> Iterator[Client]:
-    opened = Client(github.base, github.token, github.state.full_name, sleep=lambda _: None)
+    opened = Client(github.base, Secret(github.token), github.state.full_name, sleep=lambda _: None)
     yield opened
     opened.close()
 

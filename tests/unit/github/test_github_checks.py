@@ -10,6 +10,7 @@ from eval_gate.github.checks import MAX_TEXT, Annotation, CheckContent, Conclusi
 from eval_gate.github.client import Client
 from eval_gate.github.failure import GitHubError
 from eval_gate.struct import replace
+from eval_gate.text.secret import Secret
 from tests.support.github import Fault, fake_github
 from tests.support.sizes import size
 
@@ -122,7 +123,7 @@ TEXT = st.text(min_size=1, max_size=60) | st.sampled_from(["::error::x", "\x00",
 @pytest.mark.slow
 def test_check__any_texts__are_taken_as_they_are() -> None:
     with fake_github() as github:
-        client = Client(github.base, github.token, "acme/bot")
+        client = Client(github.base, Secret(github.token), "acme/bot")
         sha = github.state.branches["main"]
 
         @settings(max_examples=size(40))

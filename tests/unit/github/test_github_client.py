@@ -13,6 +13,7 @@ from eval_gate.github.comments import read_conversation
 from eval_gate.github.commits import distance, pull_request, repository
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.text.secret import Secret
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 
@@ -58,7 +59,7 @@ def asking(says, waits):
     """A client of a server that gives this answer."""
 
     def ask(*answers: Answer) -> Client:
-        return Client(says(*answers).base, "t0ken", "acme/bot", sleep=waits.append)
+        return Client(says(*answers).base, Secret("t0ken"), "acme/bot", sleep=waits.append)
 
     return ask
 
@@ -100,7 +101,7 @@ def test_graphql__trouble_of_theirs_inside_a_success__is_repeated(asking, waits)
 def test_page__pages_of_exactly_the_asked_size__are_read_until_a_shorter_one(says) -> None:
     full, rest = [{"id": n} for n in range(100)], [{"id": 100}]
     oracle = says(Answer(200, body=full), Answer(200, body=rest))
-    client = Client(oracle.base, "t0ken", "acme/bot")
+    client = Client(oracle.base, Secret("t0ken"), "acme/bot")
     found = list(client.pages("listing", "/things", Thing, permission="contents: read"))
     assert [one.id for one in found] == list(range(101))
     assert [request.query["page"] for request in oracle.requests] == ["1", "2"]
@@ -109,14 +110,14 @@ def test_page__pages_of_exactly_the_asked_size__are_read_until_a_shorter_one(say
 
 def test_pages__only_the_first_item_is_wanted__one_page_is_asked_for(says) -> None:
     oracle = says(Answer(200, body=[{"id": n} for n in range(100)]))
-    client = Client(oracle.base, "t0ken", "acme/bot")
+    client = Client(oracle.base, Secret("t0ken"), "acme/bot")
     assert next(client.pages("listing", "/things", Thing, permission="contents: read")).id == 0
     assert len(oracle.requests) == 1
 
 
 def test_post__answer_unreadable__is_looked_for_before_it_is_made_again(says, waits) -> None:
     oracle = says(Answer(201, raw=b'{"id": 1'), Answer(201, body={"id": 2}))
-    client = Client(oracle.base, "t0ken", "acme/bot", sleep=waits.append)
+    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     written = client.post("making", "/things", {}, Thing, permission="checks: write", made=lambda: Thing(id=7))
     assert (written.id, len(oracle.requests)) == (7, 1)
 
@@ -124,7 +125,7 @@ def test_post__answer_unreadable__is_looked_for_before_it_is_made_again(says, wa
 def test_post__refused_for_now__is_not_looked_for(says, waits) -> None:
     """A limit is said before anything is done: looking costs requests that are short already."""
     oracle = says(Answer(429, body={"message": "slow down"}), Answer(201, body={"id": 2}))
-    client = Client(oracle.base, "t0ken", "acme/bot", sleep=waits.append)
+    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     looked: list[int] = []
     written = client.post("making", "/things", {}, Thing, permission="checks: write", made=lambda: looked.append(1))
     assert (written.id, looked, len(waits)) == (2, [], 1)
@@ -136,7 +137,7 @@ def test_limit__time_to_wait_is_odd__waits_are_never_negative_nor_endless(says, 
     oracle = says(
         Answer(429, body={"message": "slow down"}, headers={"Retry-After": after}), Answer(200, body={"id": 1})
     )
-    client = Client(oracle.base, "t0ken", "acme/bot", sleep=waits.append)
+    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     try:
         client.get("reading", "/thing", Thing, permission="contents: read")
     except GitHubError as error:
@@ -158,7 +159,7 @@ def test_requests__every_one__names_its_sender_its_version_and_the_token_once(gi
 @pytest.mark.parametrize("token", ["tök€n", "a\nb", "a\x00b", "\ufeffghs_x"])
 def test_token__that_no_header_can_hold__is_an_error_and_is_not_shown(github, token) -> None:
     with pytest.raises(GitHubError) as caught:
-        repository(Client(github.base, token, "acme/bot", sleep=lambda _: None))
+        repository(Client(github.base, Secret(token), "acme/bot", sleep=lambda _: None))
     assert token not in str(caught.value)
 
 
@@ -206,7 +207,7 @@ def test_limit__told_to_one_call__holds_back_the_calls_beside_it(says, status) -
         else:
             beside_waits.set()
 
-    client = Client(oracle.base, "t0ken", "acme/bot", sleep=sleep)
+    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=sleep)
 
     def get() -> int:
         return client.get("reading the thing", "/thing", Thing, permission="contents: read").id
@@ -226,7 +227,7 @@ def test_limit__told_to_one_call__holds_back_the_calls_beside_it(says, status) -
 def test_limit__that_nobody_waits_for__holds_back_no_other_call(says, waits) -> None:
     """One of REST's calls may be an hour away, and GraphQL's not."""
     limit = Answer(403, body={"message": "API rate limit exceeded"}, headers={"Retry-After": "3000"})
-    client = Client(says(limit, Answer(200, body={"id": 1})).base, "t0ken", "acme/bot", sleep=waits.append)
+    client = Client(says(limit, Answer(200, body={"id": 1})).base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError, match="for 3000 s to come"):
         client.get("reading the thing", "/thing", Thing, permission="contents: read")
     assert client.get("reading the thing", "/thing", Thing, permission="contents: read").id == 1
@@ -236,7 +237,7 @@ def test_limit__that_nobody_waits_for__holds_back_no_other_call(says, waits) -> 
 def test_call__asked_on_the_way_of_another_from_within_a_time_limit__is_tried_once(says, waits) -> None:
     """The way to an artifact of our own: its address is asked in the thread that has so much time for the whole."""
     oracle = says(Answer(500))
-    client = Client(oracle.base, "t0ken", "acme/bot", sleep=waits.append)
+    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError):
         client.repeated(lambda: within(20, "fetching", lambda: repository(client)))
     assert len(oracle.requests) == ATTEMPTS
@@ -244,7 +245,7 @@ def test_call__asked_on_the_way_of_another_from_within_a_time_limit__is_tried_on
 
 def test_calls__one_after_the_other__share_a_connection(says) -> None:
     oracle = says(Answer(200, body={"id": 1}))
-    client = Client(oracle.base, "t0ken", "acme/bot")
+    client = Client(oracle.base, Secret("t0ken"), "acme/bot")
     for _ in range(3):
         client.get("reading", "/thing", Thing, permission="contents: read")
     assert oracle.connections == 1
@@ -259,7 +260,7 @@ class Seen(deque):
 
 def test_close__another_thread_takes_the_last_connection__is_no_error(github, monkeypatch) -> None:
     """A step ends while calls that nobody waits for any more are under way."""
-    client = Client(github.base, github.token, "acme/bot")
+    client = Client(github.base, Secret(github.token), "acme/bot")
     assert repository(client).default_branch == "main"
     monkeypatch.setattr(client, "_idle", Seen(client._idle))
     client.close()

@@ -13,6 +13,7 @@ from eval_gate.github.client import Client
 from eval_gate.github.comments import CommentState, _id_of, _Node, marker, read_conversation, write_comment
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.own_texts import with_state
+from eval_gate.text.secret import Secret
 from tests.support.github import Fault, fake_github
 
 KEY = "gate.yml.gate"
@@ -61,7 +62,7 @@ def test_state__any_state_under_any_text__is_remembered() -> None:
     with fake_github() as github:
         github.state.add_pull(7)
         comment = github.state.add_comment(7, "")
-        client = Client(github.base, github.token, "acme/bot")
+        client = Client(github.base, Secret(github.token), "acme/bot")
 
         @given(STATES, BODY)
         def remembered(state, text) -> None:

@@ -18,6 +18,7 @@ from eval_gate.github.client import ATTEMPTS, Client, Patience
 from eval_gate.github.comments import read_conversation, write_comment
 from eval_gate.github.commits import ancestors, distance, pull_request, pull_request_of, repository, workflow_run
 from eval_gate.github.failure import MAX_WAIT_S, FailureKind, GitHubError
+from eval_gate.text.secret import Secret
 from tests.support.agents import unused_port
 from tests.support.github import FakeGitHub, Fault, fake_github, sha
 
@@ -75,7 +76,7 @@ def existing(world: World) -> World:
 def store(world: World) -> object:
     file = world.folder / "x.zip"
     archive([(Path(__file__), "run.json")], file)
-    service = ArtifactService(world.github.results_url, world.github.runtime_token)
+    service = ArtifactService(world.github.results_url, Secret(world.github.runtime_token))
     return reserve(world.client, service, "eval-gate-results", now=datetime.now(UTC)).fill(file)
 
 
@@ -121,7 +122,7 @@ def world(tmp_path):
         github.state.add_pull(7)
         github.state.add_artifact(github.state.add_run(50), {"run.json": b"{}"})
         waits: list[float] = []
-        client = Client(github.base, github.token, "acme/bot", sleep=waits.append)
+        client = Client(github.base, Secret(github.token), "acme/bot", sleep=waits.append)
         yield World(github, client, waits, tmp_path)
         client.close()
         assert github.violations == []
@@ -278,7 +279,8 @@ IMPATIENT = Patience(silence_s=1, answer_s=1.2, transfer_silence_s=0.5, transfer
 
 def impatient(world: World) -> World:
     """The same world, asked by somebody who waits a second at most."""
-    client = Client(world.github.base, world.github.token, "acme/bot", sleep=world.waits.append, patience=IMPATIENT)
+    token = Secret(world.github.token)
+    client = Client(world.github.base, token, "acme/bot", sleep=world.waits.append, patience=IMPATIENT)
     return World(world.github, client, world.waits, world.folder)
 
 
@@ -290,7 +292,7 @@ def test_call__nobody_listens__ends_after_its_tries_and_says_so(world, call) -> 
     elif call.make is store:
         world.github.results_url = f"http://{nobody}/"
     else:
-        client = Client(f"http://{nobody}", "t0ken", "acme/bot", sleep=world.waits.append)
+        client = Client(f"http://{nobody}", Secret("t0ken"), "acme/bot", sleep=world.waits.append)
         asked = World(world.github, client, world.waits, world.folder)
     with pytest.raises(GitHubError) as caught:
         call.make(asked)
@@ -389,7 +391,7 @@ def test_call__our_clock_jumps_while_waiting__is_repeated_all_the_same(world, ca
         now = time.time
         monkeypatch.setattr(time, "time", lambda: now() + hours * 3600)
 
-    client = Client(world.github.base, world.github.token, "acme/bot", sleep=jump)
+    client = Client(world.github.base, Secret(world.github.token), "acme/bot", sleep=jump)
     assert (
         failing(World(world.github, client, world.waits, world.folder), call, Fault.status(502), Fault.reset()) is None
     )

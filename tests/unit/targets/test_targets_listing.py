@@ -7,6 +7,7 @@ from eval_gate.errors import GateError
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.listing import read_targets
 from eval_gate.targets.lookup import TargetBook
+from eval_gate.text.secret import SecretAddress
 
 MOCK = "targets:\n- {{name: {0}, provider: mock}}\n"
 
@@ -58,7 +59,8 @@ def test_choice__several_described__named_then_default_then_only_one(tmp_path) -
     assert book(tmp_path).target("x.yaml").identity.name == "default"
     assert book(tmp_path).target("x.yaml", "a").identity.name == "a"
     assert book(tmp_path, TargetChoice(name="a")).target("x.yaml", "default").identity.name == "a"
-    assert book(tmp_path, TargetChoice(endpoint="http://x/")).target("x.yaml", "a").identity.provider == "http"
+    choice = TargetChoice(endpoint=SecretAddress("http://x/"))
+    assert book(tmp_path, choice).target("x.yaml", "a").identity.provider == "http"
 
 
 def test_choice__same_name_twice__is_built_once(tmp_path) -> None:

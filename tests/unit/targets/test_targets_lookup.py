@@ -9,6 +9,7 @@ from eval_gate.targets.container import System, connection_hint, default_gateway
 from eval_gate.targets.listing import read_targets
 from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.retry import retry_policy
+from eval_gate.text.secret import SecretAddress
 
 YAML = """
 targets:
@@ -98,9 +99,9 @@ def test_choose__secret_in_a_wrong_place__is_not_shown(tmp_path) -> None:
     ("choice", "code"),
     [
         (TargetChoice(), "no-target"),
-        (TargetChoice(endpoint="http://x/", name="y"), "two-targets"),
-        (TargetChoice(endpoint="localhost:80/chat"), "invalid-url"),
-        (TargetChoice(endpoint="ftp://x/"), "invalid-url"),
+        (TargetChoice(endpoint=SecretAddress("http://x/"), name="y"), "two-targets"),
+        (TargetChoice(endpoint=SecretAddress("localhost:80/chat")), "invalid-url"),
+        (TargetChoice(endpoint=SecretAddress("ftp://x/")), "invalid-url"),
         (TargetChoice(targets="none.yaml"), "no-targets-file"),
     ],
     ids=str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.text.urls import hide_in_addresses, public_url
+from eval_gate.text.urls import hide_in_addresses, public_url, shown_address
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,24 @@ def test_public_url__no_address__is_refused_without_repeating_it(url) -> None:
 )
 def test_hide_in_addresses__text__shows_scheme_host_and_path(text, shown) -> None:
     assert hide_in_addresses(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("http://h/p", "http://h/p"),
+        ("http://bot:pw@h:1/p?key=x#y", "http://***@h:1/p?***"),
+        ("http://h/p?a=\"b c'd", "http://h/p?***"),
+        ("http://bot:p w'x@h/p", "http://***@h/p"),
+        ("http://bot:p/w@h/p", "http://***@h/p"),
+        ("http://h:80/a@b", "http://h:80/a@b"),
+        ("http://h/#part", "http://h/#***"),
+        ("http://h/?", "http://h/"),
+        ("/jobs/1?key=x", "/jobs/1?***"),
+        ("bot:pw@h/p", "***@h/p"),
+        ("acme", "acme"),
+        ("", ""),
+    ],
+)
+def test_shown_address__any_text__shows_scheme_host_and_path(address, shown) -> None:
+    assert shown_address(address) == shown

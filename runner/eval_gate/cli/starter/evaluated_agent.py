@@ -22,6 +22,7 @@ from eval_gate.targets.missing_parts import MissingParts
 from eval_gate.targets.model.providers.table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.escape import variable_word
+from eval_gate.text.secret import SecretAddress
 from eval_gate.text.urls import public_url
 
 DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
@@ -93,26 +94,27 @@ def find_evaluated_agent(
     """
     said = config.target
     if said.preset is not None and said.endpoint is None:
-        said = replace(said, endpoint=_usual(said.preset, agent))
+        said = replace(said, endpoint=SecretAddress(_usual(said.preset, agent)))
     chosen = described_by_flags(said)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
         _refuse_unknown(chosen, chosen.settings)
         provider, row = chosen.settings.route[0], chosen.settings.row
         # of several names that a key may have, the one that says whose it is
         mine = [name for name in row.key_variables if variable_word(provider) in name] or row.key_variables
-        if said.base_url is not None:
-            _check_written(said.base_url, "the model's URL")
-        elsewhere = row.address_variable if row.needs_address and said.base_url is None else None
+        base_url = None if said.base_url is None else said.base_url.open()
+        if base_url is not None:
+            _check_written(base_url, "the model's URL")
+        elsewhere = row.address_variable if row.needs_address and base_url is None else None
         return EvaluatedAgent(
             AgentPlace.MODEL,
             provider=said.provider,
             model=said.model,
-            base_url=said.base_url,
+            base_url=base_url,
             secrets=tuple(mine[:1]),
             variables=(elsewhere,) if elsewhere else (),
         )
     if said.endpoint is not None:
-        return _agent(said.endpoint, said.preset, agent)
+        return _agent(said.endpoint.open(), said.preset, agent)
     if said.name is not None or said.targets is not None:
         return EvaluatedAgent(AgentPlace.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:

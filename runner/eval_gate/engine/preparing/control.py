@@ -10,6 +10,7 @@ from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.model.recording import Recording
+from eval_gate.text.secret import SecretAddress
 
 
 class ControlTarget(FrozenStruct):
@@ -74,7 +75,7 @@ def _same(one: TargetIdentity, other: TargetIdentity, *, by_name: bool) -> bool:
     return one.name == other.name if by_name else one.identity == other.identity
 
 
-def _choice(main: TargetChoice, endpoint: str | None, name: str | None) -> TargetChoice:
+def _choice(main: TargetChoice, endpoint: SecretAddress[str] | None, name: str | None) -> TargetChoice:
     """The choice of it: with how many are asked at once and how long is waited, and with nothing else of the run's."""
     preset = main.preset if endpoint is not None else None
     return TargetChoice(

@@ -23,6 +23,7 @@ from eval_gate.github.client import ApiAnswer, Client, parsed, user_agent
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import FailureKind, GitHubError, answer_of, refusal
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.secret import Secret
 
 if TYPE_CHECKING:
     import httpx
@@ -38,7 +39,7 @@ class ArtifactService(FrozenStruct):
     """Where results go, and the job's own token for it, which is not the one for the API."""
 
     url: str
-    token: str
+    token: Secret[str]
     retention_days: int | None = None
 
 
@@ -119,7 +120,7 @@ class UploadCalls:
 
     def ask(self, method: str, message: Mapping[str, object], model: type[Model]) -> Model:
         """One call of the service: JSON both ways, with the job's token."""
-        headers = {"Authorization": f"Bearer {self._token}", "User-Agent": user_agent()}
+        headers = {"Authorization": f"Bearer {self._token.open()}", "User-Agent": user_agent()}
         url = f"{self._origin}{_SERVICE}/{method}"
         return self._call(
             lambda http: http.post(url, json=dict(message), headers=headers),
@@ -181,10 +182,10 @@ def _json(answer: httpx.Response) -> JsonValue:
     return data
 
 
-def backend_ids(token: str) -> tuple[str, str]:
+def backend_ids(token: Secret[str]) -> tuple[str, str]:
     """The run and job in the token's scope `Actions.Results:<run>:<job>`. It is only read: GitHub verifies it."""
     try:
-        payload = token.split(".")[1]
+        payload = token.open().split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         scopes = str(claims["scp"]).split()
         run, job = next(scope for scope in scopes if scope.startswith("Actions.Results:")).split(":")[1:3]
@@ -194,7 +195,7 @@ def backend_ids(token: str) -> tuple[str, str]:
     return run, job
 
 
-def job_of(token: str | None) -> str:
+def job_of(token: Secret[str] | None) -> str:
     """What the artifact service calls this job, which legs of a matrix do not share; empty where it is not known."""
     try:
         return backend_ids(token)[1] if token else ""

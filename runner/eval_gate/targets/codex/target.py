@@ -60,7 +60,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         self._root = root
         self._redact = redact
         home = {_HOME: environment[_HOME]} if _HOME in environment else {}
-        self._environment = allowed(environment, {**home, **settings.env})
+        self._environment = allowed(environment, {**home, **settings.env.open()})
         self._withheld = Withheld.of(environment, self._environment)
         self._logs = logs_wanted(environment)
         self._program: str | None = None

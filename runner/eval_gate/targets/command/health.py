@@ -74,7 +74,7 @@ class Health:
         """Ask once, in at most the time that was set: None when all is well, else why it is not."""
         limit_s = check.timeout_seconds or self._settings.timeout_seconds or DEFAULT_LIMIT_S
         if check.url is not None:
-            return await _ask_url(check.url, limit_s)
+            return await _ask_url(check.url.open(), limit_s)
         assert check.command_template is not None
         assert cwd is not None
         caller = Caller(check.command_template, self._settings.files_format, self._environment, self._redact.data)
@@ -95,7 +95,7 @@ class Health:
     def _hint(check: HealthCheck) -> str | None:
         if check.url is None:
             return None
-        return connection_hint(check.url, None, System())
+        return connection_hint(public_url(check.url.open()), None, System())
 
 
 async def _ask_url(url: str, limit_s: float) -> str | None:

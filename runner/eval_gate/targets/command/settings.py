@@ -20,6 +20,7 @@ from eval_gate.targets.settings import (
     Text,
 )
 from eval_gate.text.commands.template import CommandTemplate
+from eval_gate.text.secret import SecretAddress
 from eval_gate.text.urls import public_url
 
 
@@ -51,7 +52,7 @@ class HealthCheck(DescribedSettings):
     """Asked once before the first case: an address that must answer 2xx, or a command that must exit with 0."""
 
     type: Literal["http", "command"]
-    url: Annotated[str, AfterValidator(_url)] | None = Field(None, description="With `type: http`.")
+    url: SecretAddress[Annotated[str, AfterValidator(_url)]] | None = Field(None, description="With `type: http`.")
     command_template: CommandText | None = Field(None, description="With `type: command`.")
     cwd: Text | None = Field(None, description="With `type: command`; the target's own unless given.")
     timeout_seconds: Seconds | None = Field(None, description="The target's own unless given, else 30.")

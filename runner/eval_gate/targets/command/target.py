@@ -58,7 +58,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         super().__init__(settings)
         self._root = root
         self._redact = redact
-        variables = allowed(environment, settings.env)
+        variables = allowed(environment, settings.env.open())
         self._withheld = Withheld.of(environment, variables)
         self._caller = Caller(
             settings.command_template, settings.files_format, variables, redact.data, keep=settings.keep_temp_files

@@ -31,6 +31,8 @@ class Poller:
 
     def __init__(self, settings: HttpSettings, polling: Polling, asking: Asking, connection: Connection) -> None:
         self._polling = polling
+        self._url = None if polling.url is None else polling.url.open()
+        self._template = polling.request_template.open()
         self._asking = asking
         self._connection = connection
         self._statuses = tuple(Path.parse(path) for path in polling.status_path)
@@ -107,15 +109,14 @@ class Poller:
         def value_of(placeholder: str) -> JsonValue:
             return name if placeholder == "id" else values[placeholder]
 
-        polling = self._polling
-        if polling.url is not None:
-            address = in_address(polling.url, value_of)
+        if self._url is not None:
+            address = in_address(self._url, value_of)
         elif self._at is not None:
             found = self._at.first_value(document)
             address = found if isinstance(found, str) else ""
         else:
             address = next((head.header(one) for one in _LOCATIONS if one in head.headers), "")
-            if not address and polling.request_template is not None:
+            if not address and self._template is not None:
                 address = str(self._asking.url)
         if not address:
             raise self._nowhere("it does not say where its job is asked about", body)
@@ -123,8 +124,8 @@ class Poller:
         if url is None:
             raise self._nowhere(f"its job is to be asked about elsewhere, {quote(address.encode())}", body)
         content = None
-        if polling.request_template is not None:
-            content = json.dumps(fill_template(polling.request_template, value_of)).encode()
+        if self._template is not None:
+            content = json.dumps(fill_template(self._template, value_of)).encode()
         method = Method.GET if content is None else Method.POST
         return SentRequest(method, url, self._asking.headers_of(values), content)
 

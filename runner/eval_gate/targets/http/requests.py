@@ -25,25 +25,32 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 
 class Asking:
-    """Makes the requests to one target. What is the same for all of them is made once."""
+    """Makes the requests to one target. What is the same for all of them is made once.
+
+    Address, headers and templates of its description are opened here, and nowhere else.
+    """
 
     def __init__(self, settings: HttpSettings, system: System) -> None:
         self._settings = settings
         self._system = system
-        self._own_headers = {name.lower(): text for name, text in settings.headers.items() if any(names_in(text))}
-        self.url, self.headers = self._address(settings.url)
+        self._written, self._query = settings.url.open(), settings.query.open()
+        self._template, self._fields = settings.request_template.open(), settings.request_fields.open()
+        self._form = None if settings.form is None else settings.form.open()
+        self._of_a_message = settings.message_template.open()
+        given = settings.headers.open()
+        self._own_headers = {name.lower(): text for name, text in given.items() if any(names_in(text))}
+        self.url, self.headers = self._address(self._written, given)
         """Where to connect to, as far as it is the same for every case, and the headers that are, without those of a
         case."""
-        self._per_case = bool(settings.query) or any(names_in(settings.url))
-        self._template = settings.request_template
+        self._per_case = bool(self._query) or any(names_in(self._written))
 
     def values(self, request: Request) -> Values:
         """What the placeholders stand for in the request for one case, and in what is asked because of it."""
-        return Values(request, self._settings.session, self._settings.message_template)
+        return Values(request, self._settings.session, self._of_a_message)
 
     def address_at_agent(self, text: str) -> Address | None:
         """This address, relative to the agent's own; None where it is at another host or port than that."""
-        found, own = joined(self._settings.url, text), joined(self._settings.url, "")
+        found, own = joined(self._written, text), joined(self._written, "")
         if found is None or own is None:
             return None
         same = (found.scheme, found.port) == (own.scheme, own.port) and found.host in {own.host, self.url.host}
@@ -67,34 +74,31 @@ class Asking:
         return {**self.headers, **own}
 
     def _body(self, request: Request, values: Values) -> bytes | None:
-        settings = self._settings
-        if not settings.method.has_body:
+        if not self._settings.method.has_body:
             return None
-        if settings.form is not None:
-            return _encoded(settings.form, values).encode()
+        if self._form is not None:
+            return _encoded(self._form, values).encode()
         if self._template is not None:
             body = fill_template(self._template, values.__getitem__)
         else:
             content = request.messages[-1].content
-            if isinstance(content, str) and len(request.messages) == 1 and not settings.request_fields:
+            if isinstance(content, str) and len(request.messages) == 1 and not self._fields:
                 # the same bytes as below, in a third of the time
                 return b'{"message": %b}' % encode_basestring_ascii(content).encode()
             body = {"message": content}
             if len(request.messages) > 1:
                 body["conversation"] = values["conversation"]
-        if settings.request_fields:
+        if self._fields:
             assert isinstance(body, dict)  # the settings were checked
-            body = body | {
-                key: fill_template(value, values.__getitem__) for key, value in settings.request_fields.items()
-            }
+            body = body | {key: fill_template(value, values.__getitem__) for key, value in self._fields.items()}
         return json.dumps(body).encode()
 
     def _url(self, values: Values) -> Address:
         """The address of one case."""
-        text = in_address(self._settings.url, values.__getitem__)
+        text = in_address(self._written, values.__getitem__)
         address, mark, fragment = text.partition("#")
-        if self._settings.query:
-            address += ("&" if "?" in address else "?") + _encoded(self._settings.query, values)
+        if self._query:
+            address += ("&" if "?" in address else "?") + _encoded(self._query, values)
         steps = address.partition("?")[0].split("/")
         if "." in steps or ".." in steps:
             raise TargetError(
@@ -103,13 +107,13 @@ class Asking:
             )
         return self._plain(address_of(address + mark + fragment))
 
-    def _address(self, written: str) -> tuple[Address, Mapping[str, str]]:
+    def _address(self, written: str, given: Mapping[str, str]) -> tuple[Address, Mapping[str, str]]:
         """Where to connect to and the headers of every request, their names in lower case."""
         settings, address = self._settings, address_of(written)
         headers = {"accept": settings.accepts, "user-agent": "eval-gate"}
         if settings.method.has_body:
-            headers["content-type"] = _FORM if settings.form is not None else "application/json"
-        for name, text in settings.headers.items():
+            headers["content-type"] = _FORM if self._form is not None else "application/json"
+        for name, text in given.items():
             if name.lower() not in self._own_headers:
                 headers[name.lower()] = text
         if address.credentials:

@@ -28,8 +28,10 @@ from eval_gate.targets.settings import (
     Text,
 )
 from eval_gate.text.quoting import quoted
+from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import url_problem
 
+_NOTHING: Final = Secret[JsonValue](None)
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -96,7 +98,7 @@ class HttpHealthCheck(DescribedSettings):
     """Asked once before the run: any 2xx is healthy."""
 
     type: Literal["http"] = "http"
-    url: Text
+    url: SecretAddress[Text]
     timeout_seconds: float = Field(10, gt=0, le=600)
 
 
@@ -164,10 +166,14 @@ class Events(DescribedSettings):
 class Polling(DescribedSettings):
     """How the answer of an agent is had that answers later."""
 
-    url: Text | None = Field(None, description="Where a job is asked about, with {{id}}; relative to the agent's URL.")
+    url: SecretAddress[Text] | None = Field(
+        None, description="Where a job is asked about, with {{id}}; relative to the agent's URL."
+    )
     url_path: PathText | None = Field(None, description="Where the first answer says it instead; else Location does.")
     id_path: PathText | None = Field(None, description="Where the first answer has {{id}}.")
-    request_template: JsonValue = Field(None, description="A JSON body to ask with: then by POST, else by GET.")
+    request_template: Secret[JsonValue] = Field(
+        None, validate_default=True, description="A JSON body to ask with: then by POST, else by GET."
+    )
     status_path: PathTexts = Field(("status",), description="Where an answer says how the job stands.")
     done: Words = Field(
         ("done", "completed", "complete", "succeeded", "success", "finished"), description="Words for a finished job."
@@ -181,14 +187,14 @@ class Polling(DescribedSettings):
 
     @field_validator("url")
     @classmethod
-    def _names_placeholders(cls, url: str | None) -> str | None:
-        check_names(url, more=("id",))
+    def _names_placeholders(cls, url: SecretAddress[str] | None) -> SecretAddress[str] | None:
+        check_names(None if url is None else url.open(), more=("id",))
         return url
 
     @field_validator("request_template")
     @classmethod
-    def _names_placeholders_too(cls, template: JsonValue) -> JsonValue:
-        check_names(template, more=("id",))
+    def _names_placeholders_too(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
+        check_names(template.open(), more=("id",))
         return template
 
 
@@ -206,22 +212,30 @@ class HttpSettings(TargetSettings):
     refers_within_texts: ClassVar[bool] = True
 
     provider: Literal["http"] = "http"
-    url: Annotated[Text, PLACE_OF_THE_AGENT]
+    url: Annotated[SecretAddress[Text], PLACE_OF_THE_AGENT]
     preset: PresetName = PresetName.EVAL_GATE
     method: Method = Method.POST
-    headers: dict[str, str] = Field(default_factory=dict)
-    request_template: JsonValue = Field(
-        None, description="The body as JSON; placeholders such as {{message}} are replaced in its texts."
+    headers: Secret[dict[str, str]] = Field(default_factory=dict, validate_default=True)
+    request_template: Secret[JsonValue] = Field(
+        None,
+        validate_default=True,
+        description="The body as JSON; placeholders such as {{message}} are replaced in its texts.",
     )
-    form: dict[str, JsonValue] | None = Field(None, min_length=1, description="The body as a form instead.")
-    request_fields: dict[str, JsonValue] = Field(
-        default_factory=dict, description="More members of the JSON body, such as model beside what a preset sends."
+    form: Secret[Annotated[dict[str, JsonValue], Field(min_length=1)]] | None = Field(
+        None, description="The body as a form instead."
     )
-    query: dict[str, JsonValue] = Field(
+    request_fields: Secret[dict[str, JsonValue]] = Field(
+        default_factory=dict,
+        validate_default=True,
+        description="More members of the JSON body, such as model beside what a preset sends.",
+    )
+    query: Secret[dict[str, JsonValue]] = Field(
         default_factory=dict, validate_default=True, description="What is added behind the ? of the URL."
     )
-    message_template: JsonValue = Field(
-        None, description="How {{conversation}} writes each message, with {{role}}, {{content}} and {{index}}."
+    message_template: Secret[JsonValue] = Field(
+        None,
+        validate_default=True,
+        description="How {{conversation}} writes each message, with {{role}}, {{content}} and {{index}}.",
     )
     session: SessionScope = Field(
         SessionScope.EXECUTION,
@@ -267,7 +281,7 @@ class HttpSettings(TargetSettings):
     max_response_bytes: Annotated[int, SIZES] = Field(MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
 
     @property
-    def place(self) -> str:
+    def place(self) -> SecretAddress[str]:
         """The agent's URL."""
         return self.url
 
@@ -278,12 +292,13 @@ class HttpSettings(TargetSettings):
 
     @field_validator("url")
     @classmethod
-    def _stays_at_its_host(cls, url: str) -> str:
-        check_names(url)
-        authority = _AUTHORITY.match(url)
+    def _stays_at_its_host(cls, url: SecretAddress[str]) -> SecretAddress[str]:
+        text = url.open()
+        check_names(text)
+        authority = _AUTHORITY.match(text)
         if authority and any(names_in(authority[0])):
             raise ValueError("no placeholder may stand where the host is named: a case must not say who is asked")
-        problem = url_problem(url)
+        problem = url_problem(text)
         if problem is not None:
             raise ValueError(problem)
         return url
@@ -297,31 +312,31 @@ class HttpSettings(TargetSettings):
 
     @field_validator("headers")
     @classmethod
-    def _are_headers(cls, headers: dict[str, str]) -> dict[str, str]:
-        plain = {name: value.strip() for name, value in headers.items()}
+    def _are_headers(cls, headers: Secret[dict[str, str]]) -> Secret[dict[str, str]]:
+        plain = {name: value.strip() for name, value in headers.open().items()}
         for name, value in plain.items():
             check_names(value)
             if not _HEADER_NAME.fullmatch(name):
                 raise ValueError(f"{quoted(name)} is no name of a header")
             if any(sign < " " or sign == "\x7f" for sign in value):
                 raise ValueError(f"the value of {name} holds a line break or another control character")
-        return plain
+        return Secret(plain)
 
     @field_validator("request_template", "form", "request_fields", "query")
     @classmethod
-    def _names_placeholders(cls, template: JsonValue) -> JsonValue:
-        check_names(template)
+    def _names_placeholders(cls, template: Secret[JsonValue] | None) -> Secret[JsonValue] | None:
+        check_names(None if template is None else template.open())
         return template
 
     @field_validator("message_template")
     @classmethod
-    def _names_parts_of_a_message(cls, template: JsonValue) -> JsonValue:
-        check_names(template, more=OF_A_MESSAGE)
+    def _names_parts_of_a_message(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
+        check_names(template.open(), more=OF_A_MESSAGE)
         return template
 
     @field_validator("request_template", "form", "request_fields")
     @classmethod
-    def _is_sent(cls, body: JsonValue, info: ValidationInfo) -> JsonValue:
+    def _is_sent(cls, body: Secret[JsonValue] | None, info: ValidationInfo) -> Secret[JsonValue] | None:
         method = info.data.get("method", Method.POST)
         if body and not method.has_body:
             raise ValueError(f"a request with {method} has no body: put {{{{message}}}} into query or url")
@@ -329,8 +344,8 @@ class HttpSettings(TargetSettings):
 
     @field_validator("form", "request_fields")
     @classmethod
-    def _is_the_only_body(cls, body: JsonValue, info: ValidationInfo) -> JsonValue:
-        template = info.data.get("request_template")
+    def _is_the_only_body(cls, body: Secret[JsonValue] | None, info: ValidationInfo) -> Secret[JsonValue] | None:
+        template = info.data.get("request_template", _NOTHING).open()
         if info.field_name == "form" and body and template is not None:
             raise ValueError("the body is a form or requestTemplate, not both")
         if info.field_name == "request_fields" and body:
@@ -342,15 +357,16 @@ class HttpSettings(TargetSettings):
 
     @field_validator("query")
     @classmethod
-    def _asks(cls, query: dict[str, JsonValue], info: ValidationInfo) -> dict[str, JsonValue]:
+    def _asks(cls, query: Secret[dict[str, JsonValue]], info: ValidationInfo) -> Secret[dict[str, JsonValue]]:
         """The last of what is sent: somewhere in it the question has to be."""
         data = info.data
         if not {"url", "method", "headers", "request_template", "form", "request_fields"} <= data.keys():
             return query
-        template, form = data["request_template"], data["form"]
-        if data["method"].has_body and template is None and not form:
+        template, form = data["request_template"], data["form"] or _NOTHING
+        if data["method"].has_body and template.open() is None and not form:
             return query
-        sent = [data["url"], query, template, form, data["request_fields"], data["headers"]]
+        secrets = [data["url"], query, template, form, data["request_fields"], data["headers"]]
+        sent = [one.open() for one in secrets]
         if not QUESTION & set(names_in(sent)):
             raise ValueError("nothing of the question is sent: {{message}} is missing in url, query or body")
         return query
@@ -358,8 +374,8 @@ class HttpSettings(TargetSettings):
     @property
     def remarks(self) -> tuple[str, ...]:
         """Whether it goes on with one conversation in every execution of a case."""
-        sent: tuple[JsonValue, ...] = (self.url, self.query, self.request_template, self.form, self.request_fields)
-        found = next(remembered_by([*sent, dict(self.headers)]), None)
+        sent = (self.url, self.query, self.request_template, self.form or _NOTHING, self.request_fields)
+        found = next(remembered_by([*(one.open() for one in sent), dict(self.headers.open())]), None)
         if found is None:
             return ()
         what = f"{{{{caseId}}}} in {found[:80]} is the same in every trial, re-run and run: an agent that remembers"

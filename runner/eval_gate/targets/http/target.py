@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
@@ -25,7 +25,7 @@ from eval_gate.targets.retry import retry_policy, with_retries
 from eval_gate.targets.waiting import until_there
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.redact import Redactor
-from eval_gate.text.urls import public_url
+from eval_gate.text.urls import public_url, secrets_of
 
 if TYPE_CHECKING:
     from eval_gate.targets.http.polling import Poller
@@ -66,7 +66,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
     @property
     def identity(self) -> TargetIdentity:
         """The URL as it was given, without credentials, query and secrets."""
-        shown = self._redact(public_url(self._settings.url))
+        shown = self._redact(public_url(self._settings.url.open()))
         return TargetIdentity(name=self._settings.name, provider="http", identity=shown)
 
     async def respond(self, request: Request) -> Response:
@@ -76,7 +76,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
     @property
     def _usual_wait_s(self) -> float:
         """An agent on this machine may just have been started, by the step before."""
-        return 30 if is_here(urlsplit(self._settings.url).hostname or "") else 0
+        return 30 if is_here(urlsplit(self._settings.url.open()).hostname or "") else 0
 
     async def check_health(self) -> None:
         """Wait until the health check answers 2xx, or anybody accepts connections. Raises TargetError (unreachable)."""
@@ -109,7 +109,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def _healthy(self, check: HttpHealthCheck) -> None:
         """Ask the health check's URL. Raises TargetError (unreachable) unless it answers 2xx."""
-        url = address_of(check.url)
+        url = address_of(check.url.open())
         url = url.at(reachable_host(url.host, self._system))
         try:
             async with asyncio.timeout(check.timeout_seconds):
@@ -189,15 +189,15 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     def _nobody_there(self, url: Address, what: str, said: str) -> TargetError:
         settings = self._settings
-        hint = connection_hint(public_url(settings.url), settings.place_written_at, self._system)
+        hint = connection_hint(public_url(settings.url.open()), settings.place_written_at, self._system)
         message = f"{what} to {url.host}:{url.port}: {said}"
         return TargetError(message, fault=TargetFault.UNREACHABLE, retryable=True, hint=hint and self._redact(hint))
 
 
 def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -> HttpTarget:
     """The agent, not yet connected. Raises GateError for what is no address."""
-    public_url(settings.url)
-    context.redact.learn([unquote(urlsplit(settings.url).password or "")])
+    public_url(settings.url.open())
+    context.redact.learn(secrets_of(settings.url.open()))
     return HttpTarget(
         settings,
         redact=context.redact,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem, needing
 from eval_gate.files.place import why_not_read
@@ -24,6 +22,7 @@ from eval_gate.targets.retry import retry_policy
 from eval_gate.targets.setup import setup_of
 from eval_gate.text.quoting import quoted_name, shown_name
 from eval_gate.text.redact import Redactor
+from eval_gate.text.secret import Secret
 
 
 def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> FileAgentTarget:
@@ -43,7 +42,7 @@ def make_asker(settings: ModelSettings, choice: TargetChoice, context: BuildCont
     """The model with its retries, its pace and the run's recording. Raises GateError as `build_chat`."""
     setup = setup_of(settings, context.environment, context.redact)
     if context.replays and settings.api_key is None:
-        settings = settings.model_copy(update={"api_key": SecretStr("nobody-is-asked")})
+        settings = settings.model_copy(update={"api_key": Secret("nobody-is-asked")})
     policy = retry_policy(settings, choice.max_retries)
     chat = build_chat(settings, context.environment, timeout_s=context.timeout_s, redact=context.redact)
     return Asker(

@@ -6,7 +6,7 @@ Names and defaults: AgentV spec, "Provider Integration" and "Provider Retry Conf
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, SecretStr, ValidationInfo, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from eval_gate.targets.model.providers.table import (
     API_VERSION,
@@ -24,6 +24,7 @@ from eval_gate.targets.settings import (
     Text,
     normalize_names,
 )
+from eval_gate.text.secret import Secret, SecretAddress
 
 _HARMLESS: Final = frozenset(
     {
@@ -35,6 +36,7 @@ _HARMLESS: Final = frozenset(
 )
 """Settings that say what a model is asked and how often, and not where its key goes."""
 
+Key = Annotated[str, Field(min_length=1, json_schema_extra={"format": "password", "writeOnly": True})]
 ApiVersion = Annotated[Text, AfterValidator(lambda text: text.removeprefix("?").removeprefix("api-version="))]
 
 
@@ -63,13 +65,13 @@ class ModelSettings(TargetSettings):
     model: Annotated[Text, OF_THE_AGENT] = Field(
         description="The model or deployment; for the provider `model`: `provider:name`."
     )
-    endpoint: Annotated[Text | None, Place.ADDRESS] = Field(
+    endpoint: Annotated[SecretAddress[Text] | None, Place.ADDRESS] = Field(
         None, description="Azure: the resource's URL, host or name."
     )
-    base_url: Annotated[Text | None, Place.ADDRESS] = Field(
+    base_url: Annotated[SecretAddress[Text] | None, Place.ADDRESS] = Field(
         None, description="Where the provider's API is, if not at the provider.", validate_default=True
     )
-    api_key: SecretStr | None = Field(None, min_length=1, description="Never literal: ${{ NAME }}.")
+    api_key: Secret[Key] | None = Field(None, description="Never literal: ${{ NAME }}.")
     api_version: ApiVersion | None = Field(None, description=f"Azure; {API_VERSION} unless given.")
     temperature: Annotated[float | None, OF_THE_AGENT] = Field(None, ge=0, le=2)
     max_output_tokens: Annotated[int | None, OF_THE_AGENT] = Field(None, gt=0)
@@ -100,7 +102,7 @@ class ModelSettings(TargetSettings):
         return other_provider(self.route[0]) if self.provider is ModelProvider.MODEL else PROVIDERS[self.provider]
 
     @property
-    def place(self) -> str | None:
+    def place(self) -> SecretAddress[str] | None:
         """The provider's address, where it is another than the provider's own."""
         return self.base_url or self.endpoint
 
@@ -141,7 +143,7 @@ class ModelSettings(TargetSettings):
 
     @field_validator("endpoint", "base_url", "api_version", "thinking_budget")
     @classmethod
-    def _belongs_to_the_provider(cls, value: str | int | None, info: ValidationInfo) -> str | int | None:
+    def _belongs_to_the_provider(cls, value: object, info: ValidationInfo) -> object:
         provider = info.data.get("provider")
         if provider is None:
             return value

@@ -158,7 +158,7 @@ def _file_dispatcher(
     settings: VscodeSettings, root: Path, environment: Mapping[str, str], redact: Redactor
 ) -> FileDispatcher:
     desktop = {name: environment[name] for name in _DESKTOP if name in environment}
-    given = allowed(environment, {**desktop, **settings.env})
+    given = allowed(environment, {**desktop, **settings.env.open()})
     editor = Editor(settings.command, root, given, redact.data, Withheld.of(environment, given))
     home = Path(environment.get("HOME") or "/")
     template = _place(settings.workspace_template, root, home) if settings.workspace_template else None

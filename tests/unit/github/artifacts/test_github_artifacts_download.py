@@ -11,6 +11,7 @@ from eval_gate.github.artifacts import download
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.client import ATTEMPTS
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.text.secret import Secret
 from tests.support.github import Fault, zipped
 
 ZIP, BLOB = r"/artifacts/\d+/zip$", r"^/artifacts/\d+\?"
@@ -92,7 +93,7 @@ def test_fetch__answer_without_an_address__is_an_error_of_the_server(says, store
     from tests.support.github.loopback import Answer
 
     for answer in (Answer(302), Answer(200, raw=b"PK"), Answer(307, headers={"Location": "http://127.0.0.1:9/"})):
-        client = Client(says(answer).base, "t0ken", "acme/bot", sleep=waits.append)
+        client = Client(says(answer).base, Secret("t0ken"), "acme/bot", sleep=waits.append)
         with pytest.raises(GitHubError) as caught:
             fetch_artifact(client, 1, None, tmp_path / "x.zip")
         assert caught.value.kind is FailureKind.SERVER

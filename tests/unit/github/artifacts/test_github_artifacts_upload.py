@@ -14,6 +14,7 @@ import pytest
 from eval_gate.github.artifacts.upload import ArtifactService, archive, reserve
 from eval_gate.github.client import Client
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.text.secret import Secret
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 from tests.support.github.results_service import runtime_token
@@ -34,6 +35,7 @@ def packed(tmp_path):
 def send(github, client, packed):
     def send(file=packed, *, name=NAME, **service) -> int:
         given = {"url": github.results_url, "token": github.runtime_token} | service
+        given["token"] = Secret(given["token"])
         return reserve(client, ArtifactService(**given), name, now=NOW).fill(file)
 
     return send
@@ -91,7 +93,7 @@ def test_upload__name_is_taken_in_this_run__is_a_conflict_and_the_first_stays(gi
 def test_upload__page__is_stored_as_it_is_under_its_type(github, client, tmp_path) -> None:
     page = tmp_path / "anything"
     page.write_text("<!doctype html>")
-    service = ArtifactService(github.results_url, github.runtime_token)
+    service = ArtifactService(github.results_url, Secret(github.runtime_token))
     number = reserve(client, service, "report.html", now=NOW, mime_type="text/html").fill(page)
     stored = github.state.artifacts[number]
     assert (stored.name, stored.zip_bytes, stored.content_type) == ("report.html", b"<!doctype html>", "text/html")
@@ -113,7 +115,7 @@ def test_upload__retention__is_what_the_repository_allows(github, send, days, ke
 
 def test_upload__time_of_another_zone__expires_in_utc(github, client, packed) -> None:
     there = NOW.astimezone(datetime.fromisoformat("2026-01-01T00:00:00+05:30").tzinfo)
-    reserve(client, ArtifactService(github.results_url, github.runtime_token, 1), NAME, now=there).fill(packed)
+    reserve(client, ArtifactService(github.results_url, Secret(github.runtime_token), 1), NAME, now=there).fill(packed)
     (asked,) = github.requests("POST", "CreateArtifact")
     assert asked.body["expires_at"] == "2026-11-22T10:00:00Z"
 
@@ -181,9 +183,9 @@ def test_upload__answers_of_another_shape__are_an_error_and_no_crash(says, packe
     for answer in oracle.answers:
         if isinstance(answer.body, dict) and "{base}" in str(answer.body.get("signed_upload_url")):
             answer.body = answer.body | {"signed_upload_url": f"{oracle.base}/blob?sig=x"}
-    client = Client("http://127.0.0.1:9", "t0ken", "acme/bot", sleep=waits.append)
+    client = Client("http://127.0.0.1:9", Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError, match=f"storing the artifact {NAME}: ") as caught:
-        reserve(client, ArtifactService(oracle.base, runtime_token()), NAME, now=NOW).fill(packed)
+        reserve(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, now=NOW).fill(packed)
     assert "sig=" not in str(caught.value)
 
 
@@ -194,24 +196,24 @@ def test_upload__answers_of_another_shape__are_an_error_and_no_crash(says, packe
 def test_upload__service_gives_no_address__nothing_is_sent_anywhere(says, packed, waits, body) -> None:
     oracle = says(Answer(200, body=body))
     body["signed_upload_url"] = body.get("signed_upload_url", "").replace("{base}", oracle.base)
-    client = Client("http://127.0.0.1:9", "t0ken", "acme/bot", sleep=waits.append)
+    client = Client("http://127.0.0.1:9", Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError, match="did not give an address to upload to"):
-        reserve(client, ArtifactService(oracle.base, runtime_token()), NAME, now=NOW).fill(packed)
+        reserve(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, now=NOW).fill(packed)
     assert len(oracle.requests) == 1
 
 
 def test_upload__number_in_place_of_text__is_an_id_too(says, packed, waits) -> None:
     oracle = says(CREATED, PUT, PUT, Answer(200, body={"ok": True, "artifact_id": 77}))
     oracle.answers[0] = Answer(200, body={"ok": True, "signed_upload_url": f"{oracle.base}/blob?sig=x"})
-    client = Client("http://127.0.0.1:9", "t0ken", "acme/bot", sleep=waits.append)
-    assert reserve(client, ArtifactService(oracle.base, runtime_token()), NAME, now=NOW).fill(packed) == 77
+    client = Client("http://127.0.0.1:9", Secret("t0ken"), "acme/bot", sleep=waits.append)
+    assert reserve(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, now=NOW).fill(packed) == 77
 
 
 @pytest.mark.parametrize("url", ["", "results.test", "http://[x", "ftp://x", "http://x:port/"])
 def test_upload__address_of_the_service_that_is_none__is_an_error_and_no_crash(packed, waits, url) -> None:
-    client = Client("http://127.0.0.1:9", "t0ken", "acme/bot", sleep=waits.append)
+    client = Client("http://127.0.0.1:9", Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError):
-        reserve(client, ArtifactService(url, runtime_token()), NAME, now=NOW).fill(packed)
+        reserve(client, ArtifactService(url, Secret(runtime_token())), NAME, now=NOW).fill(packed)
 
 
 def test_archive__files__are_found_under_their_names(tmp_path) -> None:

@@ -15,6 +15,7 @@ from eval_gate.github.waivers import rights as waivers_rights
 from eval_gate.github.waivers.base import compare_with_base, read_base
 from eval_gate.github.waivers.discussion import Discussion, read_comment_waivers
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
+from eval_gate.text.secret import Secret
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 
@@ -111,7 +112,7 @@ def test_accept__association_without_write_access__is_no_proof(github, client, p
 
 def test_accept__role_of_an_organization__counts_as_what_github_maps_it_to(github, client, pull, says) -> None:
     oracle = says(*answers(LINE, permission={"permission": "write", "role_name": "eval-owner", "user": ADA}))
-    odd = Client(oracle.base, "t", "acme/bot")
+    odd = Client(oracle.base, Secret("t"), "acme/bot")
     assert len(ask(odd, pull).waivers) == 1
     odd.close()
 
@@ -370,7 +371,7 @@ def test_bounds__many_comments_by_one_person__are_one_question_about_them(github
 
 def test_bounds__login_that_would_be_another_address__is_asked_about_as_one_name(github, client, pull, says) -> None:
     oracle = says(*answers(LINE, login="../../ada"))
-    odd = Client(oracle.base, "t", "acme/bot")
+    odd = Client(oracle.base, Secret("t"), "acme/bot")
     assert ask(odd, pull).waivers == ()
     assert oracle.requests[1].path == "/repos/acme/bot/collaborators/..%2F..%2Fada/permission"
     odd.close()
@@ -470,7 +471,7 @@ def answers(body: str, *, login: str = "ada", permission: object = None, user: o
 )
 def test_accept__answers_that_do_not_agree_about_the_author__count_for_nothing(pull, says, odd) -> None:
     oracle = says(*answers(LINE, **odd))
-    client = Client(oracle.base, "t", "acme/bot")
+    client = Client(oracle.base, Secret("t"), "acme/bot")
     assert len(refused(ask(client, pull))) == 1
     client.close()
 
@@ -478,7 +479,7 @@ def test_accept__answers_that_do_not_agree_about_the_author__count_for_nothing(p
 @pytest.mark.parametrize("data", [{"data": {"repository": None}}, {"data": {}}, {"data": None}, []])
 def test_failure__answer_of_another_shape__accepts_nothing(pull, says, data, waits) -> None:
     oracle = says(Answer(200, data))
-    client = Client(oracle.base, "t", "acme/bot", sleep=waits.append)
+    client = Client(oracle.base, Secret("t"), "acme/bot", sleep=waits.append)
     found = ask(client, pull)
     assert (found.waivers, len(found.troubles)) == ((), 1)
     client.close()

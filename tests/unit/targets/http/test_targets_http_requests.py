@@ -190,8 +190,8 @@ def test_settings__that_cannot_be_meant__are_refused_at_their_key(settings, plac
 
 
 def test_settings__form_or_get__leave_out_the_body_of_the_preset() -> None:
-    assert described(preset="openai-chat", form={"q": "{{message}}"}).request_template is None
-    assert described(preset="openai-chat", method="GET", query={"q": "{{message}}"}).request_template is None
+    assert described(preset="openai-chat", form={"q": "{{message}}"}).request_template.open() is None
+    assert described(preset="openai-chat", method="GET", query={"q": "{{message}}"}).request_template.open() is None
 
 
 def test_settings__header_with_a_line_break_at_its_end__is_without_it() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.targets.model.providers.table import ProviderRow
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.redact import Redactor
+from eval_gate.text.secret import Secret
 from eval_gate.text.urls import public_url
 
 _RESOURCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -20,13 +21,18 @@ _RESOURCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 class Credentials:
     """How to reach a provider. `base_url` None leaves the address to pydantic-ai, for the provider `model` only."""
 
-    api_key: str | None = field(repr=False)
+    api_key: Secret[str] | None
     base_url: str | None
+
+    @property
+    def sent_key(self) -> str | None:
+        """The key, for the library that sends it."""
+        return None if self.api_key is None else self.api_key.open()
 
     @property
     def redact(self) -> Redactor:
         """Masks the key."""
-        return Redactor([self.api_key] if self.api_key else [])
+        return Redactor(filter(None, [self.sent_key]))
 
 
 def credentials(settings: ModelSettings, environment: Mapping[str, str]) -> Credentials:
@@ -38,8 +44,8 @@ def credentials(settings: ModelSettings, environment: Mapping[str, str]) -> Cred
     return Credentials(_api_key(settings, row, environment), _base_url(settings, row, environment))
 
 
-def _api_key(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> str | None:
-    sources = [("apiKey", settings.api_key.get_secret_value())] if settings.api_key else []
+def _api_key(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> Secret[str] | None:
+    sources = [("apiKey", settings.api_key.open())] if settings.api_key else []
     sources += [(name, environment[name]) for name in row.key_variables if environment.get(name)]
     for source, value in sources:
         key = value.strip()
@@ -49,7 +55,7 @@ def _api_key(settings: ModelSettings, row: ProviderRow, environment: Mapping[str
                 "invalid-api-key", f"the key from {source} holds characters that no key has", "look for line breaks"
             )
         if key:
-            return key
+            return Secret(key)
     elsewhere = settings.base_url or environment.get(row.address_variable or "")
     if row.keyless or (row.keyless_elsewhere and elsewhere):
         return None
@@ -66,7 +72,7 @@ def _base_url(settings: ModelSettings, row: ProviderRow, environment: Mapping[st
     if settings.place:
         key = "endpoint" if settings.endpoint else "baseUrl"
         try:
-            return _checked(settings.place, key, row)
+            return _checked(settings.place.open(), key, row)
         except GateError as error:
             error.problems = (Problem(error.message.removeprefix(f"{key}: "), field=key),)
             raise

@@ -173,7 +173,7 @@ def openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
     pool = connection_pool(timeout_s)
     client = AsyncOpenAI(
         base_url=access.base_url,
-        api_key=access.api_key or NO_KEY,
+        api_key=access.sent_key or NO_KEY,
         max_retries=0,
         timeout=pool.timeout,
         http_client=pool,
@@ -196,7 +196,7 @@ def azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bui
     # Azure's newer interface, .../openai/v1, has no versions
     version = None if endpoint.endswith("/v1") else settings.api_version or API_VERSION
     pool = connection_pool(timeout_s)
-    provider = AzureProvider(azure_endpoint=endpoint, api_version=version, api_key=access.api_key, http_client=pool)
+    provider = AzureProvider(azure_endpoint=endpoint, api_version=version, api_key=access.sent_key, http_client=pool)
     provider.client.max_retries = 0
     provider.client.timeout = pool.timeout
     newer = _reasons(provider, settings.model)
@@ -218,13 +218,14 @@ def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) ->
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
     assert access.base_url is not None
-    assert access.api_key is not None
+    key = access.sent_key
+    assert key is not None
     pool = connection_pool(timeout_s)
     client = AsyncAnthropic(
         # the library adds /v1 itself, other vendors' libraries want it there
         base_url=access.base_url.removesuffix("/v1"),
-        api_key=access.api_key,
-        default_headers={"X-Api-Key": access.api_key},
+        api_key=access.sent_key,
+        default_headers={"X-Api-Key": key},
         max_retries=0,
         timeout=pool.timeout,
         http_client=pool,
@@ -267,7 +268,7 @@ def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
     assert access.base_url is not None
     pool = connection_pool(timeout_s)
     provider = GoogleProvider(
-        api_key=access.api_key,
+        api_key=access.sent_key,
         # the library adds the version itself
         base_url=re.sub(r"/v1(beta|alpha)?$", "", access.base_url),
         http_client=pool,

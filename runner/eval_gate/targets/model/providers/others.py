@@ -97,7 +97,8 @@ def _provider(name: str, access: Credentials) -> Provider[Any]:
     """The provider with the key and address we found, where it takes them: they are all named alike."""
     made = infer_provider_class(name)
     taken = inspect.signature(made.__init__).parameters
-    options = {"api_key": access.api_key} if access.api_key and "api_key" in taken else {}
+    key = access.sent_key
+    options = {"api_key": key} if key and "api_key" in taken else {}
     address = next((one for one in _ADDRESS_PARAMETERS if one in taken), None)
     if access.base_url and address:
         options[address] = access.base_url
