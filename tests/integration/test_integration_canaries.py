@@ -89,6 +89,7 @@ FORMS: dict[str, Callable[[Exchange], None]] = {
     "error 400, at the cut": fails("400 Bad", b"x" * 190 + CANARY.encode()),
     "error 422 percent-encoded": fails("422 No", f"/x?key={quote(CANARY, safe='')}".encode()),
     "error 404 base64": fails("404 No", f"Basic {b64(1)}".encode()),
+    "no HTTP, at the cut": lambda exchange: exchange.write(b"SSH-2.0 " + b"x" * 60 + CANARY.encode() + b"\r\n\r\n"),
     "reason phrase": fails(f"418 no {CANARY}", b"{}"),
     "location": fails("302 Found", b"", Location=f"http://x/?key={quote(CANARY, safe='')}"),
     "no JSON": lambda exchange: exchange.answer(f"<html>{CANARY}".encode()),

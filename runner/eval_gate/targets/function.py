@@ -16,6 +16,7 @@ from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.http.reading import AnswerReader
 from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.text.escape import cut
 from eval_gate.text.foreign.well_formed import well_formed
 
 Answer: TypeAlias = str | Mapping[str, object]
@@ -57,7 +58,7 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         # the function is somebody else's program and may raise whatever it wants; elsewhere only the pool and the
         # program itself catch everything
         except Exception as error:
-            said = f"agent error: {type(error).__name__}: {well_formed(str(error))[:MAX_SAID]}".rstrip(": ")
+            said = f"agent error: {type(error).__name__}: {cut(well_formed(str(error)), MAX_SAID)}".rstrip(": ")
             raise TargetError(said, fault=TargetFault.REFUSED) from error
         return self._read(answer, (time.perf_counter() - started) * 1000)
 
@@ -80,7 +81,7 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         try:
             body = json.dumps(dict(answer)).encode()
         except (TypeError, ValueError) as error:
-            raise _unreadable(str(error)[:MAX_SAID]) from error
+            raise _unreadable(cut(str(error), MAX_SAID)) from error
         try:
             return self._reader.read(body, duration_ms)
         except TargetError as error:

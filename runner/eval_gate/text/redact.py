@@ -25,6 +25,11 @@ MIN_LENGTH: Final = 6
 """Shorter values are words that occur everywhere: masking them would garble messages and change verdicts."""
 _MIN_LINE: Final = 16
 """A line of a secret of several lines, such as a private key, is a secret of its own from this length on."""
+_CUT: Final = re.compile("…")
+_CUTS: Final = 50
+"""Places where a text was cut that are looked at, from its beginning and from its end."""
+_LEAST_AT_CUT: Final = 8
+"""So much of a secret at an ellipsis is masked: less is a word."""
 _MIN_REST: Final = 4
 """So much of a secret at a cut is masked."""
 _ESCAPED: Final = re.compile(
@@ -77,7 +82,7 @@ class Redactor:
         found = list(_stretches(text, self._forms))
         if self._secrets and _ESCAPED.search(text):
             found += _Unescaped(text).meant_stretches(sorted(self._secrets))
-        return _masked(text, [*found, *self._wrapped(text)])
+        return _masked(text, [*found, *self._wrapped(text), *self._at_cuts(text)])
 
     def data(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
         """The same for bytes that are to be read yet: JSON stays JSON, where a number that is a secret is no text.
@@ -94,6 +99,18 @@ class Redactor:
             found += [(len(text) - _ends(text, form), len(text)) for form in self._raw]
         shown = _masked(text, [*found, *self._wrapped(text, cut_before=cut_before, cut_after=cut_after)])
         return data if shown is text else shown.encode("utf-8", "surrogateescape")
+
+    def _at_cuts(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the beginning of a secret stands before an ellipsis, or the end of one behind it: it was cut there."""
+        places = [match.start() for match in _CUT.finditer(text)] if self._forms else []
+        for at in (*places[:_CUTS], *places[_CUTS:][-_CUTS:]):
+            for form in self._forms:
+                begin = text.rfind(form[:_LEAST_AT_CUT], max(at - len(form), 0), at)
+                if begin >= 0 and form.startswith(text[begin:at].rstrip()):
+                    yield begin, at
+                end = text.find(form[-_LEAST_AT_CUT:], at + 1, at + 1 + len(form))
+                if end >= 0 and form.endswith(text[at + 1 : end + _LEAST_AT_CUT].lstrip()):
+                    yield at + 1, end + _LEAST_AT_CUT
 
     def _wrapped(self, text: str, *, cut_before: bool = False, cut_after: bool = False) -> Iterator[tuple[int, int]]:
         """Where in the text base64 of a secret stands that is broken into lines."""

@@ -131,3 +131,25 @@ def test_redact__nothing_secret__leaves_bytes_as_they_are() -> None:
 )
 def test_redact__escaped_in_part__is_masked_to_its_last_sign_and_no_further(said) -> None:
     assert Redactor(["secret-1"])(f"<{said}> ({said})") == f"<{MASK}> ({MASK})"
+
+
+@pytest.mark.parametrize("kept", [8, 20, 59])
+@pytest.mark.parametrize("shape", ["say «{}…» now", "it is {} …", "{}… and {}…"])
+def test_redact__beginning_of_a_secret_before_an_ellipsis__is_masked(kept, shape) -> None:
+    secret = "sk-QwXaBcDZkEfGhIVjJkLmN99pQrStUvWx0123456789AbCdEfGhIjKlMnO"
+    encoded = b64encode(secret.encode()).decode()
+    for form in (secret, encoded):
+        shown = Redactor([secret])(shape.format(*[form[:kept]] * 2))
+        assert form[:8] not in shown
+        assert "…" in shown
+
+
+@pytest.mark.parametrize("kept", [8, 20, 59])
+def test_redact__end_of_a_secret_behind_an_ellipsis__is_masked(kept) -> None:
+    secret = "sk-QwXaBcDZkEfGhIVjJkLmN99pQrStUvWx0123456789AbCdEfGhIjKlMnO"
+    assert Redactor([secret])(f"…{secret[-kept:]} no") == "…*** no"
+
+
+def test_redact__words_at_an_ellipsis__stay() -> None:
+    assert Redactor(["password-12345"])("your pass… or password" + "…" * 300) == "your pass… or " + "***" + "…" * 300
+    assert Redactor(["sk-abcdefghijk"])("not sk-abcdefg here… nor sk-abcd…") == "not sk-abcdefg here… nor sk-abcd…"

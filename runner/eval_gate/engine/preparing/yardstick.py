@@ -152,7 +152,7 @@ def measuring(
 
 def _shown(command: str) -> str:
     """The command in one line, without what addresses in it give away."""
-    return _CREDENTIALS.sub(_without, one_line(command, MAX_COMMAND))
+    return one_line(_CREDENTIALS.sub(_without, command), MAX_COMMAND)
 
 
 def _without(found: re.Match[str]) -> str:

@@ -15,6 +15,7 @@ from eval_gate.targets.command.call import Caller, CommandCall
 from eval_gate.targets.command.settings import CliSettings, HealthCheck
 from eval_gate.targets.command.words import last_words
 from eval_gate.targets.container import System, connection_hint, reachable_host
+from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
 from eval_gate.text.urls import public_url
 
@@ -117,4 +118,4 @@ async def _ask_url(url: str, limit_s: float) -> str | None:
     except TimeoutError:
         return f"{shown} did not answer within {limit_s:g} s"
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return f"{shown}: {' '.join(str(error).split())[:300] or type(error).__name__}"
+        return f"{shown}: {one_line(str(error), 300) or type(error).__name__}"

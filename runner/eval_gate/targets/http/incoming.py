@@ -135,7 +135,10 @@ class IncomingAnswer:
         if isinstance(ours, NoHttpError | PackingError):
             return ours
         if not self._parser.get_status_code():
-            return NoHttpError(f"it begins {quote(self._first.strip().partition(_NEW_LINE)[0].rstrip())}")
+            line, ended, _ = self._first.strip().partition(_NEW_LINE)
+            # that it was cut has to be seen: whoever masks secrets looks for a part of one there
+            more = b"" if ended or len(self._first) < _SHOWN else "…".encode()
+            return NoHttpError(f"it begins {quote(line.rstrip() + more)}")
         return NoHttpError(str(error))
 
     # what the parser tells, in this order; it brings what is raised here to `feed`

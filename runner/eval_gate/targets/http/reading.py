@@ -16,6 +16,7 @@ from eval_gate.targets.http.calls import CallFields, ShapeError
 from eval_gate.targets.http.paths import Missing, Path
 from eval_gate.targets.http.rules import EventMatch, failure_in
 from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
+from eval_gate.text.escape import cut
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.quote import MAX_QUOTE, quote
 from eval_gate.text.foreign.well_formed import may_hold_halves, well_formed
@@ -94,7 +95,7 @@ class AnswerReader:
             failure = None
         if failure is not None:
             return failure
-        error = malformed(f"the answer is no stream of events but {content_type[:80]}", body)
+        error = malformed(f"the answer is no stream of events but {cut(content_type, 80)}", body)
         error.hint = "describe it with responseFormat"
         return error
 
