@@ -155,3 +155,19 @@ def test_run__address_with_user_and_query__they_are_nowhere(tmp_path) -> None:
     assert done.returncode == 3
     assert "--agent-endpoint 'http://***@127.0.0.1:1/chat?***'" in done.stdout
     assert left(folder, done) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "environment"),
+    [
+        (["--target", "open sesame, please"], {}),
+        (["--agent-endpoint", ADDRESS, "--snapshot", "open sesame, please"], {}),
+        ([], {"EVAL_GATE_STORE": "open sesame, please"}),
+    ],
+)
+def test_run__key_that_looks_like_words__is_known_by_the_name_of_its_variable(tmp_path, options, environment) -> None:
+    folder = prepared(tmp_path / "p")
+    done = gate(folder, "run", *options, **environment, BOT_PASSWORD="open sesame, please")
+    assert done.returncode in {2, 3}
+    assert "sesame" not in done.stdout + done.stderr
+    assert "***" in done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from eval_gate.action.log import Log
 from eval_gate.action.publishing.check import CheckDraft
 from eval_gate.action.publishing.comment import Draft
@@ -13,11 +15,13 @@ from eval_gate.github.checks import Conclusion
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.model.comparison import Outcome
+from eval_gate.process.environment import secrets_in
 from eval_gate.reports.check import problem_title
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem
 from eval_gate.reports.words.problems import error_lines
 from eval_gate.struct import replace
+from eval_gate.text.redact import Redactor
 
 
 def publish_trouble(step: Step, error: GateError, context: ReportContext, log: Log) -> None:
@@ -77,7 +81,8 @@ def _heading(error: GateError) -> str:
 
 
 def _say(error: GateError, commands: Commands) -> None:
-    """The whole error in the log, and its sentence where the run's page shows it."""
+    """The whole error in the log, and its sentence where the run's page shows it; keys of the step nowhere."""
+    error.mask(Redactor(secrets_in(os.environ)))
     for line in error_lines(error):
         commands.say(line)
     place = next((problem for problem in error.problems if problem.file), None)

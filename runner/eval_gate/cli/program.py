@@ -17,7 +17,7 @@ from eval_gate.cli.agent_evals import command as agent_evals
 from eval_gate.cli.records import calibrate, compare, drift, judge, merge, power, report, view
 from eval_gate.cli.repository import accept, import_evals, init, schema, validate
 from eval_gate.cli.running import action, demo, run
-from eval_gate.cli.terminal.console import Verbosity, print_crash, print_error, say
+from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_crash, print_error, say
 from eval_gate.cli.terminal.help import PlainCommand, WholeSentences
 from eval_gate.errors import ExitCode, GateError, code_of_signal, exhausted
 from eval_gate.process.ending import end_by_signal, end_programs
@@ -133,6 +133,7 @@ def _code_of(ended: SystemExit) -> int:
 
 
 def _refused(error: GateError) -> int:
+    error.mask(hide_keys)
     print_error(error)
     return error.exit_code
 

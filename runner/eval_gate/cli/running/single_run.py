@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from eval_gate.cli.terminal.console import Verbosity, say
+from eval_gate.cli.terminal.console import Verbosity, hide_keys, say
 from eval_gate.cli.terminal.output import print_result, say_written
 from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import find_config, load_config
@@ -18,7 +18,6 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.process.ending import run_async
-from eval_gate.process.environment import secrets_in
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
 from eval_gate.reports.words.waiving import accept_line
@@ -27,7 +26,6 @@ from eval_gate.session.git import git_facts
 from eval_gate.session.keep import KeptRun, context_of, evaluate, report
 from eval_gate.session.session import Session, open_session
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.redact import Redactor
 
 
 class RunCall(FrozenStruct):
@@ -61,7 +59,7 @@ def run_and_keep(call: RunCall, config: RunConfig, files: frozenset[str] | None 
 
 def show_kept(call: RunCall, session: Session, kept: KeptRun) -> None:
     """The summary of a run, how to run its cases again or to accept them, and its reports."""
-    arguments = map(Redactor(secrets_in(os.environ)), _once(sys.argv[1:]))
+    arguments = map(hide_keys, _once(sys.argv[1:]))
     rerun = rerun_command([*arguments], kept.run, session.question.baseline)
     context = replace(
         context_of(session, kept),

@@ -119,11 +119,20 @@ def print_crash(error: Exception) -> None:
     folds = bool(os.environ.get("GITHUB_ACTIONS"))
     if folds:
         print("::group::Traceback", file=sys.stderr, flush=True)
-    say("".join(_line(line) + "\n" for line in "".join(traceback.format_exception(error)).splitlines()).rstrip())
+    text = hide_keys("".join(traceback.format_exception(error)))
+    say("".join(_line(line) + "\n" for line in text.splitlines()).rstrip())
     if folds:
         print("::endgroup::", file=sys.stderr, flush=True)
     say(f"error[internal]: eval-gate {__version__} broke: {type(error).__name__}. This says nothing about your change.")
     say("  hint: please report it with the traceback above")
+
+
+def hide_keys(text: str) -> str:
+    """The text without the values of variables that are secrets by their names."""
+    from eval_gate.process.environment import secrets_in
+    from eval_gate.text.redact import Redactor
+
+    return Redactor(secrets_in(os.environ))(text)
 
 
 def _line(text: str) -> str:
