@@ -29,10 +29,20 @@ def test_all_inputs_of_the_action__are_given_a_key__none_of_it_is_shown(job, git
     assert left_of_step(job, github, dict.fromkeys(names, KEY)) == []
 
 
-def left_of_step(job, github, inputs: dict[str, str]) -> list[str]:
+def test_all_headers_of_a_target__are_one_secret__none_of_it_is_shown(job, github) -> None:
+    target = {"name": "a", "url": ADDRESS, "headers": "${{ AGENT_HEADERS }}", "method": "${{ AGENT_HEADERS }}"}
+    (job.workspace / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+    inputs = {"agent-endpoint": "", "secrets-for": "head"}
+    assert left_of_step(job, github, inputs, said="headers: expected a mapping", AGENT_HEADERS=KEY) == []
+
+
+def left_of_step(job, github, inputs: dict[str, str], said: str = "", **variables: str) -> list[str]:
     """Where something of the key is found in all that a step of a pull request says and leaves."""
-    ended = job.pull_request(github.state.add_pull(7), "" if "agent-endpoint" in inputs else ADDRESS, inputs)
+    ended = job.pull_request(
+        github.state.add_pull(7), "" if "agent-endpoint" in inputs else ADDRESS, inputs, **variables
+    )
     assert ended.code, ended.log
+    assert said in ended.log
     log = "\n".join(line for line in ended.log.splitlines() if not line.startswith("::add-mask::"))
     texts = [("log", log), ("summary", ended.summary), ("outputs", json.dumps(ended.outputs))]
     texts += [("comment", one.body) for one in github.state.comments.values()]
