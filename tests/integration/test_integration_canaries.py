@@ -90,6 +90,9 @@ FORMS: dict[str, Callable[[Exchange], None]] = {
     "error 422 percent-encoded": fails("422 No", f"/x?key={quote(CANARY, safe='')}".encode()),
     "error 404 base64": fails("404 No", f"Basic {b64(1)}".encode()),
     "no HTTP, at the cut": lambda exchange: exchange.write(b"SSH-2.0 " + b"x" * 60 + CANARY.encode() + b"\r\n\r\n"),
+    "stream in pieces": lambda exchange: exchange.answer(
+        b"".join(f"data: {json.dumps({'d': piece})}\n\n".encode() for piece in (CANARY[:12], CANARY[12:]))
+    ),
     "reason phrase": fails(f"418 no {CANARY}", b"{}"),
     "location": fails("302 Found", b"", Location=f"http://x/?key={quote(CANARY, safe='')}"),
     "no JSON": lambda exchange: exchange.answer(f"<html>{CANARY}".encode()),
@@ -99,7 +102,15 @@ FORMS: dict[str, Callable[[Exchange], None]] = {
 }
 
 
-NOT_KEPT = {"answer, then cut", "argument", "name of an argument", "id of a call", "usage", "calls of a wrong shape"}
+NOT_KEPT = {
+    "stream in pieces",
+    "answer, then cut",
+    "argument",
+    "name of an argument",
+    "id of a call",
+    "usage",
+    "calls of a wrong shape",
+}
 """What is in no result, masked or not."""
 
 
@@ -148,6 +159,7 @@ PRINTS = {
     "stdout": "print('ok', os.environ['KEY'])",
     "JSON": "print(json.dumps({'text': 'x', 'messages': [{'role': 'assistant', 'content': os.environ['KEY']}]}))",
     "stderr": "sys.stderr.write('no: ' + os.environ['KEY']); sys.exit(3)",
+    "events in pieces": "k = os.environ['KEY']; [print(json.dumps({'d': p})) for p in (k[:12], k[12:])]; sys.exit(3)",
     "stderr at the cut": "sys.stderr.write(os.environ['KEY'] + ' ' + 'y' * 290); sys.exit(3)",
     "stderr where it was cut": "sys.stderr.write('z' * (32_000 - 10) + os.environ['KEY'] + 'y' * 90_000); sys.exit(3)",
     "end that was cut": "sys.stderr.write('y ' * 50_000 + os.environ['KEY'] + 'z ' * 15_990 ); sys.exit(3)",

@@ -42,6 +42,16 @@ def stream_shapes(body: bytes) -> str | None:
     return None
 
 
+def without_events(text: bytes) -> bytes:
+    """A program's output, in which several JSON values in lines are told by their shapes."""
+    lines = text.splitlines()
+    events = [line for line in lines if line.lstrip()[:1] in {b"{", b"["} and is_json(line.decode("utf-8", "replace"))]
+    if len(events) < 2:
+        return text
+    told = frozenset(events)
+    return b"\n".join((f"events {shapes_of(events)}".encode(), *(line for line in lines if line not in told)))
+
+
 def _read(data: bytes) -> JsonValue:
     """The JSON of an event, else its text."""
     try:

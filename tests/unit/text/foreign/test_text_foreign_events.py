@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.foreign.events import shapes_of, stream_shapes
+from eval_gate.text.foreign.events import shapes_of, stream_shapes, without_events
 
 A = {"choices": [{"delta": {"content": "sk-"}}], "n": 1, "done": False, "x": None, "none": []}
 
@@ -45,3 +45,15 @@ def test_stream_shapes__other_body__has_none(body) -> None:
 @given(st.recursive(st.text("xyz", min_size=1), lambda inner: st.lists(inner) | st.dictionaries(st.just("a"), inner)))
 def test_shapes_of__any_value__holds_no_text_of_it(value) -> None:
     assert not set("xyz") & set(shapes_of([json.dumps(value).encode()]))
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        (b'{"d": "sk-"}\n{"d": "abc"}\nno key\n', b"events {d: string}\nno key"),
+        (b'{"error": "no key"}\n', b'{"error": "no key"}\n'),
+        (b"no\nkey {\n[oops\n", b"no\nkey {\n[oops\n"),
+    ],
+)
+def test_without_events__output_of_a_program__has_shapes_in_place_of_events(printed, shown) -> None:
+    assert without_events(printed) == shown
