@@ -377,3 +377,51 @@ def test_finding_8__a_signal_while_something_is_awaited__is_130_or_143(tmp_path,
     if where == "snapshot":
         assert done.stderr.splitlines()[-1] == (b"interrupted" if code == 130 else b"ended from outside (SIGTERM)")
     assert gone(tmp_path / "started")
+
+
+TOO_LONG = "x" * 256
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", TOO_LONG),
+        ("run", "--tool-registry", f"tools/{TOO_LONG}.json"),
+        ("run", "--targets", TOO_LONG),
+        ("calibrate", TOO_LONG),
+        ("merge", TOO_LONG),
+        ("judge", TOO_LONG),
+        ("report", "latest", "--output-dir", TOO_LONG),
+        ("compare", TOO_LONG, "latest"),
+        ("run", "--config", TOO_LONG),
+    ],
+)
+def test_name_longer_than_a_name_may_be__is_a_mistake_of_usage(tmp_path, arguments) -> None:
+    world(tmp_path)
+    done = gate(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert "a file's name has 255 at most" in " ".join(said(done).split())
+
+
+@pytest.mark.parametrize(
+    ("written", "what"),
+    [
+        ("maxCostIncrease: .inf", "maxCostIncrease: expected a number that is finite, got the number inf"),
+        ("maxLatencyIncrease: 1.0e+400", "maxLatencyIncrease: expected a number that is finite, got the number inf"),
+        ("maxTokenIncrease: .nan", "maxTokenIncrease: expected a number that is finite, got the number nan"),
+        ('systemPromptPath: "a\\0b"', "systemPromptPath: holds a NUL character"),
+        ('outputDir: "a\\0b"', "outputDir: holds a NUL character"),
+        ('reports: ["md=a\\0b"]', "holds a NUL character"),
+        ("targets: [{name: it, url: 'http://localhost:9', preset: []}]", "preset: expected 'eval-gate', "),
+        ('targets: [{name: it, provider: cli, commandTemplate: touch asked, cwd: "a\\0"}]', "holds a NUL character"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_setting_that_no_system_takes__is_a_mistake_before_anything_is_asked(tmp_path, written, what) -> None:
+    world(tmp_path, command="touch asked; echo ok")
+    (tmp_path / "eval-gate.yaml").write_text(written + "\n")
+    done = gate(tmp_path, "run", *(() if "targets" in written else RUN[1:]))
+    assert done.returncode == 2
+    assert what in said(done)
+    assert not (tmp_path / "evals" / "asked").exists()
+    assert not (tmp_path / "asked").exists()

@@ -8,8 +8,10 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from eval_gate.config.selection import Selection, parse_shard
+from eval_gate.config.setting import LARGEST
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.files.place import why_no_path
 from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
 from eval_gate.github.waivers.discussion import LABEL
 from eval_gate.model.result import Shard
@@ -231,10 +233,10 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
     reader = _Reader(variables, on_host=on_host)
     settings = Settings(
         flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))},
-        config=reader.text("config") or None,
+        config=reader.place("config") or None,
         selection=Selection(reader.list("case"), reader.list("tag"), reader.list("tier"), reader.shard()),
         token=Secret(reader.text("github-token") or variables.get("GITHUB_TOKEN", "")),
-        results=reader.text("results") or None,
+        results=reader.place("results") or None,
         baseline=reader.text("baseline") or AUTO,
         baseline_branch=reader.text("baseline-branch") or None,
         baseline_workflows=reader.list("baseline-workflow"),
@@ -296,6 +298,14 @@ class _Reader:
             return default
         return given.strip()
 
+    def place(self, name: str) -> str:
+        """The value, each of its lines a path or what stands for one."""
+        text = self.text(name)
+        for line in text.splitlines():
+            if why := why_no_path(line.strip()):
+                self.problems.append(Problem(f'"{line.strip()[:80]}" {why}', field=name))
+        return text
+
     def list(self, name: str) -> tuple[str, ...]:
         """Parts between commas and line breaks."""
         return tuple(part.strip() for part in self.text(name).replace("\n", ",").split(",") if part.strip())
@@ -308,13 +318,14 @@ class _Reader:
         return text.lower() == "true"
 
     def number(self, name: str) -> float:
-        """A number of at least 0."""
+        """A number from 0 to the largest."""
         try:
             number = float(self.text(name))
         except ValueError:
             number = -1
-        if not 0 <= number < float("inf"):
-            self.problems.append(Problem(f"{quoted(self.text(name))} is not a number of at least 0", field=name))
+        if not 0 <= number <= LARGEST:
+            message = f"{quoted(self.text(name))} is not a number from 0 to {LARGEST:,}"
+            self.problems.append(Problem(message, field=name))
             return 0
         return number
 

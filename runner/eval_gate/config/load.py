@@ -171,6 +171,8 @@ def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Jso
 
 
 def _read(file: Path, shown_as: str) -> bytes:
+    if why := place.why_no_path(str(file)):
+        raise GateError("no-configuration", f'"{shown_as[:200]}" {why}', "name an existing file with --config")
     try:
         data = read_up_to(file, MAX_CONFIG_BYTES)
     except OSError as error:

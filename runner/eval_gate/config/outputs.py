@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.errors import did_you_mean
+from eval_gate.files.place import why_no_path
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.inert import TextForm
 from eval_gate.text.quoting import quoted_name
@@ -62,7 +63,7 @@ def parse_report(text: str) -> ReportRequest:
         raise ValueError(_unknown(text, "FORMAT or FORMAT=FILE", REPORTS))
     if equals and not file:
         raise ValueError(f'"{text}" names no file: {name}=FILE, or {name} for its usual place in the run\'s folder')
-    return ReportRequest(name, Path(file) if file else None)
+    return ReportRequest(name, _place(file) if file else None)
 
 
 def parse_export(text: str) -> ReportRequest:
@@ -74,7 +75,14 @@ def parse_export(text: str) -> ReportRequest:
         raise ValueError(_unknown(text, "FORMAT=FILE", EXPORTS))
     if not file:
         raise ValueError(f'"{text}" names no file: {name}=FILE')
-    return ReportRequest(name, Path(file))
+    return ReportRequest(name, _place(file))
+
+
+def _place(file: str) -> Path:
+    why = why_no_path(file)
+    if why is not None:
+        raise ValueError(f'"{file[:200]}" {why}')
+    return Path(file)
 
 
 def _unknown(text: str, form: str, known: Collection[str]) -> str:

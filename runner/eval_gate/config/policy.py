@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.config.setting import Text, setting
+from eval_gate.config.setting import Place, Text, setting
 from eval_gate.errors import did_you_mean
 from eval_gate.text.quoting import quoted
 
@@ -142,7 +142,7 @@ class Policy:
         metavar="PCT",
         limits={"ge": 0},
     )
-    accepted: Text | None = setting(
+    accepted: Place | None = setting(
         None,
         "File with accepted failures and quarantine; .eval-gate/accepted.yaml if it exists.",
         key="acceptedPath",

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Text: TypeAlias = str
-"""A text that is not empty: the check of values takes it for that."""
+"""A text that is not empty and holds no NUL: the check of values takes it for that."""
+Place: TypeAlias = str
+"""A text that names a file or folder, or what stands for one, such as an address: no name in it is too long."""
+LARGEST: Final = 1_000_000_000
+"""The largest number of a setting that has no limit of its own, in both directions."""
 ENVIRONMENT_PREFIX: Final = "EVAL_GATE_"
 _TYPES: Final[Mapping[str, type]] = {
     "int": int,
@@ -51,7 +55,7 @@ class Setting(NamedTuple):
     in_action: JsonValue = None
     """The default in the action, where that is another one."""
     limits: Mapping[str, Any] = MappingProxyType({})
-    """Constraints as pydantic's `Field` takes them."""
+    """Constraints as pydantic's `Field` takes them. Numbers are finite, and within LARGEST where nothing is said."""
     each: Callable[[str], object] | None = None
     """Reads one text of a list, or the only one. Raises ValueError with what is wrong, for a person."""
     whole: Callable[[tuple[Any, ...]], object] = tuple

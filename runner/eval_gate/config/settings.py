@@ -12,7 +12,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.preset import PresetName
 from eval_gate.config.rerun_budget import checked_rerun_budget, checked_rerun_spread
 from eval_gate.config.score_rule import ScoreRule, parse_rule
-from eval_gate.config.setting import Setting, Text, setting, settings_of
+from eval_gate.config.setting import Place, Setting, Text, setting, settings_of
 from eval_gate.text.quoting import quoted_name, shown_name
 from eval_gate.text.secret import SecretAddress
 
@@ -79,7 +79,7 @@ class TargetChoice:
         metavar="NAME",
         compared_as="the target",
     )
-    targets: Text | tuple[dict[str, JsonValue], ...] | None = setting(
+    targets: Place | tuple[dict[str, JsonValue], ...] | None = setting(
         None,
         "Targets, inline or as the path of a YAML file.",
         metavar="FILE",
@@ -105,7 +105,7 @@ class TargetChoice:
         metavar="URL",
         compared_as="the target",
     )
-    system_prompt: Text | None = setting(
+    system_prompt: Place | None = setting(
         None,
         "File with the model's system prompt.",
         key="systemPromptPath",
@@ -337,7 +337,7 @@ class RunConfig:
     Paths are relative to the working directory, not to the configuration file.
     """
 
-    evals: tuple[Text, ...] = setting(
+    evals: tuple[Place, ...] = setting(
         ("evals",),
         "Eval files, folders and globs, relative to the working directory.",
         flag="PATHS",
@@ -364,7 +364,7 @@ class RunConfig:
         metavar="MODE",
         no_effect="a response is replayed only for the same set-up; others' recordings are said by themselves",
     )
-    seed_manifest_path: Text | None = setting(
+    seed_manifest_path: Place | None = setting(
         None,
         f"Stable values for {{{{seed:…}}}} tokens; {DEFAULT_SEED_MANIFEST} if it exists.",
         flag="--seed-manifest",
@@ -377,7 +377,7 @@ class RunConfig:
         input=False,
         compared_as="the source of the snapshot",
     )
-    snapshot_path: Text | None = setting(
+    snapshot_path: Place | None = setting(
         None,
         "JSON file or URL with current values for {{snapshot:…}} tokens.",
         flag="--snapshot",
@@ -396,7 +396,7 @@ class RunConfig:
         "Variables that commands of targets, judges and the snapshot are given, beside PATH and the like.",
         metavar="NAME",
     )
-    tool_registry_path: Text | None = setting(
+    tool_registry_path: Place | None = setting(
         None,
         "Tool definitions: a JSON file, a folder or barrel of tool files, an MCP server's URL, or .mcp.json.",
         flag="--tool-registry",
@@ -416,7 +416,7 @@ class RunConfig:
         limits={"max_length": 50},
         no_effect="it is what is kept of a result",
     )
-    baseline: Text | None = setting(
+    baseline: Place | None = setting(
         None,
         "Earlier run to compare with: run id, results file, run folder, folder of runs, zip or latest.",
         metavar="REF",
@@ -425,7 +425,7 @@ class RunConfig:
         input=False,
         no_effect="it says with what a result is compared",
     )
-    baseline_run_id: Text | None = setting(
+    baseline_run_id: Place | None = setting(
         None,
         "Run id of the baseline; the same as `baseline`.",
         flag="--baseline",
@@ -433,14 +433,14 @@ class RunConfig:
         input=False,
         no_effect="it says with what a result is compared",
     )
-    history: Text | None = setting(
+    history: Place | None = setting(
         None,
         "Ledger of earlier runs, or a folder of runs; else what lies beside the baseline.",
         metavar="REF",
         input=False,
         no_effect="it says with what a result is compared",
     )
-    earlier: Text | None = setting(
+    earlier: Place | None = setting(
         None,
         "Run of the push before this one of the same change: what it and those before it saw counts too.",
         metavar="REF",
@@ -451,7 +451,7 @@ class RunConfig:
     )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)
-    output_dir: Text = setting(
+    output_dir: Place = setting(
         "evals/results",
         "Where results are written.",
         metavar="DIR",

@@ -9,10 +9,12 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
-from eval_gate.config.setting import Setting, declared_in, part_of, row_of
+from eval_gate.config.setting import LARGEST, Setting, declared_in, part_of, row_of
 from eval_gate.config.settings import RunConfig
+from eval_gate.config.values import check_place, check_text
 
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
+Place = Annotated[str, Field(min_length=1), AfterValidator(check_place)]
 Part = TypeVar("Part")
 
 
@@ -43,7 +45,7 @@ def _wire() -> type[BaseModel]:
 
 def _fields(part: type) -> Mapping[str, Any]:
     """Type and description of every key, parts within each other as one."""
-    types = get_type_hints(part, localns={"Text": Text, "JsonValue": JsonValue}, include_extras=True)
+    types = get_type_hints(part, localns={"Text": Text, "Place": Place, "JsonValue": JsonValue}, include_extras=True)
     found: dict[str, Any] = {}
     for one in declared_in(part):
         if inner := part_of(one):
@@ -57,11 +59,23 @@ def _fields(part: type) -> Mapping[str, Any]:
 def _written(row: Setting, kind: Any) -> Any:
     """How the value is written: what is read from texts is a list of them."""
     if row.each is None:
-        return Annotated[kind, Field(**row.limits), *_off(kind)]
+        return Annotated[kind, Field(**_limits(row)), *_off(kind)]
     if not row.takes_list:
         return Annotated[kind, Field(**row.limits), AfterValidator(partial(_read, row.each))]
     texts = tuple[Annotated[Text, AfterValidator(row.each)], ...]
     return Annotated[texts, Field(**row.limits), AfterValidator(row.whole)]
+
+
+def _limits(row: Setting) -> Mapping[str, Any]:
+    """The row's own, and those that every number has."""
+    if row.type not in {int, float}:
+        return row.limits
+    limits: dict[str, Any] = {"allow_inf_nan": False} if row.type is float else {}
+    if row.limits.keys().isdisjoint({"ge", "gt"}):
+        limits["ge"] = -LARGEST
+    if row.limits.keys().isdisjoint({"le", "lt"}):
+        limits["le"] = LARGEST
+    return {**row.limits, **limits}
 
 
 def _read(each: Callable[[str], object], said: str | None) -> object:

@@ -14,6 +14,10 @@ from typing import Final
 
 OUTSIDE: Final = "leads out of the working directory"
 NO_FILE: Final = "is not an ordinary file"
+NUL: Final = "holds a NUL character"
+_NAME_BYTES: Final = 255
+"""The longest name of a file or folder on Linux and macOS; on Windows it is as many characters."""
+_PATH_BYTES: Final = 4_095
 
 
 def real_place(path: str | Path, *, anywhere: bool = False, root: Path | None = None) -> Path | None:
@@ -29,6 +33,22 @@ def real_place(path: str | Path, *, anywhere: bool = False, root: Path | None = 
     if plain.is_relative_to(here):
         return real if real.is_relative_to(here) else None
     return real if anywhere else None
+
+
+def why_no_path(text: str) -> str | None:
+    """Why no system takes this text for a path or an address, as the rest of a sentence; None where one may.
+
+    Systems refuse it in every call that looks there, also in those that only ask whether something is there.
+    """
+    if "\0" in text:
+        return NUL
+    if "://" in text:
+        return None
+    data = text.encode("utf-8", "surrogateescape")
+    longest = max(map(len, data.split(b"/")))
+    if longest > _NAME_BYTES:
+        return f"holds a name of {longest:,} bytes: a file's name has {_NAME_BYTES} at most"
+    return f"is a path of {len(data):,} bytes: {_PATH_BYTES:,} is the most" if len(data) > _PATH_BYTES else None
 
 
 def why_no_file(path: str | Path, *, anywhere: bool) -> str | None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
 
 from pydantic import (
@@ -20,12 +19,15 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
+from eval_gate.config.setting import LARGEST
+from eval_gate.config.values import check_place, check_text, has_infinite
 from eval_gate.model.setup import SettingRole
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.secret import Secret, SecretAddress
 
 LONGEST_S: Final = 86_400
 """A day: the longest that one answer of a program may take."""
+_TOO_LARGE: Final = (("greater_than_equal", {"ge": -LARGEST}), ("less_than_equal", {"le": LARGEST}))
 _EVERYWHERE: Final = {"graderTarget": "judgeTarget"}
 """Other names that a setting has at every target, in camelCase, and ours (AgentV 4)."""
 TWICE: Final = "is given twice, under different names and with different values"
@@ -35,12 +37,6 @@ class NoEffect(FrozenStruct):
     """Marks a setting that cannot change a result, and says why: it is no part of a fingerprint."""
 
     reason: str
-
-
-class Place(Enum):
-    """Marks a setting that says where somebody is, and that may hold a password or a query."""
-
-    ADDRESS = "address"
 
 
 class Describes(FrozenStruct):
@@ -68,15 +64,10 @@ def role_of(field: FieldInfo) -> SettingRole | None:
     return next((mark.role for mark in field.metadata if isinstance(mark, Describes)), None)
 
 
-def no_nul(text: str) -> str:
-    """The text. Raises ValueError for one that no program can be given."""
-    if "\0" in text:
-        raise ValueError("holds a NUL character")
-    return text
-
-
-Value = Annotated[str, AfterValidator(no_nul)]
-Text = Annotated[str, Field(min_length=1), AfterValidator(no_nul)]
+Value = Annotated[str, AfterValidator(check_text)]
+Text = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
+Place = Annotated[str, Field(min_length=1), AfterValidator(check_place)]
+"""A file or folder."""
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -86,6 +77,7 @@ class DescribedSettings(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        allow_inf_nan=False,
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
@@ -95,19 +87,39 @@ class DescribedSettings(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _true_is_no_number(cls, value: object, info: ValidationInfo) -> object:
-        """Python takes true for 1. Raises PydanticKnownError."""
-        if isinstance(value, bool):
-            shape = cls.model_fields[info.field_name or ""].annotation
-            kinds = {shape, *get_args(shape)}
-            if not kinds.isdisjoint({int, float}) and bool not in kinds:
+    def _refuse_no_numbers(cls, value: object, info: ValidationInfo) -> object:
+        """Python takes true for 1, and JSON has no infinite numbers. Raises PydanticKnownError and ValueError."""
+        kinds = _kinds_of(cls.model_fields[info.field_name or ""].annotation)
+        if kinds & {int, float} and bool not in kinds:
+            if isinstance(value, bool):
                 raise PydanticKnownError("int_type" if int in kinds else "float_type")
+            if isinstance(value, list | tuple) and any(isinstance(one, bool) for one in value):
+                raise ValueError("expected numbers, got true or false among them")
+        if isinstance(value, list | tuple | dict) and has_infinite(value):
+            raise ValueError("holds a number that is not finite")
+        return value
+
+    @field_validator("*")
+    @classmethod
+    def _refuse_largest_numbers(cls, value: object) -> object:
+        """Numbers without a limit of their own have this one. Raises PydanticKnownError."""
+        if isinstance(value, int | float) and abs(value) > LARGEST:
+            raise PydanticKnownError(*_TOO_LARGE[value > 0])
         return value
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """All settings, in camelCase."""
         return tuple(info.alias or name for name, info in cls.model_fields.items())
+
+
+def _kinds_of(shape: object) -> set[object]:
+    """The types of which a value may be, of each member where it may be a list."""
+    if get_origin(shape) is dict:
+        return set()
+    if inner := get_args(shape):
+        return {kind for one in inner for kind in _kinds_of(one)}
+    return {shape} if isinstance(shape, type) else set()
 
 
 def names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
@@ -227,7 +239,7 @@ class TargetSettings(DescribedSettings):
         return self
 
     def taken_from(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
-        """Settings, by their names in camelCase, that its description leaves to variables of its provider."""
+        """Addresses, by the names of settings in camelCase, that it leaves to variables of its provider."""
         return {}
 
     @property

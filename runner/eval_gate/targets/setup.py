@@ -17,9 +17,9 @@ from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Prompting
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.settings import Place, ProgramSettings, TargetSettings, effect_of, role_of
+from eval_gate.targets.settings import ProgramSettings, TargetSettings, effect_of, role_of
 from eval_gate.text.digest import DIGITS, digest, fingerprint_of, sorted_json
-from eval_gate.text.secret import Secret
+from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import public_url
 
 MAX_SHOWN: Final = 100
@@ -108,14 +108,16 @@ def _put_together(settings: TargetSettings, parts: Sequence[_Setting]) -> Target
 def _described(settings: TargetSettings, environment: Mapping[str, str], mask: Mask) -> Iterator[_Setting]:
     """The settings that have another value than their default, with the names of variables in place of values."""
     kind = type(settings)
-    values = {**_opened_settings(settings), **settings.taken_from(environment)}
+    taken = settings.taken_from(environment)
+    values = {**_opened_settings(settings), **taken}
     values |= {key: written for key in kind.keys if (written := settings.written(key)) is not None}
     for name, field in kind.model_fields.items():
         key = field.alias or name
         if key == "provider" or key not in values or effect_of(field) is not None:  # who provides it is always said
             continue
         written, value, role = settings.written(key), values[key], role_of(field)
-        if isinstance(value, str) and (role is SettingRole.PLACE or Place.ADDRESS in field.metadata):
+        is_address = key in taken or role is SettingRole.PLACE or isinstance(getattr(settings, name), SecretAddress)
+        if is_address and isinstance(value, str):
             value = _address(value, written, listed=settings.is_listed)
         elif written is not None:
             value = written

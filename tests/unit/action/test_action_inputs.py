@@ -117,6 +117,14 @@ def test_inputs__of_the_runner_itself__are_left_alone(name) -> None:
     read_inputs(given(**{name: "x"}))
 
 
+@pytest.mark.parametrize("name", ["config", "results", "max_baseline_age_days", "max_baseline_commits"])
+def test_inputs__path_or_number_that_no_system_takes__is_named(name) -> None:
+    bad = "1e300" if name.startswith("max") else f"a.json\nb/{'x' * 256}"
+    with pytest.raises(GateError) as caught:
+        read_inputs(given(**{name: bad}))
+    assert [one.field for one in caught.value.problems] == [name.replace("_", "-")]
+
+
 def test_config__nothing_said__fails_on_regressions_and_the_file_wins_over_that(tmp_path) -> None:
     assert read_config(read_inputs(TOKEN), {}, tmp_path).policy.fail_on == {FailOn.REGRESSIONS}
     (tmp_path / "eval-gate.yaml").write_text("failOn: [failures, stale]\ntimeoutMs: 5\n")

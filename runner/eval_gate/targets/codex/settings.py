@@ -13,6 +13,7 @@ from eval_gate.targets.settings import (
     OF_THE_AGENT,
     PLACE_OF_THE_AGENT,
     NoEffect,
+    Place,
     ProgramSettings,
     Text,
     Value,
@@ -35,15 +36,15 @@ class CodexSettings(ProgramSettings):
     other_names: ClassVar[Mapping[str, str]] = {"command": "executable", "binary": "executable", "arguments": "args"}
 
     provider: Literal["codex"] = "codex"
-    executable: Annotated[Text, PLACE_OF_THE_AGENT] = Field(
+    executable: Annotated[Place, PLACE_OF_THE_AGENT] = Field(
         "codex", description="A name that is looked up on PATH, or a path."
     )
     args: Annotated[
         tuple[Value, ...], BeforeValidator(_words, json_schema_input_type=tuple[str, ...] | str), PLACE_OF_THE_AGENT
     ] = Field((), description="More arguments, a list or one text as in a shell; they come before the final `-`.")
-    cwd: Text | None = Field(None, description="Where Codex works; a fresh empty folder per case unless given.")
+    cwd: Place | None = Field(None, description="Where Codex works; a fresh empty folder per case unless given.")
     timeout_seconds: float | None = Field(None, gt=0, le=LONGEST_S)
-    log_dir: Annotated[Text | None, NoEffect("it is where logs are written")] = Field(
+    log_dir: Annotated[Place | None, NoEffect("it is where logs are written")] = Field(
         None, description=".agentv/logs/codex unless given."
     )
     log_format: Annotated[Literal["summary", "json"], NoEffect("it is how logs are written")] = Field(

@@ -16,8 +16,8 @@ from eval_gate.targets.settings import (
     RETRIES,
     DescribedSettings,
     NoEffect,
+    Place,
     ProgramSettings,
-    Text,
 )
 from eval_gate.text.commands.template import CommandTemplate
 from eval_gate.text.secret import SecretAddress
@@ -54,7 +54,7 @@ class HealthCheck(DescribedSettings):
     type: Literal["http", "command"]
     url: SecretAddress[Annotated[str, AfterValidator(_url)]] | None = Field(None, description="With `type: http`.")
     command_template: CommandText | None = Field(None, description="With `type: command`.")
-    cwd: Text | None = Field(None, description="With `type: command`; the target's own unless given.")
+    cwd: Place | None = Field(None, description="With `type: command`; the target's own unless given.")
     timeout_seconds: Seconds | None = Field(None, description="The target's own unless given, else 30.")
 
     @model_validator(mode="after")
@@ -91,7 +91,7 @@ class CliSettings(ProgramSettings):
     files_format: Annotated[str, AfterValidator(_file_format)] = Field(
         "{path}", description="How one file is written into {FILES}, with {path} and {basename}."
     )
-    cwd: Text | None = Field(None, description="Where the command runs; the eval file's folder unless given.")
+    cwd: Place | None = Field(None, description="Where the command runs; the eval file's folder unless given.")
     timeout_seconds: Seconds | None = Field(None, description="How long one call may take.")
     healthcheck: Annotated[HealthCheck | None, READINESS] = None
     verbose: Annotated[bool, NoEffect("it is what is said of a response")] = Field(

@@ -221,9 +221,9 @@ _WITHOUT_BODY: Final = ("GET", "DELETE")
 def with_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The settings, with those of their preset where they say nothing themselves."""
     named = values.get("preset", PresetName.EVAL_GATE)
-    if named not in set(PresetName):  # said by whoever checks the values
+    name = next((one for one in PresetName if one == named), None)
+    if name is None:  # said by whoever checks the values
         return values
-    name = PresetName(str(named))
     row = {**PRESETS[name], **STREAMED.get((name, str(values.get("responseFormat"))), {})}
     if "form" in values or str(values.get("method", "")).strip().upper() in _WITHOUT_BODY:
         row.pop("requestTemplate", None)

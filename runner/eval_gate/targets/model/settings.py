@@ -6,7 +6,7 @@ Names and defaults: AgentV spec, "Provider Integration" and "Provider Retry Conf
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from eval_gate.targets.model.providers.table import (
     API_VERSION,
@@ -43,8 +43,6 @@ ApiVersion = Annotated[Text, AfterValidator(lambda text: text.removeprefix("?").
 class ModelSettings(TargetSettings):
     """One model target. Every key may also be written in snake_case, and many have other names."""
 
-    model_config = ConfigDict(allow_inf_nan=False)
-
     other_names: ClassVar[Mapping[str, str]] = {
         "resource": "endpoint",
         "resourceName": "endpoint",
@@ -65,10 +63,8 @@ class ModelSettings(TargetSettings):
     model: Annotated[Text, OF_THE_AGENT] = Field(
         description="The model or deployment; for the provider `model`: `provider:name`."
     )
-    endpoint: Annotated[SecretAddress[Text] | None, Place.ADDRESS] = Field(
-        None, description="Azure: the resource's URL, host or name."
-    )
-    base_url: Annotated[SecretAddress[Text] | None, Place.ADDRESS] = Field(
+    endpoint: SecretAddress[Text] | None = Field(None, description="Azure: the resource's URL, host or name.")
+    base_url: SecretAddress[Text] | None = Field(
         None, description="Where the provider's API is, if not at the provider.", validate_default=True
     )
     api_key: Secret[Key] | None = Field(None, description="Never literal: ${{ NAME }}.")
@@ -81,7 +77,7 @@ class ModelSettings(TargetSettings):
     thinking_budget: Annotated[int | None, OF_THE_AGENT] = Field(
         None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes."
     )
-    system_prompt_path: Annotated[Text | None, OF_THE_AGENT] = None
+    system_prompt_path: Annotated[Place | None, OF_THE_AGENT] = None
     max_retries: Annotated[int, RETRIES] = Field(3, ge=0, le=20)
     initial_delay_ms: Annotated[float, RETRIES] = Field(1000, ge=0)
     max_delay_ms: Annotated[float, RETRIES] = Field(60_000, ge=0)

@@ -12,8 +12,8 @@ from eval_gate.targets.settings import (
     OF_THE_AGENT,
     PLACE_OF_THE_AGENT,
     NoEffect,
+    Place,
     ProgramSettings,
-    Text,
 )
 
 DEFAULT_TIMEOUT_S: Final = 600
@@ -31,17 +31,17 @@ class VscodeSettings(ProgramSettings):
     other_names: ClassVar[Mapping[str, str]] = {"command": "vscodeCmd"}
 
     provider: Literal["vscode", "vscode-insiders"] = "vscode"
-    vscode_cmd: Annotated[Text | None, PLACE_OF_THE_AGENT] = Field(
+    vscode_cmd: Annotated[Place | None, PLACE_OF_THE_AGENT] = Field(
         None, description="code, or code-insiders, unless given."
     )
     wait: Annotated[bool, AfterValidator(_waits)] = Field(
         default=True, description="Only true: without an answer there is nothing to judge."
     )
     dry_run: bool = Field(default=False, description="Write the prompts, start nothing, judge nothing.")
-    subagent_root: Text | None = Field(
+    subagent_root: Place | None = Field(
         None, description="Where the subagents are provisioned; ~/.subagent/vscode-agents unless given."
     )
-    workspace_template: Annotated[Text | None, OF_THE_AGENT] = Field(
+    workspace_template: Annotated[Place | None, OF_THE_AGENT] = Field(
         None, description="A .code-workspace file that the subagent's is made of."
     )
     timeout_seconds: float = Field(DEFAULT_TIMEOUT_S, gt=0, le=LONGEST_S)

@@ -1,0 +1,70 @@
+"""What every setting of a target is held to, whatever its kind: numbers that are some, paths that may be there."""
+
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from eval_gate.config.setting import LARGEST
+from eval_gate.targets.command.settings import HealthCheck
+from eval_gate.targets.http.settings import HttpHealthCheck, Polling
+from eval_gate.targets.kinds import KINDS
+from eval_gate.targets.settings import DescribedSettings
+
+DESCRIBED: list[type[DescribedSettings]] = [*(kind.settings for kind in KINDS), HealthCheck, HttpHealthCheck, Polling]
+NO_NUMBERS = (float("inf"), float("-inf"), float("nan"), "inf", 10**400, 2 * LARGEST, -2 * LARGEST, True)
+
+
+def kinds_in(shape: Any) -> set[Any]:
+    inner = get_args(shape)
+    return {kind for one in inner for kind in kinds_in(one)} if inner else {shape}
+
+
+def fields(*kinds: type) -> list[tuple[type[DescribedSettings], str]]:
+    """Settings that may be of these kinds, with whose they are."""
+    return [
+        (described, info.alias or name)
+        for described in DESCRIBED
+        for name, info in described.model_fields.items()
+        if any(one is kind for one in kinds_in(info.annotation) for kind in kinds)
+    ]
+
+
+def wrong(described: type[BaseModel], key: str, value: object) -> set[str]:
+    """The kinds of mistake that are found at this key."""
+    try:
+        described.model_validate({key: value})
+    except ValidationError as error:
+        return {one["type"] for one in error.errors() if one["loc"][:1] == (key,)}
+    return set()
+
+
+def test_targets__number_that_is_none_or_too_large__is_refused_in_every_setting() -> None:
+    numbers = fields(int, float)
+    assert len({key for _, key in numbers}) > 15
+    assert [(one, value) for one in numbers for value in NO_NUMBERS if not wrong(*one, value)] == []
+    assert wrong(KINDS[0].settings, "retryableStatusCodes", [True]) == {"value_error"}
+
+
+@pytest.mark.parametrize("key", ["requestTemplate", "requestFields", "query", "form", "messageTemplate"])
+def test_targets__body_with_a_number_that_is_none__is_refused(key) -> None:
+    (http,) = (kind.settings for kind in KINDS if kind.providers == ("http",))
+    assert wrong(http, key, {"a": [{"b": float("inf")}]}) == {"value_error"}
+    assert wrong(http, key, {"a": [{"b": 1e308, "message": "{{message}}"}]}) <= {"value_error"}
+
+
+def test_targets__path_with_a_name_too_long_or_a_nul__is_refused_in_every_setting() -> None:
+    keys = {"cwd", "logDir", "executable", "systemPromptPath", "subagentRoot", "workspaceTemplate", "vscodeCmd"}
+    places = [one for one in fields(str) if one[1] in keys]
+    assert {key for _, key in places} == keys
+    for described, key in places:
+        for text in ("a/" + "x" * 256, "a\0b"):
+            assert "value_error" in wrong(described, key, text), (described, key)
+
+
+def test_targets__setting_of_a_wrong_kind__is_a_mistake_and_never_a_crash() -> None:
+    values: tuple[object, ...] = ([], [[]], [{}], {}, {"a": {}}, {"a": []}, True, None, 1, 1.5, "x", "a\0b")
+    for described in DESCRIBED:
+        for name, info in described.model_fields.items():
+            for value in values:
+                wrong(described, info.alias or name, value)
