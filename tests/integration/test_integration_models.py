@@ -191,6 +191,24 @@ def test_cache__asked_once__is_replayed_without_key_and_without_server(project) 
     assert "sk-test-abcdef" not in answers
 
 
+def test_cache__recording_with_damage__what_cannot_be_read_is_asked_anew_and_the_file_is_whole_again(project) -> None:
+    shared = project / "evals" / "results" / "answers.jsonl"
+    with agent(model()) as running:
+        run(project, running.url, "--cache", "auto")
+        first, second, *others = shared.read_bytes().splitlines()
+        newer = b'{"schemaVersion": 9, "request": "x"}'
+        shared.write_bytes(b"\n".join([newer, first[:40] + second, *others, b'{"key": "x", "tu']))
+        asked = len(running.requests)
+        healing = run(project, running.url, "--cache", "auto")
+        assert (healing.returncode, len(running.requests) - asked) == (0, 2), healing.stderr
+        said = "3 lines of evals/results/answers.jsonl cannot be read: damaged, or of another version of eval-gate."
+        assert said in healing.stdout + healing.stderr
+        whole = run(project, running.url, "--cache", "auto")
+        assert (whole.returncode, len(running.requests) - asked) == (0, 2)
+        assert "cannot be read" not in whole.stdout + whole.stderr
+    assert sorted(shared.read_bytes().splitlines()) == sorted([first, second, *others])
+
+
 def test_cache__replay_of_what_was_never_asked__is_an_error_and_no_pass(project) -> None:
     done = run(project, "http://127.0.0.1:9/chat", "--cache", "replay", OPENAI_API_KEY="")
     assert done.returncode == 3

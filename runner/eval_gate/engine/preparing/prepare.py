@@ -44,7 +44,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
-from eval_gate.targets.model.recording import RECORDING_NAME, Recording, recorded_in
+from eval_gate.targets.model.recording import RECORDING_NAME, Recording, read_recording
 from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.text.case_pattern import idle_patterns
 from eval_gate.text.escape import one_line
@@ -202,6 +202,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
         selections=selection.chosen_cases,
         planned=inputs.planned,
         warnings=inputs.warnings
+        + shared.recording.warnings
         + home_notices
         + book.notices
         + (control.notices if control else unused_control(config))
@@ -217,12 +218,12 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
     """What targets are made with, but for where agents work: tools, recorded answers, time, secrets."""
     shared = Path(config.output_dir) / RECORDING_NAME
-    known, digest = recorded_in(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else ((), None)
+    known = read_recording(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else None
     return BuildContext(
         environment=context.environment,
         root=context.root,
         tools=_tools(inputs.registry),
-        recording=Recording(config.cache, shared if config.limits.stored is not Store.NONE else None, known, digest),
+        recording=Recording(config.cache, shared if config.limits.stored is not Store.NONE else None, known),
         timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
         doorkeeper=context.doorkeeper,

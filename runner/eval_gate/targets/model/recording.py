@@ -6,7 +6,8 @@ A recording holds requests only as a hash, and answers as they were. Nothing of 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +16,11 @@ from pydantic import ValidationError
 from eval_gate.config.settings import CacheMode
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.reading import read_up_to
-from eval_gate.files.writing import append, open_to_append
+from eval_gate.files.writing import append, open_to_append, write_atomically
 from eval_gate.model import limits
 from eval_gate.model.base import Record
 from eval_gate.model.conversation import Message, ToolSpec
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.chat import Chat, ModelTurn
 
 RECORDING_NAME: Final = "answers.jsonl"
@@ -57,25 +59,34 @@ def _asked(message: Message) -> dict[str, object]:
     return {"role": message.role, "name": message.name, "content": message.content, "calls": calls}
 
 
+class RecordingFile(FrozenStruct):
+    """What a file of recorded responses holds."""
+
+    entries: tuple[RecordedAnswer, ...] = ()
+    unreadable: int = 0
+    """Lines that are none: damaged, unfinished, or written by a version of us that keeps them in another form."""
+    digest: str | None = None
+    """The sha256 of the file in hexadecimal; None where there is no file."""
+
+
 class Recording:
     """Answers by key: those that were there, and those that are added, one line each, written as they come.
 
     What a run used is kept in that run's own folder, whoever answered it, so that the next one needs no other. What was
-    newly asked is also added to `shared`, from which later runs on the same machine begin.
+    newly asked is also added to `shared`, from which later runs on the same machine begin. What cannot be read there is
+    as if it were not there: it is asked anew, and with the first response that is added the file is without it.
     """
 
-    def __init__(
-        self,
-        mode: CacheMode,
-        shared: Path | None = None,
-        known: Iterable[RecordedAnswer] = (),
-        digest: str | None = None,
-    ) -> None:
+    def __init__(self, mode: CacheMode, shared: Path | None = None, known: RecordingFile | None = None) -> None:
+        """`known` is what `shared` holds, where it was read."""
+        known = known or RecordingFile()
         self.mode = mode
-        self.digest = digest
-        """The sha256 of the file that `known` was read of, in hexadecimal."""
+        self.digest = known.digest
+        """The sha256 of the file that was read, in hexadecimal."""
         self._shared = shared
-        self._known = {entry.key: entry.turn for entry in known}
+        self._unreadable = known.unreadable
+        self._healed = known.unreadable == 0
+        self._known = {entry.key: entry.turn for entry in known.entries}
         self._before = frozenset(self._known)
         self._own: Path | None = None
         self._kept: set[str] = set()
@@ -86,6 +97,18 @@ class Recording:
     def begins(self) -> bool:
         """Whether there are answers from before this run."""
         return bool(self._before)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """That some of it cannot be read, and what comes of it; nothing where all of it can."""
+        if not self._unreadable:
+            return ()
+        many = self._unreadable != 1
+        what = (
+            f"{self._unreadable:,} line{'s' if many else ''} of {self._shared} cannot be read: damaged, or of another"
+        )
+        asked = "nobody is asked (cache: replay)" if self.mode is CacheMode.REPLAY else "the model is asked anew"
+        return (f"{what} version of eval-gate. Where a response is missing for it, {asked}",)
 
     def begin(self, folder: Path) -> None:
         """The folder of the run that begins."""
@@ -108,53 +131,75 @@ class Recording:
             self._keep(key, turn, asked=True)
 
     def _keep(self, key: str, turn: ModelTurn, *, asked: bool) -> None:
-        line = RecordedAnswer(key=key, turn=turn).model_dump_json(by_alias=True, exclude_defaults=True) + "\n"
-        if self._own is not None and key not in self._kept:
-            self._kept.add(key)
-            _append(self._own, line)
-        if asked and self._shared is not None:
-            _append(self._shared, line)
+        line = _line(RecordedAnswer(key=key, turn=turn))
+        with _after_asking():
+            if self._own is not None and key not in self._kept:
+                self._kept.add(key)
+                _append(self._own, line)
+            if asked and self._shared is not None:
+                if not self._healed:
+                    self._healed = True
+                    _heal(self._shared)
+                _append(self._shared, line)
 
 
-def _append(file: Path, line: str) -> None:
-    """One line in one call, so that a process that is killed leaves whole lines. Raises GateError."""
+def _line(entry: RecordedAnswer) -> bytes:
+    return entry.model_dump_json(by_alias=True, exclude_defaults=True).encode("utf-8", "backslashreplace") + b"\n"
+
+
+@contextmanager
+def _after_asking() -> Iterator[None]:
+    """What cannot be written here ends a run in which something was asked by now. Raises GateError."""
     try:
-        descriptor = open_to_append(file)
-        try:
-            append(descriptor, line.encode("utf-8", "backslashreplace"), file)
-        finally:
-            os.close(descriptor)
+        yield
     except GateError as error:
-        error.exit_code = ExitCode.INCOMPLETE  # something was asked by now
+        error.exit_code = ExitCode.INCOMPLETE
         raise
 
 
-def read_recording(file: Path) -> tuple[RecordedAnswer, ...]:
-    """The answers of a file; none when there is no such file. An unfinished last line is left out.
+def _append(file: Path, line: bytes) -> None:
+    """One line in one call, so that a process that is killed leaves whole lines. Raises GateError.
 
-    Raises GateError `recording-corrupt`.
+    A line that is unfinished all the same stays by itself.
     """
-    return recorded_in(file)[0]
+    descriptor = open_to_append(file)
+    try:
+        end = os.fstat(descriptor).st_size
+        if end:
+            os.lseek(descriptor, end - 1, os.SEEK_SET)  # what is written goes to the end all the same
+            if os.read(descriptor, 1) != b"\n":
+                line = b"\n" + line
+        append(descriptor, line, file)
+    finally:
+        os.close(descriptor)
 
 
-def recorded_in(file: Path) -> tuple[tuple[RecordedAnswer, ...], str | None]:
-    """The same, and the sha256 of the file in hexadecimal, where there is one."""
+def _heal(file: Path) -> None:
+    """Leave in the file what can be read. Another run may have added to it since it was read. Raises GateError."""
+    write_atomically(file, b"".join(map(_line, read_recording(file).entries)))
+
+
+def read_recording(file: Path) -> RecordingFile:
+    """The recorded responses of a file; none when there is no such file, and of lines that are none their number.
+
+    Raises GateError `recording-corrupt` for a file that cannot be read or is too large.
+    """
     try:
         data = read_up_to(file, MAX_BYTES)
     except FileNotFoundError:
-        return (), None
+        return RecordingFile()
     except OSError as error:
         raise _corrupt(file, error.strerror or "cannot be read") from error
     if len(data) > MAX_BYTES:
         raise _corrupt(file, f"larger than {MAX_BYTES:,} bytes")
-    whole = data[: data.rfind(b"\n") + 1]
-    entries = []
-    for number, line in enumerate(whole.splitlines(), 1):
+    entries: list[RecordedAnswer] = []
+    unreadable = 0
+    for line in filter(None, data.split(b"\n")):
         try:
-            entries.append(RecordedAnswer.model_validate_json(line))
-        except ValidationError as error:
-            raise _corrupt(file, f"line {number} is no recorded answer") from error
-    return tuple(entries), hashlib.sha256(data).hexdigest()
+            entries.append(RecordedAnswer.model_validate_json(line[: MAX_LINE + 1]))
+        except ValidationError:
+            unreadable += 1
+    return RecordingFile(tuple(entries), unreadable, hashlib.sha256(data).hexdigest())
 
 
 def _corrupt(file: Path, what: str) -> GateError:

@@ -28,7 +28,7 @@ def test_auto__asked_again__costs_nothing_and_is_marked(tmp_path) -> None:
     assert not ask(chat, first).replayed
     again = ask(ScriptedChat(says("other")), Recording(CacheMode.AUTO, None, read_recording(tmp_path / RECORDING_NAME)))
     assert (again.turn.text, again.replayed, again.cost_usd, again.attempts) == ("21", True, 0.0, 0)
-    assert again.turn == read_recording(tmp_path / "run-1" / RECORDING_NAME)[0].turn
+    assert again.turn == read_recording(tmp_path / "run-1" / RECORDING_NAME).entries[0].turn
 
 
 def test_replay__unknown_question__is_an_error_and_nobody_is_asked(tmp_path) -> None:
@@ -43,7 +43,7 @@ def test_record__asks_even_what_is_known(tmp_path) -> None:
     ask(ScriptedChat(says("old")), Recording(CacheMode.RECORD, shared))
     chat = ScriptedChat(says("new"))
     assert ask(chat, Recording(CacheMode.RECORD, shared, read_recording(shared))).turn.text == "new"
-    assert [entry.turn.text for entry in read_recording(shared)] == ["old", "new"]
+    assert [entry.turn.text for entry in read_recording(shared).entries] == ["old", "new"]
 
 
 def test_off__writes_nothing(tmp_path) -> None:
@@ -61,8 +61,8 @@ def test_replayed__is_kept_in_the_runs_own_folder_once(tmp_path) -> None:
     recording.begin(tmp_path / "run")
     for _ in range(2):
         ask(ScriptedChat(says("other")), recording)
-    assert len(read_recording(tmp_path / "run" / RECORDING_NAME)) == 1
-    assert len(read_recording(shared)) == 1
+    assert len(read_recording(tmp_path / "run" / RECORDING_NAME).entries) == 1
+    assert len(read_recording(shared).entries) == 1
 
 
 def test_key__anything_that_decides_the_answer__changes_it() -> None:
@@ -89,16 +89,55 @@ def test_key__names_of_calls__are_the_providers_and_do_not_count() -> None:
     assert keys[0] == keys[1]
 
 
-def test_file__last_line_unfinished__is_left_out(tmp_path) -> None:
+DAMAGE = {
+    "unfinished": (b"", b'{"key": "x", "tu'),
+    "glued": (b"", b'{"key": "x", "tu{"key": "y", "turn": {"text": "?"}}\n'),
+    "of a newer version": (b'{"v": 2, "request": "x", "said": ["21"]}\n', b""),
+    "no text": (b"\xff\xfe\x00\n", b""),
+    "too deep": (b'{"key": ' + b"[" * 5_000 + b"\n", b""),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("mode", [CacheMode.AUTO, CacheMode.RECORD])
+def test_file__with_damage__is_used_but_for_that_and_healed_by_the_next_response(tmp_path, damage, mode) -> None:
     shared = tmp_path / RECORDING_NAME
     ask(ScriptedChat(says("21")), Recording(CacheMode.AUTO, shared))
-    with shared.open("ab") as stream:
-        stream.write(b'{"key": "x", "tu')
-    assert len(read_recording(shared)) == 1
+    before, after = DAMAGE[damage]
+    shared.write_bytes(before + shared.read_bytes() + after)
+    damaged = shared.read_bytes()
+    found = read_recording(shared)
+    assert ([entry.turn.text for entry in found.entries], found.unreadable) == (["21"], 1)
+    recording = Recording(mode, shared, found if mode is CacheMode.AUTO else None)
+    if mode is CacheMode.AUTO:
+        assert ask(ScriptedChat(says("other")), recording).turn.text == "21"
+        assert shared.read_bytes() == damaged, "nothing was asked: nothing is written"
+        (said,) = recording.warnings
+        assert said.startswith(f"1 line of {shared} cannot be read: ")
+        assert said.endswith("the model is asked anew")
+    ask(ScriptedChat(says("22")), recording, sample=1)
+    ask(ScriptedChat(says("23")), recording, sample=2)
+    healed = read_recording(shared)
+    assert [entry.turn.text for entry in healed.entries] == ["21", "22", "23"]
+    assert healed.unreadable == (mode is CacheMode.RECORD)
 
 
-def test_file__that_is_none__is_refused_with_its_line(tmp_path) -> None:
-    (tmp_path / "x.jsonl").write_text('{"key": 1}\n')
-    with pytest.raises(GateError, match="line 1"):
-        read_recording(tmp_path / "x.jsonl")
-    assert read_recording(tmp_path / "absent.jsonl") == ()
+def test_file__unfinished_line_of_the_runs_own_folder__is_not_glued_to_the_next(tmp_path) -> None:
+    (tmp_path / RECORDING_NAME).write_bytes(b'{"key": "x", "tu')
+    recording = Recording(CacheMode.RECORD)
+    recording.begin(tmp_path)
+    ask(ScriptedChat(says("21")), recording)
+    assert [entry.turn.text for entry in read_recording(tmp_path / RECORDING_NAME).entries] == ["21"]
+
+
+def test_file__that_holds_no_response__is_one_that_nothing_is_taken_from(tmp_path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"key": 1}\n\n[]\n')
+    found = read_recording(tmp_path / "x.jsonl")
+    assert (found.entries, found.unreadable) == ((), 2)
+    assert Recording(CacheMode.REPLAY, tmp_path / "x.jsonl", found).warnings[0].endswith("(cache: replay)")
+    assert read_recording(tmp_path / "absent.jsonl").entries == ()
+
+
+def test_file__that_cannot_be_read__is_refused(tmp_path) -> None:
+    with pytest.raises(GateError, match="directory"):
+        read_recording(tmp_path)
