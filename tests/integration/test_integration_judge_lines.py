@@ -21,13 +21,26 @@ def test_judge__misspelt_key_after_very_many_keys_of_ones_own__is_refused(tmp_pa
 
 
 @pytest.mark.slow
-def test_judge__more_keys_like_ours_than_are_compared__says_from_where_on_nobody_has_looked(tmp_path) -> None:
+def test_judge__more_keys_like_ours_than_can_be_compared__is_refused_because_one_may_be_misspelt(tmp_path) -> None:
     alike = {f"snekot_tupni{n:04x}": n for n in range(BROUGHT_NEAR_KEYS + 1)}  # the letters of ours in no order of ours
-    lines(tmp_path, "r.jsonl", {"id": "c", "status": "passed", **alike})
+    lines(tmp_path, "r.jsonl", {"id": "c", "status": "passed", **alike, "scroe": 0.1})
     done = gate(tmp_path, "judge", "r.jsonl")
-    assert done.returncode == 0, done.stderr
-    said = "r.jsonl:1: more than 20,000 keys look like ones that are known: from here on nobody has looked"
-    assert said in done.stdout + done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "r.jsonl:1: more than 20,000 keys look like ones that are known: whether one is misspelt" in done.stderr
+
+
+def test_judge__true_where_a_number_belongs__is_no_1(tmp_path) -> None:
+    a_number, whole = (
+        ("score", "threshold", "duration_ms", "cost_usd"),
+        ("input_tokens", "output_tokens", "trial", "line"),
+    )
+    lines(tmp_path, "r.jsonl", {"id": "a", "status": "passed"} | dict.fromkeys(a_number + whole, True))
+    done = gate(tmp_path, "judge", "r.jsonl")
+    assert done.returncode == 2
+    assert [line.strip() for line in done.stderr.splitlines()[1:-1]] == [
+        *(f"r.jsonl:1: {key}: expected a number, got true" for key in a_number),
+        *(f"r.jsonl:1: {key}: expected a whole number, got true" for key in whole),
+    ]
 
 
 def test_judge__mistakes_in_several_files__are_all_said_at_once(tmp_path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Literal, get_args, get_origin
 
 from eval_gate.files.place import NUL, why_no_path
 
@@ -35,3 +37,23 @@ def has_infinite(value: object) -> bool:
         elif isinstance(one, list | tuple):
             waiting += one
     return False
+
+
+def mistake_of_true(shape: object) -> Literal["int_type", "float_type"] | None:
+    """What pydantic calls true or false where a number belongs, which Python takes for 1 or 0.
+
+    None where a value of this type may be true or false, or is no number and no list of numbers.
+    """
+    kinds = set(_kinds_in(shape))
+    if bool in kinds or kinds.isdisjoint({int, float}):
+        return None
+    return "float_type" if float in kinds else "int_type"
+
+
+def _kinds_in(shape: object) -> Iterator[type]:
+    """The types that it may be, those of a list's members among them."""
+    if isinstance(shape, type) and not get_args(shape):
+        yield shape
+    elif get_origin(shape) is not dict:
+        for one in get_args(shape):
+            yield from _kinds_in(one)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticKnownError
 
+from eval_gate.config.values import mistake_of_true
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
@@ -43,6 +45,7 @@ from eval_gate.text.sources.shape import field_path, mistakes, sentence
 Line = TypeVar("Line")
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 _Text = Annotated[str, Field(max_length=BROUGHT_TEXT)]
+
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _LISTS: Final = ("tool_calls", "checks", "tags")
 _BLANK: Final = ("", None)
@@ -50,6 +53,14 @@ _BLANK: Final = ("", None)
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_true(cls, value: object, info: ValidationInfo) -> object:
+        """Python takes true for 1. Raises PydanticKnownError."""
+        if isinstance(value, bool) and (mistake := mistake_of_true(cls.model_fields[info.field_name or ""].annotation)):
+            raise PydanticKnownError(mistake)
+        return value
 
 
 class LineCheck(_Part):
@@ -101,7 +112,7 @@ class ResultLine(_Part):
 
 def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
-    facts.tool, near = "JSON lines", NearKeys(facts)
+    facts.tool, near = "JSON lines", NearKeys()
 
     def row(text: bytes, place: RowPlace) -> ResultRow:
         several = text.count(b'"score"') > 1  # looking for two in one object takes time
@@ -112,7 +123,7 @@ def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
 
 def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
-    facts.tool, near = "CSV", NearKeys(facts)
+    facts.tool, near = "CSV", NearKeys()
     return _each(_lines_of_table(file, shown), lambda cells, place: _row_of_table(cells, place, near))
 
 

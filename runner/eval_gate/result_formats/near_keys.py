@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from eval_gate.errors import Problem, did_you_mean
 from eval_gate.model.limits import BROUGHT_NEAR_KEYS
-from eval_gate.result_formats.rows import FileFacts, RowPlace
+from eval_gate.result_formats.rows import RowPlace, unreadable
 
 _KEPT: Final = 10_000
 """Keys of which it is remembered what they were meant to be: those of most files are the same in every line."""
@@ -50,14 +50,15 @@ class OurKeys:
 class NearKeys:
     """What the keys of one file that are none of ours were meant to be."""
 
-    def __init__(self, facts: FileFacts) -> None:
-        """Where somebody has written more keys that look like ours than are compared, `facts` get a note of it."""
-        self._facts = facts
+    def __init__(self) -> None:
         self._meant: dict[tuple[type[BaseModel], str], str] = {}
         self._compared = 0
 
     def misspelt(self, part: type[BaseModel], keys: Iterable[str], place: RowPlace) -> Iterator[Problem]:
-        """A key that is nearly one of ours is a mistake; any other is whoever's own and is left alone."""
+        """A key that is nearly one of ours is a mistake; any other is whoever's own and is left alone.
+
+        Raises GateError `results-unreadable` for a file with more keys that look like ours than can be compared.
+        """
         for key in keys:
             if key not in part.model_fields and (meant := self._near(part, key, place)):
                 yield RowPlace(place.file, place.line, key[:80]).problem(f"is not known{meant}")
@@ -75,14 +76,10 @@ class NearKeys:
         if not alike:
             return ""
         self._compared += 1
-        if self._compared <= BROUGHT_NEAR_KEYS:
-            return did_you_mean(key, alike)
-        if self._compared == BROUGHT_NEAR_KEYS + 1:
-            self._facts.notes.append(
-                f"{place}: more than {BROUGHT_NEAR_KEYS:,} keys look like ones that are known: from here on nobody has "
-                "looked whether they are misspelt"
-            )
-        return ""
+        if self._compared > BROUGHT_NEAR_KEYS:
+            what = f"more than {BROUGHT_NEAR_KEYS:,} keys look like ones that are known"
+            raise unreadable(place, f"{what}: whether one is misspelt, nobody can tell")
+        return did_you_mean(key, alike)
 
 
 @cache

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
 from eval_gate.config.setting import LARGEST
-from eval_gate.config.values import check_place, check_text, has_infinite
+from eval_gate.config.values import check_place, check_text, has_infinite, mistake_of_true
 from eval_gate.model.setup import SettingRole
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.secret import Secret, SecretAddress
@@ -89,10 +89,9 @@ class DescribedSettings(BaseModel):
     @classmethod
     def _refuse_no_numbers(cls, value: object, info: ValidationInfo) -> object:
         """Python takes true for 1, and JSON has no infinite numbers. Raises PydanticKnownError and ValueError."""
-        kinds = _kinds_of(cls.model_fields[info.field_name or ""].annotation)
-        if kinds & {int, float} and bool not in kinds:
+        if mistake := mistake_of_true(cls.model_fields[info.field_name or ""].annotation):
             if isinstance(value, bool):
-                raise PydanticKnownError("int_type" if int in kinds else "float_type")
+                raise PydanticKnownError(mistake)
             if isinstance(value, list | tuple) and any(isinstance(one, bool) for one in value):
                 raise ValueError("expected numbers, got true or false among them")
         if isinstance(value, list | tuple | dict) and has_infinite(value):
@@ -111,15 +110,6 @@ class DescribedSettings(BaseModel):
     def names(cls) -> tuple[str, ...]:
         """All settings, in camelCase."""
         return tuple(info.alias or name for name, info in cls.model_fields.items())
-
-
-def _kinds_of(shape: object) -> set[object]:
-    """The types of which a value may be, of each member where it may be a list."""
-    if get_origin(shape) is dict:
-        return set()
-    if inner := get_args(shape):
-        return {kind for one in inner for kind in _kinds_of(one)}
-    return {shape} if isinstance(shape, type) else set()
 
 
 def names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import typer
@@ -29,7 +29,8 @@ class OwnWords(TyperCommand):
         except typer.BadParameter as error:
             error.message = _words(error.__cause__) or error.message
             raise
-        for one in self.params:
+        parameters: Sequence[Any] = self.params
+        for one in parameters:
             for why in _wrong_places(one, ctx.params):
                 raise typer.BadParameter(why, ctx=ctx, param=one)
         return rest
