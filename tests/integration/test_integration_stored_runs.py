@@ -86,3 +86,41 @@ def test_merge__before_the_first_run__does_not_advise_the_option_that_only_write
         "error[baseline-not-found]: there is no run in evals/results yet, so none is the latest",
         "  hint: `eval-gate run --shard 1/2` makes a part there; RESULT also names one elsewhere, by its path",
     ]
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory):
+    """A run in `main/`, its first two thirds joined in `joined/`, and all three in `whole/`."""
+    folder = tmp_path_factory.mktemp("joined")
+    write_suite(folder, 6)
+    (folder / "eval-gate.yaml").write_text("targets: [{name: it, provider: mock, response: ok}]\n")
+    assert gate(folder, "run", "--output-dir", "main").returncode == 0
+    for part in ("1/3", "2/3", "3/3"):
+        if part == "3/3":
+            assert gate(folder, "merge", "parts", "-o", "joined").returncode == 3
+        assert gate(folder, "run", "--shard", part, "--output-dir", "parts").returncode == 0
+    assert gate(folder, "merge", "parts", "-o", "whole").returncode == 0
+    return folder
+
+
+def test_compare__folder_with_a_joined_run_that_misses_a_shard__could_not_decide_and_says_which(joined) -> None:
+    done = gate(joined, "compare", "main", "joined")
+    assert done.returncode == 3, done.stderr
+    assert "COULD NOT DECIDE: shard 3 of 3 is missing. " in done.stdout
+    done = gate(joined, "compare", "joined", "main")
+    assert done.returncode == 3
+    assert done.stderr.startswith(
+        "error[baseline-incomplete]: joined holds no complete run to compare with: shard 3 of 3 is missing\n"
+    )
+
+
+@pytest.mark.parametrize("form", ["md", "html", "console", "junit"])
+def test_report__complete_joined_run__has_no_verdict_yet_and_does_not_say_it_was_not_finished(joined, form) -> None:
+    done = gate(joined, "report", "whole", "--format", form)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.lower().replace("&#96;", "`")
+    assert not any(words in said for words in ("not finished", "could not decide", "ended before"))
+    assert "no gate has decided on it: `eval-gate compare baseline run` does" in said
+    assert ("no verdict yet" in said) is (form != "junit")
+    unfinished = gate(joined, "report", "joined", "--format", form)
+    assert "shard 3 of 3 is missing" in unfinished.stdout.lower()

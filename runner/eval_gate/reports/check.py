@@ -43,7 +43,7 @@ def check_title(view: View) -> str:
     verdict = view.verdict
     if verdict.outcome is Outcome.ERROR:
         why = view.reasons[0] if view.reasons else "the run was not finished"
-        return _title(f"Could not decide: {why}")
+        return _title("No verdict yet" if view.unjudged else f"Could not decide: {why}")
     first = verdict.reasons[0].code if verdict.outcome is Outcome.FAIL and verdict.reasons else ""
     if first == RuleCode.PASS_RATE:
         rates, rule = view.rates, verdict.rule(RuleCode.PASS_RATE)

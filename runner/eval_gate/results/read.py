@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from eval_gate.errors import GateError, did_you_mean
+from eval_gate.errors import ExitCode, GateError, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.comparison import Outcome, Unmeasured
@@ -77,10 +77,14 @@ def _find_baseline(reference: str | None, output_dir: Path, besides: str | None)
     path = _path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
         kept = kept_in(path)
+        if not kept:
+            raise _none_in(path, "{} holds no run")
         present = [one for one in kept if not is_ahead(one.head.timestamp)]
-        if kept and not present:
+        if not present:
             raise _none_in(path, "every run of {} says that it is of the future")
-        found = first_measured(_complete(present, path), reference, present)
+        if not _complete(present):
+            raise _incomplete(path, present[0].head)
+        found = first_measured(_complete(present), reference, present)
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return replace(found, notes=_of_the_future(kept))
@@ -327,21 +331,34 @@ def _leads_to(kept: StoredHead) -> str:
 
 
 def _record_in(folder: Path) -> Path:
+    """The record of the run that a folder stands for; of the newest where none is complete."""
     own = folder / RUN_NAME
-    return own if own.is_file() else _complete(kept_in(folder), folder)[0].file
+    if own.is_file():
+        return own
+    if not (kept := kept_in(folder)):
+        raise _none_in(folder, "{} holds no run")
+    return next(iter(_complete(kept)), kept[0]).file
 
 
-def _complete(kept: Sequence[StoredHead], folder: Path) -> Sequence[StoredHead]:
-    """The complete ones, those of everything before those of chosen cases. Raises GateError where there is none."""
-    complete = sorted((one for one in kept if one.head.complete), key=lambda one: one.head.partial)
-    if complete:
-        return complete
-    raise _none_in(folder, "{} holds no complete run")
+def _complete(kept: Sequence[StoredHead]) -> Sequence[StoredHead]:
+    """The complete ones, those of everything before those of chosen cases."""
+    return sorted((one for one in kept if one.head.complete), key=lambda one: one.head.partial)
 
 
 def _none_in(folder: Path, what: str) -> GateError:
     hint = f"a run folder holds {RUN_NAME}; a folder of runs holds such folders"
     return GateError("baseline-not-found", what.format(folder), hint)
+
+
+def _incomplete(folder: Path, newest: RunResult) -> GateError:
+    """That what should be the baseline was never finished, which says nothing about the run that is judged."""
+    why = newest.stopped or "the newest was interrupted"
+    return GateError(
+        "baseline-incomplete",
+        f"{folder} holds no complete run to compare with: {why}",
+        "`eval-gate merge` joins all shards of a run, `eval-gate run --resume` finishes one; or name another run",
+        exit_code=ExitCode.INCOMPLETE,
+    )
 
 
 def read_archive(file: Path, shown: str, *, compared: bool = True) -> RunResult:

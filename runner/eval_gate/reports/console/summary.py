@@ -122,9 +122,11 @@ class _Console:
             Outcome.FAIL: ("GATE FAILED", "red"),
             Outcome.ERROR: ("COULD NOT DECIDE", "yellow"),
         }[view.verdict.outcome]
+        if view.unjudged:
+            words = "NO VERDICT YET"
         reasons = [*view.reasons, *waived_counts(view.run)]
         said = [undecided_words(view.run, view.verdict)] if view.undecided else reasons
-        ended = f"   exit {int(view.verdict.exit_code)}"
+        ended = "" if view.unjudged else f"   exit {int(view.verdict.exit_code)}"
         yield from self._reasons(words, colour, [console_line(one, 1_000) for one in said], ended)
         if view.measured:
             yield from style.wrap(f"{view.measured.title.lower()}{view.measured.remark}:")

@@ -13,6 +13,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import GroundKind
+from eval_gate.model.result import RunResult
 from eval_gate.reports.view.fresh import is_fresh
 from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
@@ -22,7 +23,6 @@ Holds: TypeAlias = Callable[[CaseRow], bool]
 _NOT_CLEAN: Final = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION})
 _OF_OTHERS: Final = frozenset({"all-crashed"})
 """Reasons that only say more of another one."""
-_UNSAID: Final = Reason(code="not-complete", message="the run ended before it could be judged")
 
 
 class Blocking(FrozenStruct):
@@ -44,7 +44,11 @@ def blocking_of(lists: CaseLists) -> Blocking:
         found |= mine
         if not mine and reason.code not in _OF_OTHERS:
             apart.append(reason)
-    return Blocking(frozenset(found), tuple(apart) if found or apart else (_UNSAID,))
+    return Blocking(frozenset(found), tuple(apart) if found or apart else (_ended(lists.run),))
+
+
+def _ended(run: RunResult) -> Reason:
+    return Reason(code="not-complete", message=run.stopped or "the run ended before it could be judged")
 
 
 def _about(lists: CaseLists) -> Mapping[str, Holds]:

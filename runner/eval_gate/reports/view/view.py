@@ -54,6 +54,7 @@ class View(CaseLists):
 
     summary = _once(lambda view: view.run.summary)
     """The counts."""
+    unjudged = _once(lambda view: view.verdict.reasons == (remedy.UNJUDGED,))
     undecided = _once(lambda view: view.verdict.outcome is Outcome.ERROR)
     """Whether the run says nothing about the change."""
     nothing_comparable = _once(lambda view: facts.nothing_comparable(view.run))
@@ -295,7 +296,12 @@ class View(CaseLists):
 
 
 def view_of(run: RunResult, context: ReportContext) -> View:
-    """The view of a judged run. A run without a verdict was interrupted before it could be judged."""
+    """The view of a judged run. A run without a verdict was interrupted, or is complete and nothing judged it yet."""
     if run.verdict is None:  # what is known of its cases is no judgement yet
         run = run.model_copy(update={"comparison": None})
-    return View(judged_as(run), run.verdict or Verdict(outcome=Outcome.ERROR, exit_code=ExitCode.INCOMPLETE), context)
+    return View(judged_as(run), run.verdict or _no_verdict(run), context)
+
+
+def _no_verdict(run: RunResult) -> Verdict:
+    reasons = (remedy.UNJUDGED,) if run.complete else ()
+    return Verdict(outcome=Outcome.ERROR, exit_code=ExitCode.INCOMPLETE, reasons=reasons)

@@ -13,6 +13,7 @@ from eval_gate.reports.facts import all_crash, changes_that_count, not_waived, n
 from eval_gate.reports.words.grounds import main_broke
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.reports.words.verdict.found import alone_and_dropped, by_control, changes_not_waived, errors_words
+from eval_gate.reports.words.verdict.remedy import UNJUDGED
 from eval_gate.reports.words.waivers import waived_counts
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
@@ -25,7 +26,7 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
     """The symbol and the few words behind the title; `absent` are those for a baseline there is not."""
     match verdict.outcome:
         case Outcome.ERROR:
-            return BROKEN, _undecided_words(run.summary)
+            return BROKEN, "no verdict yet" if verdict.reasons == (UNJUDGED,) else _undecided_words(run.summary)
         case Outcome.FAIL:
             return FAIL, ", ".join([_failed_words(run, verdict), *waived_counts(run)])
     if worse := regression_words(run) if changes_that_count(run, CaseClass.REGRESSION) else _together(run):

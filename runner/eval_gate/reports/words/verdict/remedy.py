@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.model.comparison import CaseClass, Outcome, RuleCode, Verdict
+from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.execution import Blame
 from eval_gate.model.result import RunResult
 from eval_gate.reports.facts import blames, changes_that_count
@@ -12,11 +12,18 @@ from eval_gate.reports.facts import blames, changes_that_count
 
 def lead(run: RunResult, verdict: Verdict) -> str | None:
     """The words before the opening, in bold."""
+    if verdict.reasons == (UNJUDGED,):
+        return None
     if verdict.outcome is Outcome.ERROR:
         return NOTHING_SAID if says_nothing(run, verdict) else UNDECIDED
     return "Gate failed:" if verdict.outcome is Outcome.FAIL else None
 
 
+UNJUDGED: Final = Reason(
+    code="no-verdict",
+    message="the run is complete, and no gate has decided on it: `eval-gate compare BASELINE RUN` does",
+)
+"""In place of a verdict: of a run that was joined of parts, for one."""
 NOTHING_SAID: Final = "This says nothing about your change."
 UNDECIDED: Final = "The gate could not decide:"
 OF_THE_RUN: Final = frozenset({"nothing-judged", "too-many-errors", "not-complete"})
