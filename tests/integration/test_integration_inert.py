@@ -72,6 +72,39 @@ def test_finding_7_and_10__report_on_standard_output__holds_no_command(project, 
         assert json.loads(done.stdout)["suites"][0]["cases"][0]["id"] == NASTY
 
 
+UNSEEN = "\u202e\u2066\u200b\x85\u2028\u2029\ufeff\U000e0041"
+
+
+@pytest.fixture(scope="module")
+def unseen(tmp_path_factory) -> Path:
+    """A failing run whose names and texts hold signs that hide, turn or end what stands beside them."""
+    folder = tmp_path_factory.mktemp("unseen")
+    (folder / "evals").mkdir()
+    said = "".join(f"a{sign}z" for sign in UNSEEN)
+    case = {"id": said, "description": said, "input": {"message": said}, "expect": {"responseContains": [said]}}
+    (folder / "evals/x.golden.json").write_text(json.dumps([case, case | {"id": "other"}]))
+    called = [{"tool": said, "input": {said: said}}]
+    targets = [{"name": "default", "provider": "mock", "response": said[::-1], "toolCalls": called}]
+    (folder / "eval-gate.json").write_text(json.dumps({"targets": targets}))
+    assert gate(folder, "run").returncode == 1
+    return folder
+
+
+@pytest.mark.rows_each("form")
+@pytest.mark.parametrize("form", FORMATS)
+def test_report__signs_that_hide_or_turn__are_in_no_form_as_they_are(unseen, form) -> None:
+    done = gate(unseen, "report", "latest", "--format", form, "--output", f"made.{form}")
+    assert done.returncode == 0, done.stderr
+    text = (unseen / f"made.{form}").read_text(encoding="utf-8")
+    assert [f"U+{ord(sign):04X}" for sign in UNSEEN if sign in text] == []
+    if form == "junit":
+        assert "[U+202E]" in text
+        assert len(ET.fromstring(text).findall(".//testcase")) == 2
+    if form in {"json", "jsonl", "agentv"}:
+        assert "\\u202e" in text
+        assert all(json.loads(part) for part in ([text] if form == "json" else text.splitlines()))
+
+
 def test_report__into_a_file_of_the_shell__is_as_it_is(project) -> None:
     import subprocess
     import sys

@@ -11,6 +11,7 @@ from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.console.summary import render_console
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.view import view_of
+from eval_gate.text.inert import TextForm, json_text
 
 
 def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
@@ -18,6 +19,11 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
 
     Raises GateError `unknown-value` for a format there is not.
     """
+    text = _rendered(report_format, run, context, style)
+    return json_text(text) if FORMATS[report_format].form is TextForm.JSON else text
+
+
+def _rendered(report_format: str, run: RunResult, context: ReportContext, style: ConsoleStyle | None) -> str:
     match report_format:
         case "md":
             from eval_gate.reports.markdown import render_comment

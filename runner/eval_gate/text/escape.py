@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from eval_gate.text.inert import UNSEEN
+
 Thing = TypeVar("Thing")
 
 MAX_TEXT: Final = 120
@@ -17,8 +19,7 @@ MAX_BLOCK: Final = 4_000
 
 _CONTROLS: Final = re.compile(
     # ANSI sequences, C0 and C1, zero width, bidirectional overrides, separators, surrogates, invisible tags
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f"
-    r"\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    rf"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f{UNSEEN}]"
 )
 _CONTROLS_BUT_NEWLINE: Final = re.compile(_CONTROLS.pattern.replace(r"[\x00-\x1f", r"[\x00-\x08\x0b-\x1f"))
 _PUNCTUATION: Final = re.compile(

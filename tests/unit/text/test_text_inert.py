@@ -1,8 +1,12 @@
 """Signs that hide or turn what stands beside them."""
 
+import json
+import unicodedata
+
 import pytest
 
-from eval_gate.text.inert import visible
+from eval_gate.text.escape import one_line
+from eval_gate.text.inert import json_text, visible
 
 
 @pytest.mark.parametrize(
@@ -13,9 +17,27 @@ from eval_gate.text.inert import visible
         ("\x1f", "\u241f"),
         ("\x7f", "[U+007F]"),
         ("\u202e", "[U+202E]"),
+        ("\x85", "[U+0085]"),
+        ("\u2028", "[U+2028]"),
+        ("\U000e0041", "[U+E0041]"),
         ("a\tb\nc é", "a\tb\nc é"),
     ],
-    ids=["nul", "escape", "the-last-control", "delete", "turns-a-line", "nothing"],
+    ids=["nul", "escape", "the-last-control", "delete", "turns-a-line", "nel", "ends-a-line", "tag", "nothing"],
 )
 def test_visible__unseen_sign__is_a_mark_of_its_own(text, shown) -> None:
     assert visible(text) == shown
+
+
+BIDI = {0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF, 0xE0001, 0xE0041}
+UNSEEN = [
+    chr(code) for code in range(0x80, 0xE0080) if unicodedata.category(chr(code)) in {"Cc", "Zl", "Zp"} or code in BIDI
+]
+
+
+def test_unseen_signs__in_every_form__are_not_there_as_they_are() -> None:
+    assert len(UNSEEN) > 45
+    for sign in UNSEEN:
+        text = f"a{sign}b"
+        written = json_text(json.dumps([text], ensure_ascii=False))
+        assert not any(sign in form for form in (visible(text), one_line(text), written)), f"U+{ord(sign):04X}"
+        assert json.loads(written) == [text]

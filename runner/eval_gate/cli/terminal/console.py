@@ -77,7 +77,8 @@ def _is_file(stream: TextIO) -> bool:
 
 
 def say(text: str) -> None:
-    """One line for people, beside the result."""
+    """One line for people, beside the result; signs that hide or turn others as marks."""
+    text = inert.visible_text(text)
     print(inert.plain(text) if in_ci() else text, file=sys.stderr, flush=True)
 
 

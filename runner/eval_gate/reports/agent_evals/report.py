@@ -20,6 +20,7 @@ from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import code_span, console_line, plain
+from eval_gate.text.inert import json_text
 
 FORMAT: Final = "agent-evals"
 KINDS: Final = ("json", "md")
@@ -62,7 +63,7 @@ def report(run: RunResult, suites: Sequence[EvalSuite], moments: ReportTimes) ->
 
 def as_json(made: Mapping[str, Any]) -> str:
     """The report as a file for machines."""
-    return json.dumps(made, ensure_ascii=False, indent=2) + "\n"
+    return json_text(json.dumps(made, ensure_ascii=False, indent=2)) + "\n"
 
 
 def _suite(suite: SuiteResult, version: str | None, run: RunResult, moments: ReportTimes) -> dict[str, Any]:

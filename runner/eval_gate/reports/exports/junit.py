@@ -25,6 +25,7 @@ from eval_gate.reports.view.view import View, view_of
 from eval_gate.reports.words.numbers import score
 from eval_gate.reports.words.verdict.opening import message as reason_words
 from eval_gate.text.escape import one_line
+from eval_gate.text.inert import visible_text
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WAIVABLE: Final = frozenset({Status.FAILED, Status.ERROR})
@@ -162,5 +163,5 @@ def _seconds(milliseconds: float) -> str:
 
 
 def _text(text: str) -> str:
-    """Only characters that XML knows."""
-    return _NOT_XML.sub("\ufffd", text)
+    """Only characters that XML knows, and those that hide or turn others as marks."""
+    return _NOT_XML.sub("\ufffd", visible_text(text.replace("\r\n", "\n")))

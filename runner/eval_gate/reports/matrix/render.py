@@ -17,6 +17,7 @@ from eval_gate.reports.matrix.view import NOT_THERE, Matrix, MatrixCase, MatrixC
 from eval_gate.reports.templating import environment, tidy
 from eval_gate.reports.words.numbers import count
 from eval_gate.text import escape
+from eval_gate.text.inert import json_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,7 +55,7 @@ def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None
         case "html":
             return _html(matrix)
         case "json":
-            return matrix.model_dump_json(by_alias=True, indent=2) + "\n"
+            return json_text(matrix.model_dump_json(by_alias=True, indent=2)) + "\n"
         case _:
             style = style or ConsoleStyle()
             return style.text(_console_lines(matrix, style))

@@ -12,12 +12,12 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.page.cuts import PageCut
-from eval_gate.reports.page.foreign_text import visible_text
 from eval_gate.reports.rerun import cases_before, rerun_of
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import money, score
 from eval_gate.reports.words.waiving import accept_command, accept_line_of
+from eval_gate.text.inert import visible_text
 
 LETTERS: Final = {
     Status.PASSED: "P",

@@ -10,12 +10,13 @@ from eval_gate.model.execution import Status
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.case import LETTERS, case_data
 from eval_gate.reports.page.cuts import LADDER, MANY_CASES, PageCases, fitted
-from eval_gate.reports.page.foreign_text import island, visible_text
+from eval_gate.reports.page.foreign_text import island
 from eval_gate.reports.view.groups import group_causes
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.grounds import place_of
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.inert import visible_text
 
 MAX_CAUSES: Final = 50
 _TAGS: Final = 20

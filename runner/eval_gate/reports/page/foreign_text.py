@@ -6,18 +6,11 @@ import json
 import re
 from typing import Any, Final
 
-from eval_gate.text.inert import json_text, visible
+from eval_gate.text.inert import json_text
 
-_JOINERS: Final = re.compile(r"(?<=[^\x00-\x7f\s])([\u200c\u200d])(?=[^\x00-\x7f\s])")
-"""The joiners where Hindi, Persian and emoji are written with them: between two signs that are not ASCII."""
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _LIVE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _LIVE_SIGNS: Final = re.compile("[<>&\u2028\u2029]")
-
-
-def visible_text(text: str) -> str:
-    """The text as people may see it: controls and signs that turn a line as marks, joiners within words as they are."""
-    return "".join(piece if place % 2 else visible(piece) for place, piece in enumerate(_JOINERS.split(text)))
 
 
 def without_lone(text: str) -> str:

@@ -16,11 +16,11 @@ from eval_gate.model.case import CaseKey
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.cuts import LADDER, MANY_CASES, MOST_BYTES, fitted
-from eval_gate.reports.page.foreign_text import island, visible_text
+from eval_gate.reports.page.foreign_text import island
 from eval_gate.reports.page.render import asset
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import NOT_ASKED_FOR
-from eval_gate.text.inert import markup
+from eval_gate.text.inert import markup, visible_text
 from tests.support.evidence import LANGUAGES, PULL_REQUEST, large, make_shown, sixty
 from tests.support.pages import OWN, case_on, markup_of, page_data
 from tests.support.results import make_result, make_run, make_suite_result
