@@ -16,6 +16,7 @@ from tests.support.traps import bare_repository
 
 TOOLS = ["readFile", "writeFile", "listFiles", "deleteFile"]
 DONE = openai_answer("Done.")
+BASE = ("--base-url", "http://localhost:9/v1")
 
 
 def calls(name: str, **params: str):
@@ -354,3 +355,19 @@ def test_run__too_many_folders_in_a_tracked_tmp__is_said_before_anything_is_aske
         assert server.requests == []
     assert done.returncode == 2, done.stdout + done.stderr
     assert "There are more than 500 files and folders." in done.stderr
+
+
+def test_validate_strict__suite_whose_agent_may_only_read_or_delete__is_refused_only_where_nothing_can_happen(
+    project,
+) -> None:
+    gone = {"type": "fileNotExists", "path": "data/menu.txt"}
+    with_suite(project, asserting("a", gone), tools=["deleteFile"])
+    done = gate(project, "validate", "suites", "--strict", "--provider", "openai-compatible", "--model", "m", *BASE)
+    assert (done.returncode, "always" in done.stderr) == (0, False), done.stderr
+    with_suite(project, asserting("a", gone, holds("data/menu.txt", "soup")), tools=["readFile"])
+    done = gate(project, "validate", "suites", "--strict", "--provider", "openai-compatible", "--model", "m", *BASE)
+    assert (done.returncode, "always" in done.stderr) == (0, False), done.stderr
+    with_suite(project, asserting("a", {"type": "fileNotExists", "path": "new.txt"}), tools=["readFile"])
+    done = gate(project, "validate", "suites", "--strict", "--provider", "openai-compatible", "--model", "m", *BASE)
+    assert done.returncode == 2
+    assert "the agent has no tool that writes files: this always holds" in done.stderr

@@ -34,12 +34,15 @@ class ReadOptions(FrozenStruct):
     """How the eval files of a run are read, the same for all of them.
 
     `strict` turns warnings about what silently passes into problems. `tool_names` are those of the registry.
-    `answers_instead` is the target or model that the person running chose, whatever the files ask for.
+    `answers_instead` is the target or model that the person running chose, whatever the files ask for. `tmp` is the
+    folder with what every suite's agent begins with, None for nothing; `tmp_shared`: what others write is there too.
     """
 
     strict: bool = False
     tool_names: Collection[str] = ()
     answers_instead: str | None = None
+    tmp: Path | None = None
+    tmp_shared: bool = False
 
 
 class Positions(Protocol):

@@ -84,7 +84,8 @@ async def read_inputs(
     root, answerer = context.root, context.answerer
     registry, said = await _registry(config, context, offline=offline)
     names = {tool.name for tool in registry.tools} if registry else set()
-    reading = ReadOptions(config.strict, names, answerer.identity.name if answerer else _answers_instead(config))
+    instead = answerer.identity.name if answerer else _answers_instead(config)
+    reading = ReadOptions(config.strict, names, instead, root / context.tmp.folder, context.tmp.in_place)
     suites = load_suites(discover(config.evals, root), root, reading)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Final
 
 from pydantic import BaseModel
 
 from eval_gate.formats.agent_evals import wire
+from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.reader import Findings, Path
 from eval_gate.formats.wire import keys_of
 from eval_gate.model.specs.everywhere import finds_everywhere
@@ -16,10 +18,11 @@ from eval_gate.text.dotted_path import looks_like_a_query
 
 _FLAGS: Final = "dgimsuvy"
 _HARMLESS: Final = frozenset({"$schema", "$comment"})
+_CHANGES: Final = frozenset({"writeFile", "deleteFile"})
 _ON_FILES: Final = (wire.FileExists, wire.FileNotExists, wire.FileContains, wire.FileJsonPath)
 
 
-def check(suite: wire.Suite, findings: Findings) -> None:
+def check(suite: wire.Suite, findings: Findings, reading: ReadOptions) -> None:
     """Find what is odd in a suite: unknown keys, and assertions that can only hold, or only fail."""
     _unknown(suite, (), findings)
     _unknown(suite.agent, ("agent",), findings)
@@ -37,7 +40,7 @@ def check(suite: wire.Suite, findings: Findings) -> None:
             _unknown(assertion, place, findings)
             _assertion(assertion, place, findings)
             if isinstance(assertion, _ON_FILES):
-                _about_files(assertion, suite.agent, place, findings)
+                _about_files(assertion, suite.agent, place, findings, reading)
 
 
 def _assertion(assertion: wire.AnyAssertion, path: Path, findings: Findings) -> None:
@@ -72,15 +75,19 @@ def _about_files(
     agent: wire.Agent,
     path: Path,
     findings: Findings,
+    reading: ReadOptions,
 ) -> None:
     try:
-        file_names(assertion.path)
+        names = file_names(assertion.path)
     except SandboxError as error:
         findings.add(f"{error} This always fails", (*path, "path"))
-    if "writeFile" not in agent.tools:
-        holds = isinstance(assertion, wire.FileNotExists)
-        message = f"the agent has no tool that writes files: this always {'holds' if holds else 'fails'}"
-        findings.add(message, path, silent=holds)
+        return
+    if not _CHANGES.isdisjoint(agent.tools):
+        return
+    known = not reading.tmp_shared and not (reading.tmp and os.path.lexists(reading.tmp.joinpath(*names)))
+    holds = isinstance(assertion, wire.FileNotExists)
+    what = f"this always {'holds' if holds else 'fails'}" if known else "what lies there before it is asked decides"
+    findings.add(f"the agent has no tool that writes files: {what}", path, silent=holds and known)
 
 
 def _unknown(part: BaseModel, path: Path, findings: Findings) -> None:

@@ -40,7 +40,7 @@ def read(document: JsonValue, positions: Positions, source: Source, reading: Rea
     suite = reader.shape(wire.Suite, document, written=_as_written, said=_sentence)
     reader.refuse_twins(suite.cases)
     findings = Findings()
-    check(suite, findings)
+    check(suite, findings, reading)
     if suite.agent.model != SUITE_MODEL:
         _other_model(suite.agent.model, reading, reader, findings)
     warnings = reader.warnings(findings, suite.cases, strict=reading.strict)

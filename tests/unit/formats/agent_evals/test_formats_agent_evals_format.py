@@ -375,6 +375,27 @@ def test_load__assertion_that_can_only_hold_or_only_fail__is_warned_about(assert
         assert load(document, strict=True).warnings == (warning,)
 
 
+FILES_OF = ("fileExists", "fileNotExists", "fileContains", "fileJsonPath")
+
+
+@pytest.mark.parametrize("kind", FILES_OF)
+def test_load__agent_that_may_delete__is_not_told_that_nothing_changes(kind) -> None:
+    more = {"fileContains": {"value": "x"}, "fileJsonPath": {"jsonPath": "a", "expected": 1}}.get(kind, {})
+    assert load(asserting({"type": kind, "path": "x", **more}, tools=["deleteFile"]), strict=True).warnings == ()
+
+
+@pytest.mark.parametrize("kind", FILES_OF)
+def test_load__file_that_lies_there_or_may__decides_and_is_no_mistake(kind, tmp_path) -> None:
+    (tmp_path / "x").mkdir()
+    more = {"fileContains": {"value": "x"}, "fileJsonPath": {"jsonPath": "a", "expected": 1}}.get(kind, {})
+    document = asserting({"type": kind, "path": "x", **more}, tools=["readFile"])
+    for where in ({"tmp": tmp_path}, {"tmp": tmp_path / "x", "tmp_shared": True}):
+        (warning,) = load(document, strict=True, **where).warnings
+        assert warning.endswith("no tool that writes files: what lies there before it is asked decides")
+    (warning,) = load(document, tmp=tmp_path / "x").warnings
+    assert f"this always {'holds' if kind == 'fileNotExists' else 'fails'}" in warning
+
+
 def test_load__ordinary_paths_and_flags__are_not_warned_about() -> None:
     document = asserting(
         {"type": "matchesRegex", "pattern": "a", "flags": "gimsuy"},
