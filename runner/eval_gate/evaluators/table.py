@@ -14,6 +14,7 @@ from eval_gate.evaluators.base import ByClass, Evaluation, EvaluationContext, Ev
 from eval_gate.evaluators.wording import cut, score_text
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, NamedEvaluatorSpec
 from eval_gate.struct import replace
+from eval_gate.text.apart import beside_limit
 from eval_gate.text.javascript.regex import PatternWorkerError
 
 DIALECTS: Final = ("tool_forge", "agent_evals", "agentv")
@@ -50,8 +51,9 @@ def _held_to(spec: EvaluatorSpec, evaluation: Evaluation) -> Evaluation:
     if spec.negate:
         evaluation = _negated(spec, evaluation)
     if spec.floor is not None and evaluation.score < spec.floor:
-        said = evaluation.error or f"{cut(spec.name)}: score {score_text(evaluation.score)}"
-        needed = f"{said} (required: at least {spec.floor:g})"
+        score, floor = beside_limit(evaluation.score, spec.floor, 2)
+        said = evaluation.error or f"{cut(spec.name)}: score {score}"
+        needed = f"{said} (required: at least {floor})"
         return replace(evaluation, error=needed, vetoed=True, zeroes=True)
     return evaluation
 

@@ -150,7 +150,7 @@ def _shown(rule: ScoreRule | None) -> str | None:
 
 
 def _words(value: JsonValue) -> str | None:
-    return None if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return None if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def _rule(kind: DifferenceKind, name: str, then: str | None, now: str | None) -> Difference:

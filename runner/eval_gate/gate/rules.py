@@ -21,6 +21,7 @@ from eval_gate.model.waiver import Waiving
 from eval_gate.model.yardstick import MeasuredDifferences
 from eval_gate.results.ledger import SCORE_DIGITS
 from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.text.apart import beside_limit, chances_apart
 from eval_gate.text.escape import first_few
 
 SCORE_SHARE: Final = 0.01
@@ -128,9 +129,10 @@ def _suite(judged: RuleInput, found: SuiteFinding) -> RuleFinding:
     ]
     left = sum(not judged.waives(change.key) for change in part)
     value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
+    chance, most = chances_apart(found.chance, found.limit)
     what = (
         f"{found.failures} of {found.cases} cases failed at first, where about {found.expected:.1f} usually do: by "
-        f"chance in {found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
+        f"chance in {chance} % of such runs, and from {most} % on it is a drop"
     )
     return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (found.dropped and left), what)
 
@@ -143,9 +145,10 @@ def _scores(judged: RuleInput, found: ScoreFinding) -> RuleFinding:
         for change in judged.comparison.changes
     )
     fell, of = f"{-found.fall:+.2f}", f"of {found.cases} graded case{'s' if found.cases != 1 else ''}"
+    chance, most = chances_apart(found.chance, found.limit)
     what = (
         f"scores {of} fell by {found.fall:.2f} on average; {found.lower} of {found.cases} are lower; by chance in "
-        f"{found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
+        f"{chance} % of such runs, and from {most} % on it is a drop"
     )
     return RuleFinding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (found.dropped and left), what)
 
@@ -239,7 +242,7 @@ def _pass_rate(judged: RuleInput, least: float) -> RuleFinding:
     aside = judged.waiving.quarantined
     counted = [case.passed for key, case in judged.run.cases() if case.status.judged and key not in aside]
     rate = sum(counted) / len(counted) if counted else 0.0
-    value, limit = f"{rate * 100:.1f} %", f"{least * 100:.1f} %"
+    value, limit = (f"{shown} %" for shown in beside_limit(rate, least, 1, scale=100))
     what = f"{sum(counted)} of {len(counted)} judged cases pass: the pass rate {value} is below {limit}"
     return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
@@ -260,17 +263,17 @@ def _budgets(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
 
 
 def _increase(code: RuleCode, most: float, found: budgets.Increase) -> RuleFinding:
-    limit = f"+{most:g} %"
     if found.unknown:
         many = f"{found.untold} case{'s' if found.untold != 1 else ''}"
         what = (
             f"{code.shown.lower()} of {many} is known in the baseline and not told here, so that nobody knows whether "
-            f"the typical case keeps to {limit}"
+            f"the typical case keeps to +{most:g} %"
         )
-        return RuleFinding(code, "unknown", limit, ok=False, reason=what, undecided=True)
+        return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, reason=what, undecided=True)
     if found.ratio is None:
-        return RuleFinding(code, "unknown", limit, ok=True, reason="")
-    change = f"{(found.ratio - 1) * 100:+.0f} %"
+        return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, reason="")
+    change, limit = beside_limit((found.ratio - 1) * 100, most, 0)
+    change, limit = f"{'' if change.startswith('-') else '+'}{change} %", f"+{limit} %"
     unsure = found.ratio > 1 + most / 100 and not found.over
     shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
     what = f"{code.shown.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
@@ -305,7 +308,7 @@ def _coverage(run: RunResult, least: float) -> RuleFinding:
     judged, total = summary.passed + summary.failed, summary.total_cases
     silent = sum(_says_nothing(case) for _, case in run.cases())
     share, at_most = ((many / total if total else 0.0) for many in (judged, judged + silent))
-    value, limit = f"{share * 100:.1f} %", f"{least * 100:.1f} %"
+    value, limit = (f"{shown} %" for shown in beside_limit(share, least, 1, scale=100))
     what = f"{value} of the cases were judged, less than {limit}"
     return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what, undecided=share < least <= at_most)
 

@@ -47,8 +47,8 @@ def check_title(view: View) -> str:
     first = verdict.reasons[0].code if verdict.outcome is Outcome.FAIL and verdict.reasons else ""
     if first == RuleCode.PASS_RATE:
         rates, rule = view.rates, verdict.rule(RuleCode.PASS_RATE)
-        limit = rule.limit if rule else "the limit"
-        return _title(f"Pass rate {percent(rates.now)} ({rates.passed} of {rates.judged}) below {limit}")
+        rate, limit = (rule.value, rule.limit) if rule else (percent(rates.now), "the limit")
+        return _title(f"Pass rate {rate} ({rates.passed} of {rates.judged}) below {limit}")
     return _title(f"{_what(view)} — {_passes(view)}")
 
 

@@ -13,6 +13,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import MINUS, count
 from eval_gate.results.levels import LevelKind
 from eval_gate.text import escape
+from eval_gate.text.apart import decimals_apart
 
 PAGE: Final = "docs/drift.md"
 NAMES: Final = {
@@ -187,17 +188,12 @@ def _rates(case: CaseSince) -> str:
 def _sentence(one: Worse) -> str:
     match one.measured:
         case LevelKind.FAILING:
-            return (
-                f"{_points(one.now - one.then)} of all cases more fail:"
-                f" {_percent(one.then)} before, {_percent(one.now)} now."
-            )
+            return f"{_points(one.now - one.then)} of all cases more fail: {_percents(one)}."
         case LevelKind.FIRST:
-            return (
-                f"{_points(one.now - one.then)} of all cases more fail at first, before re-runs:"
-                f" {_percent(one.then)} before, {_percent(one.now)} now."
-            )
+            return f"{_points(one.now - one.then)} of all cases more fail at first, before re-runs: {_percents(one)}."
         case LevelKind.SCORE:
-            return f"Scores fell from {one.then:.2f} to {one.now:.2f}."
+            then, now = decimals_apart(one.then, one.now, 2)
+            return f"Scores fell from {then} to {now}."
         case LevelKind.GRADING:
             return f"The judge gives less for the same answers: {MINUS}{one.then - one.now:.2f} on average."
         case LevelKind.TIME:
@@ -210,8 +206,10 @@ def _points(share: float) -> str:
     return f"{share * 100:.1f} points"
 
 
-def _percent(share: float) -> str:
-    return f"{min(max(share, 0.0), 1.0) * 100:.1f} %"
+def _percents(one: Worse) -> str:
+    share_then, share_now = (min(max(share, 0.0), 1.0) for share in (one.then, one.now))
+    then, now = decimals_apart(share_then, share_now, 1, scale=100)
+    return f"{then} % before, {now} % now"
 
 
 def _since(one: Worse, branch: str, context: ReportContext) -> str:

@@ -115,6 +115,13 @@ def test_decide__pass_rate__is_of_the_judged_cases(least, outcome) -> None:
         assert found.reasons[0].message == "1 of 2 judged cases pass: the pass rate 50.0 % is below 51.0 %"
 
 
+def test_decide__pass_rate_just_below_its_limit__is_not_shown_as_the_limit() -> None:
+    cases = {f"c{number}": "passed" for number in range(2_499)}
+    found = verdict(cases | {"f": "failed"}, cases | {"f": "failed"}, "regressions", min_pass_rate=1.0)
+    said = "2499 of 2500 judged cases pass: the pass rate 99.96 % is below 100.0 %"
+    assert (found.outcome, found.reasons[0].message) == (Outcome.FAIL, said)
+
+
 def test_decide__stale_and_flaky__fail_only_when_asked() -> None:
     suite = make_suite_result([make_result("a", trials="PPF")], stale=True)
     assert verdict(make_run(suite)).outcome is Outcome.PASS

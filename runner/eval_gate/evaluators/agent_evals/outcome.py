@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.evaluators.base import Evaluation
-from eval_gate.evaluators.wording import cut, double
+from eval_gate.evaluators.wording import MAX_VALUE, cut, double
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agent_evals import SuiteAssertion
+from eval_gate.text.apart import values_apart
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import as_text, compact_json
@@ -36,7 +37,8 @@ def assertion_failed(
 ) -> Evaluation:
     """The assertion is not true of the answer. `why` ends the sentence where expected and seen would say it badly."""
     message = well_formed(cut(message, MAX_MESSAGE))
-    reason = f"expected {quoted_value(expected)}, got {quoted_value(seen)}" if why is None else why
+    wanted, got = values_apart(expected, seen, quoted_value, MAX_VALUE)
+    reason = f"expected {wanted}, got {got}" if why is None else why
     sentence = well_formed(f"{cut(spec.name)}: {message}{': ' if reason else ''}{reason}")
     return Evaluation(
         score=0.0,

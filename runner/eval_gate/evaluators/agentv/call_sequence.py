@@ -16,6 +16,7 @@ from eval_gate.evaluators.wording import MAX_NAME, cut, items
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agentv import CallSequence, ExpectedCall
 from eval_gate.struct import Struct, field
+from eval_gate.text.apart import numbers_apart
 from eval_gate.text.field_path import NOWHERE, value_at
 from eval_gate.text.foreign.well_formed import well_formed
 
@@ -132,7 +133,8 @@ def _step(step: ExpectedCall, call: MadeCall, number: int, tally: _Tally) -> Non
     if call.duration_ms is None:
         tally.notes.append(f"nobody says how long {_name(step.tool)} took: its max_duration_ms is not judged")
         return
-    said = f"{_name(step.tool)} took {call.duration_ms:g} ms (at most {limit:g})"
+    took, most = numbers_apart(call.duration_ms, limit)
+    said = f"{_name(step.tool)} took {took} ms (at most {most})"
     tally.add(said, passed=call.duration_ms <= limit)
 
 

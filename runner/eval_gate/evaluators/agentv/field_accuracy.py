@@ -14,9 +14,10 @@ from typing import Final
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.equality import deep_equal
 from eval_gate.evaluators.weighing import weighted_mean
-from eval_gate.evaluators.wording import cut, items
+from eval_gate.evaluators.wording import MAX_VALUE, cut, items
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agentv import FieldAccuracy, FieldCheck
+from eval_gate.text.apart import numbers_apart, values_apart
 from eval_gate.text.field_path import NOWHERE, value_at
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 
@@ -69,7 +70,10 @@ def _problem(check: FieldCheck, given: JsonValue, expected: JsonValue) -> str | 
     """In which way the two are not the same; None where they are."""
     match check.match:
         case "exact":
-            return None if deep_equal(given, expected) else f"is {_shown(given)}, expected {_shown(expected)}"
+            if deep_equal(given, expected):
+                return None
+            is_now, wanted = values_apart(given, expected, _shown, MAX_VALUE)
+            return f"is {is_now}, expected {wanted}"
         case "numeric_tolerance":
             return _number_problem(check, _number(given), _number(expected))
         case "date":
@@ -86,7 +90,8 @@ def _number_problem(check: FieldCheck, given: float | None, expected: float | No
     if check.relative and expected:
         difference /= abs(expected)
     kept = difference <= check.tolerance
-    return None if kept else f"is {given:g}, expected {expected:g} (tolerance {check.tolerance:g})"
+    is_now, wanted = numbers_apart(given, expected)
+    return None if kept else f"is {is_now}, expected {wanted} (tolerance {check.tolerance:g})"
 
 
 def _number(value: object) -> float | None:

@@ -15,6 +15,7 @@ from eval_gate.evaluators.wording import cut
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.agentv import ExecutionMetrics, Metric, MetricLimit
 from eval_gate.model.usage import total
+from eval_gate.text.apart import numbers_apart
 
 Number = float | int | None
 
@@ -73,4 +74,5 @@ def _line(limit: MetricLimit, response: Response) -> tuple[str, bool | None]:
     value = read(response)
     if value is None:
         return f"{what}: not reported by the target (at most {limit.limit:g}{unit})", None
-    return f"{what}: {value:g}{unit} (at most {limit.limit:g}{unit})", value <= limit.limit
+    shown, most = numbers_apart(value, limit.limit)
+    return f"{what}: {shown}{unit} (at most {most}{unit})", value <= limit.limit

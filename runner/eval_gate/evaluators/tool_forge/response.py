@@ -94,7 +94,8 @@ async def max_latency(spec: specs.MaxLatency, context: EvaluationContext) -> Eva
     taken = context.response.duration_ms
     if taken <= spec.limit_ms:
         return tally.passed()
-    return tally.failed(f"expected at most {js_number(spec.limit_ms)} ms, took {taken:.0f} ms")
+    took = next(shown for n in range(17) if float(shown := f"{taken:.{n}f}") > spec.limit_ms)
+    return tally.failed(f"expected at most {js_number(spec.limit_ms)} ms, took {took} ms")
 
 
 async def max_tokens(spec: specs.MaxTokens, context: EvaluationContext) -> Evaluation:

@@ -11,6 +11,8 @@ from eval_gate.text.escape import cut, one_line
 
 MINUS = "−"
 _DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)T")
+_DIFFERENCE_DIGITS = 6
+"""Decimals up to which a difference is one."""
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -24,15 +26,19 @@ def in_backticks(text: str, most: int) -> str:
 
 
 def percent(share: float | None) -> str:
-    """`92.5 %`; a dash where nothing was judged."""
-    return "–" if share is None else f"{share * 100:.1f} %"
+    """`92.5 %`; a dash where nothing was judged. What is less than all, or more than none, is shown so: `99.96 %`."""
+    if share is None or not 0 < share < 1:
+        return "–" if share is None else f"{share * 100:.1f} %"
+    forms = (f"{share * 100:.{digits}f}" for digits in range(1, 17))
+    return f"{next((text for text in forms if 0 < float(text) < 100), '0.0')} %"
 
 
 def points(before: float, now: float) -> str:
-    """`+1.7 pp`, `−1.7 pp`."""
-    difference = round((now - before) * 100, 1)
+    """`+1.7 pp`, `−1.7 pp`; `+0.04 pp` where one digit would make it none."""
+    difference = round((now - before) * 100, _DIFFERENCE_DIGITS)
     sign = MINUS if difference < 0 else "+" if difference > 0 else ""
-    return f"{sign}{abs(difference):.1f} pp"
+    digits = next((n for n in range(1, _DIFFERENCE_DIGITS) if round(difference, n)), 1)
+    return f"{sign}{abs(difference):.{digits}f} pp"
 
 
 def signed(number: int) -> str:

@@ -179,6 +179,11 @@ def test_equals__differs__says_what_was_expected_and_seen() -> None:
     assert evaluation.provider_request["actual"] == {"key": "other", "n": 1.0}
 
 
+def test_equals__differs_in_a_digit_that_javascript_does_not_show__shows_it() -> None:
+    evaluation = judged(OutputEquals(expected=9007199254740992), "9007199254740993")
+    assert evaluation.error.endswith("expected 9007199254740992, got 9007199254740993")
+
+
 @pytest.mark.contract("agent_evals.equals.json")
 def test_equals__answer_is_not_json__fails_and_says_so() -> None:
     evaluation = judged(OutputEquals(expected={"a": 1}), "The answer is 1.")
