@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,7 +12,8 @@ from eval_gate.gate.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, Wors
 from eval_gate.gate.drift.models import ModelChange, names
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import MINUS, count
-from eval_gate.results.levels import LevelKind
+from eval_gate.results.ledger import LedgerRun
+from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.text import escape
 from eval_gate.text.apart import decimals_apart
 
@@ -24,6 +26,7 @@ NAMES: Final = {
     LevelKind.TIME: "time",
     LevelKind.COST: "cost",
 }
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d", re.ASCII)
 CASES: Final = "single cases"
 MOST_CASES: Final = 10
 
@@ -51,7 +54,7 @@ def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
     newest = drift.newest
     if newest is not None:
         run = f"[the newest run]({context.run_url})" if context.run_url else "the newest run"
-        lines += [f"As of {run}, {_commit(newest.sha, context)}, with {count(drift.runs, 'run')} on record.", ""]
+        lines += [f"As of {run}, {_commit(newest, context)}, with {count(drift.runs, 'run')} on record.", ""]
     lines.append(
         f"<sub>Found by Eval Gate over the runs of {shown}, not by one of them: while nothing changes this happens once"
         f" in {FALSE_ALARM_RUNS} runs or less. This issue is kept up to date, and is closed when the newest runs are as"
@@ -81,8 +84,8 @@ def render_part(drift: Drift, branch: str, context: ReportContext, issue_url: st
 
 def mended_words(drift: Drift, branch: str, context: ReportContext) -> str:
     """The comment with which the issue is closed."""
-    sha = drift.newest.sha if drift.newest else None
-    return f"{escape.code_span(branch)} is as it was before, by its newest runs up to {_commit(sha, context)}."
+    until = f" up to {_commit(drift.newest, context)}" if drift.newest else ""
+    return f"{escape.code_span(branch)} is as it was before, by its newest runs{until}."
 
 
 def lost_words(branch: str) -> str:
@@ -111,7 +114,7 @@ def console_lines(drift: Drift) -> Iterator[str]:
             yield escape.console_line(f"       {case.key.case_id} ({case.key.suite}): {_rates(case)}")
     for case in drift.broken:
         yield escape.console_line(f"BROKEN {case.key.case_id} ({case.key.suite}): {_rates(case)}")
-        yield escape.console_line(f"       good at {_short(case.good.sha)}, not since {_short(case.bad.sha)}")
+        yield escape.console_line(f"       good at {_short(case.good)}, not since {_short(case.bad)}")
     yield f"while nothing changes, one alarm in {FALSE_ALARM_RUNS} runs or less"
 
 
@@ -119,9 +122,9 @@ def _model_line(drift: Drift) -> Iterator[str]:
     change = _not_told(drift)
     if change is None:
         return
-    between = f"{_short(change.before.sha)}..{_short(change.since.sha)} in between"
+    between = f"{_span(change.before, change.since)} in between"
     if change.same_commit:
-        between = f"nothing in the repository changed then ({_short(change.since.sha)} before and since)"
+        between = f"nothing in the repository changed then ({_short(change.since)} before and since)"
     yield escape.console_line(f"MODEL  {_model(change, code=False)}, {count(change.runs, 'run')}; {between}")
 
 
@@ -132,7 +135,7 @@ def _findings(drift: Drift, branch: str, context: ReportContext) -> Iterator[str
     if drift.broken:
         yield "- **Cases that passed and do not any more:**"
         for case in drift.broken[:MOST_CASES]:
-            where = _range(case.good.sha, case.bad.sha, context)
+            where = _range(case.good, case.bad, context)
             yield f"  - {_case(case)}: {_rates(case)}; {where}"
         if left := len(drift.broken) - MOST_CASES:
             yield from ([f"  - and {left} more"] if left > 0 else [])
@@ -148,7 +151,7 @@ def _model_alone(drift: Drift, context: ReportContext) -> str:
     what = f"{_capital(_model(change, code=True))} ({count(change.runs, 'run')})"
     if change.same_commit:
         return f" {what}; nothing in the repository changed then."
-    return f" {what}; in between: {_range(change.before.sha, change.since.sha, context)}."
+    return f" {what}; in between: {_range(change.before, change.since, context)}."
 
 
 def _not_told(drift: Drift) -> ModelChange | None:
@@ -216,12 +219,12 @@ def _since(one: Worse, branch: str, context: ReportContext) -> str:
     when = f"since {_day(one.since.timestamp)}, {count(one.runs, 'run')}"
     if one.same_commit:
         return (
-            f"It is so {when}, **and nothing in the repository changed then**: {_commit(one.since.sha, context)} was"
+            f"It is so {when}, **and nothing in the repository changed then**: {_commit(one.since, context)} was"
             f" run before and since. {_outside(one)}"
         )
-    probable = f"It is so {when}, probably by {_range(one.before.sha, one.since.sha, context)}"
-    wide = (one.safely_before.sha, one.at_latest.sha)
-    if None in wide or wide == (one.before.sha, one.since.sha):
+    probable = f"It is so {when}, probably by {_range(one.before, one.since, context)}"
+    wide = (one.safely_before, one.at_latest)
+    if [one.run_id for one in wide] == [one.before.run_id, one.since.run_id]:
         return f"{probable}.{_with_model(one)}"
     return f"{probable}; in any case by {_range(*wide, context)}.{_with_model(one)}"
 
@@ -239,32 +242,44 @@ def _with_model(one: Worse) -> str:
 def _since_plain(one: Worse) -> str:
     when = f"since {_day(one.since.timestamp)}, {count(one.runs, 'run')}"
     if one.same_commit:
-        return f"{when}; nothing in the repository changed then ({_short(one.since.sha)} before and since)"
-    wide = f"{_short(one.safely_before.sha)}..{_short(one.at_latest.sha)}"
-    return f"{when}; probably {_short(one.before.sha)}..{_short(one.since.sha)}, in any case {wide}"
+        return f"{when}; nothing in the repository changed then ({_short(one.since)} before and since)"
+    wide = _span(one.safely_before, one.at_latest)
+    return f"{when}; probably {_span(one.before, one.since)}, in any case {wide}"
 
 
 def _day(timestamp: str) -> str:
     return escape.plain(timestamp[:10], 10) or "an unknown day"
 
 
-def _short(sha: str | None) -> str:
-    return sha[:7] if sha else "an unknown commit"
+def _moment(run: LedgerRun | RunLevels) -> str:
+    """When it was made, to the minute: what a run is known by that says no commit."""
+    shown = run.timestamp[:16].replace("T", " ")
+    return shown if _TIME.fullmatch(shown) else "an unknown time"
 
 
-def _commit(sha: str | None, context: ReportContext) -> str:
-    if sha is None or not sha.isalnum():
-        return "an unknown commit"
+def _short(run: LedgerRun | RunLevels) -> str:
+    return run.sha[:7] if run.sha else f"the run of {_moment(run)}"
+
+
+def _span(good: LedgerRun | RunLevels, bad: LedgerRun | RunLevels) -> str:
+    if good.sha and bad.sha:
+        return f"{good.sha[:7]}..{bad.sha[:7]}"
+    return f"between {_short(good)} and {_short(bad)}"
+
+
+def _commit(run: LedgerRun | RunLevels, context: ReportContext) -> str:
+    if run.sha is None or not run.sha.isalnum():
+        return f"the run of {_moment(run)}"
     base = f"{context.server_url}/{context.repository}"
-    return f"[{sha[:7]}]({base}/commit/{sha})" if context.repository else f"`{sha[:7]}`"
+    return f"[{run.sha[:7]}]({base}/commit/{run.sha})" if context.repository else f"`{run.sha[:7]}`"
 
 
-def _range(good: str | None, bad: str | None, context: ReportContext) -> str:
-    """The commits after the good one, up to the bad one."""
-    if good is None or bad is None or not (good.isalnum() and bad.isalnum()):
-        return "commits that are not known"
-    if good == bad:
+def _range(good: LedgerRun | RunLevels, bad: LedgerRun | RunLevels, context: ReportContext) -> str:
+    """The commits after the good one, up to the bad one; else the runs between which they are."""
+    if good.sha is None or bad.sha is None or not (good.sha.isalnum() and bad.sha.isalnum()):
+        return f"what came between {_commit(good, context)} and {_commit(bad, context)}"
+    if good.sha == bad.sha:
         return f"nothing in the repository ({_commit(bad, context)} before and since)"
     base = f"{context.server_url}/{context.repository}"
-    shown = f"{good[:7]}…{bad[:7]}"
-    return f"[{shown}]({base}/compare/{good}...{bad})" if context.repository else f"`{shown}`"
+    shown = f"{good.sha[:7]}…{bad.sha[:7]}"
+    return f"[{shown}]({base}/compare/{good.sha}...{bad.sha})" if context.repository else f"`{shown}`"

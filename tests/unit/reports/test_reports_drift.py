@@ -12,7 +12,8 @@ from eval_gate.gate.drift.models import ModelChange
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import Counts, RunName
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.drift import console_lines, names_of, render_issue, render_part, title_of
+from eval_gate.reports.drift import console_lines, mended_words, names_of, render_issue, render_part, title_of
+from eval_gate.results.ledger import LedgerRun
 from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import replace
 
@@ -61,6 +62,28 @@ def test_issue__each_thing_that_is_worse__is_said_with_its_size_and_its_commits(
     assert f"compare/{'a' * 40}...{'f' * 40}" in body
     assert "since 2026-11-17, 7 runs" in body
     assert any(says in line for line in console_lines(drift(one)))
+
+
+def test_drift__runs_without_commits__are_named_by_their_times() -> None:
+    known = worse(LevelKind.TIME, 1.0, 2.0)
+    one = replace(
+        known,
+        **{
+            name: getattr(known, name).model_copy(update={"sha": None})
+            for name in ("before", "since", "safely_before", "at_latest")
+        },
+    )
+    good, bad = (LedgerRun(run_id=f"r{day}", timestamp=f"2026-11-{day}T03:07:09Z") for day in (18, 19))
+    found = replace(
+        drift(one, broken=(replace(case("c"), good=good, bad=bad),)),
+        newest=run(23).model_copy(update={"sha": None}),
+    )
+    said = ["\n".join(console_lines(found)), render_issue(found, "main", CONTEXT), mended_words(found, "main", CONTEXT)]
+    assert not any("unknown" in words or "not known" in words for words in said)
+    assert "probably between the run of 2026-11-16 03:00 and the run of 2026-11-17 03:00" in said[0]
+    assert "good at the run of 2026-11-18 03:07, not since the run of 2026-11-19 03:07" in said[0]
+    assert "probably by what came between the run of 2026-11-16 03:00 and the run of 2026-11-17 03:00" in said[1]
+    assert said[2].endswith("up to the run of 2026-11-23 03:00.")
 
 
 def test_issue__no_commit_between__says_that_nothing_of_ours_changed() -> None:

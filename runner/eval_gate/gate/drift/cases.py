@@ -12,8 +12,8 @@ from typing import Final
 
 from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.model.case import CaseKey
-from eval_gate.model.grounds import NO_RUNS, Counts, RunName
-from eval_gate.results.ledger import Ledger, LedgerCase, LedgerEntry
+from eval_gate.model.grounds import NO_RUNS, Counts
+from eval_gate.results.ledger import Ledger, LedgerCase, LedgerEntry, LedgerRun
 from eval_gate.struct import FrozenStruct
 
 MOST_NAMED: Final = 20
@@ -44,9 +44,9 @@ class CaseSince(FrozenStruct):
     key: CaseKey
     before: Counts
     since: Counts
-    good: RunName
+    good: LedgerRun
     """The newest run before."""
-    bad: RunName
+    bad: LedgerRun
     """The first since."""
 
     @property
@@ -163,8 +163,8 @@ def _since(ledger: Ledger, key: CaseKey, row: _Row, length: int, results: tuple[
         key,
         before=_counts(results[length:]),
         since=_counts(results[:length]),
-        good=ledger.runs[row[length][0]].name,
-        bad=ledger.runs[row[length - 1][0]].name,
+        good=ledger.runs[row[length][0]],
+        bad=ledger.runs[row[length - 1][0]],
     )
 
 
