@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -132,6 +133,32 @@ def test_ended__by_a_burst_of_signals__leaves_none_and_is_no_verdict(tmp_path, n
             process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         assert (process.returncode, "Traceback" in errors) == (code, False), errors
+        assert left(str(tmp_path)) == []
+
+
+FLOOD = "import os, sys\nwhile True: os.kill(int(sys.argv[1]), int(sys.argv[2]))"
+
+
+@SIGNALS
+@pytest.mark.parametrize("begun", [True, False], ids=["amid its cases", "from the beginning"])
+def test_ended__by_a_flood_of_signals__leaves_none_and_breaks_nothing(tmp_path, number, code, begun) -> None:
+    """As many a second as two processes can send, and no end of them before its own."""
+    write_agents(tmp_path, STAYS.format(what=f"{tmp_path} {{EVAL_ID}}"))
+    for turn in range(4):
+        process = subprocess.Popen(
+            [*PROGRAM, "run"], cwd=tmp_path, env=CLEAN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        if begun:
+            assert eventually(lambda: bool(shells(str(tmp_path))))
+        else:
+            time.sleep(0.1 + 0.1 * turn)  # Python itself has no answer to SIGTERM before it runs us
+        flood = [sys.executable, "-c", FLOOD, str(process.pid), str(int(number))]
+        senders = [subprocess.Popen(flood, stderr=subprocess.DEVNULL) for _ in range(2)]
+        _, errors = process.communicate(timeout=60)
+        for sender in senders:
+            sender.kill()
+            sender.wait()
+        assert (process.returncode in {code, -number}, "Traceback" in errors) == (True, False), errors
         assert left(str(tmp_path)) == []
 
 

@@ -31,6 +31,7 @@ from eval_gate.gate.judge import judge
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment, read_environment
 from eval_gate.github.files import hand_back
+from eval_gate.process.ending import LAST, as_a_whole
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
@@ -72,12 +73,20 @@ def _run(
     except GateError as error:
         publish_refusal(environment, error, commands)
         return error.exit_code
+
+    def give() -> None:
+        # folders become more while it runs
+        made = [Path(config.output_dir), *(one.file for one in config.files if one.file), *FOLDERS]
+        hand_back([environment.workspace / path for path in made], environment.workspace)
+
+    LAST.add(give)  # whoever is in a hurry gets their files all the same
     try:
         return _act(step, config, variables, Log(commands, step.plan.read_only))
     finally:
         step.client.close()
-        made = [Path(config.output_dir), *(one.file for one in config.files if one.file), *FOLDERS]
-        hand_back([environment.workspace / path for path in made], environment.workspace)
+        with as_a_whole():
+            give()
+            LAST.discard(give)
 
 
 def run_publish(variables: Mapping[str, str]) -> ExitCode:

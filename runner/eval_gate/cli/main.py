@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _BY_SIGNAL = 128
 """What `ExitCode.INTERRUPTED` and `TERMINATED` are more than their signals' numbers; they are not loaded yet."""
+_heard: list[int] = []
+"""The signal that ends us."""
 
 
 def main() -> NoReturn:
@@ -62,6 +64,9 @@ def _end_by(signals: list[int]) -> None:
 
 
 def _end_now(number: int, _frame: FrameType | None) -> NoReturn:
+    if _heard:  # amid the answer to another one: nobody may read what that says
+        os._exit(_BY_SIGNAL + number)
+    _heard.append(number)
     try:
         os.write(2, b"interrupted\n" if number == _signal.SIGINT else b"ended from outside (SIGTERM)\n")
     finally:  # also where nobody can read it: the code says it too

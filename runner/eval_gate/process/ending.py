@@ -3,6 +3,9 @@
 A handler that raised in the middle of the event loop would do so anywhere: just behind the start of a program, say,
 before anybody knows of it who could end it. So there the first signal cancels, and elsewhere it is raised; another one
 ends the process at once, by the exit code of a signal. None comes between a program and our knowing of it.
+
+Python answers a signal amid the answer to another one, and that amid a third: a thousand deep, and it breaks off with
+an error of its own. So every handler notes first that it answers, and one that comes meanwhile does next to nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 RUNNING: Final = set[int]()
 """The groups of programs that run, by their leaders' numbers, from the start until a leader's number is given back."""
 LAST: Final = set[Callable[[], object]]()
-"""What is done where we end at once, takes no time and raises nothing: a terminal is given its cursor back."""
+"""What is done where we end at once, and takes moments: a terminal is given its cursor back."""
 _BY_SIGNAL: Final = 128
 """What `ExitCode.INTERRUPTED` and `TERMINATED` are more than their signals' numbers."""
 
@@ -32,8 +35,10 @@ class _Heard:
 
     held = 0
     """Of how many parts that are done as a whole the main thread is amid."""
-    waiting: Final = list[int]()
-    """Those that came meanwhile."""
+    waiting = 0
+    """The last one that came meanwhile; 0 for none."""
+    several = False
+    """Whether it was not the only one."""
     enough = False
     """Whether the next one ends us at once: it would come in the middle of what the first one has us do."""
 
@@ -44,23 +49,21 @@ def end_by_signal(number: int, _frame: FrameType | None = None) -> None:
     The first one is raised as KeyboardInterrupt or TerminatedError, and another one ends us at once.
     """
     if _Heard.held:
-        _Heard.waiting.append(number)
+        _Heard.several = _Heard.waiting != 0
+        _Heard.waiting = number
         return
     if _Heard.enough:
         _end_at_once(number)
     _Heard.enough = True
-    raise _error(number)
-
-
-def _error(number: int) -> KeyboardInterrupt:
-    return TerminatedError() if number == signal.SIGTERM else KeyboardInterrupt()
+    raise TerminatedError if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def _end_at_once(number: int) -> NoReturn:
     _Heard.held += 1  # and what comes from here on is not answered any more
     _kill_programs()
-    for do in LAST:
-        do()
+    for do in tuple(LAST):
+        with suppress(Exception):
+            do()
     os._exit(_BY_SIGNAL + number)
 
 
@@ -73,6 +76,8 @@ def run_async(work: Coroutine[Any, Any, Done]) -> Done:
     import asyncio  # which `--help` needs nothing of
 
     heard: list[KeyboardInterrupt] = []
+    # made before they are needed
+    errors: dict[int, KeyboardInterrupt] = {signal.SIGINT: KeyboardInterrupt(), signal.SIGTERM: TerminatedError()}
 
     async def cancelled_by_signals() -> Done:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -82,7 +87,7 @@ def run_async(work: Coroutine[Any, Any, Done]) -> Done:
                 _Heard.enough = True
                 end_by_signal(number)
                 return
-            heard.append(_error(number))
+            heard.append(errors[number])
             task.cancel()
             loop.call_soon_threadsafe(lambda: None)  # which wakes it, where it waits for what does not come
 
@@ -114,9 +119,8 @@ def as_a_whole() -> Iterator[None]:
     finally:
         _Heard.held -= 1
         if _Heard.waiting and not _Heard.held:
-            *others, number = _Heard.waiting
-            _Heard.waiting.clear()
-            _Heard.enough = _Heard.enough or bool(others)
+            number, _Heard.waiting = _Heard.waiting, 0
+            _Heard.enough = _Heard.enough or _Heard.several
             end_by_signal(number)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from types import FrameType
-from typing import Protocol
+from typing import Final, Protocol
 
 from eval_gate.config.selection import Selection
 from eval_gate.engine.plan import RunPlan
@@ -22,7 +22,7 @@ from eval_gate.session.session import Session
 from eval_gate.struct import Struct, replace
 from eval_gate.targets.waiting import told_to
 
-_SIGNALS = {
+_SIGNALS: Final[Mapping[int, tuple[ExitCode, str]]] = {
     signal.SIGINT: (ExitCode.INTERRUPTED, "interrupted (SIGINT)"),
     signal.SIGTERM: (ExitCode.TERMINATED, "ended from outside (SIGTERM)"),
 }
@@ -141,7 +141,9 @@ def _own_process(run: Run, ended: Callable[[], object] | None = None) -> Iterato
     then = {number: signal.getsignal(number) or signal.SIG_DFL for number in _SIGNALS}
 
     def hear(number: int, _frame: FrameType | None) -> None:
-        code, reason = _SIGNALS[signal.Signals(number)]
+        if caught:  # amid the answer to another one, which is not over
+            return
+        code, reason = _SIGNALS[number]
         caught.append(code)
         hear_no_more()
         loop.call_soon_threadsafe(stop, reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import threading
@@ -13,7 +14,7 @@ import pytest
 from tests.integration.action.test_action_pull_request import baseline_of_today
 from tests.support.agents import agent
 from tests.support.github import Fault
-from tests.support.jobs import pull_request_event
+from tests.support.jobs import RUNNER_ID, pull_request_event
 
 SIGNALS = pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
@@ -169,3 +170,27 @@ def test_certificates__cannot_be_read__the_verdict_is_there_and_what_is_lost_is_
     assert "the result was not stored: reading the certificates that SSL_CERT_FILE" in ended.log.replace("The", "the")
     assert ended.outputs["comment-url"]
     assert "baseline not available" in ended.summary
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write as root and give away what it wrote")
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [2, 3, 20])
+def test_interrupted__again_and_again__files_are_given_to_whose_the_workspace_is(job, github, pull, times) -> None:
+    async def hangs(exchange) -> None:
+        await asyncio.sleep(60)
+
+    job.give_to_runner()
+    with agent(hangs) as running:
+        job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo)
+        inputs = {"agent-endpoint": running.url, "output-dir": "results/here"}
+        process = job.start("pull_request", pull_request_event(github, pull), inputs)
+        until = time.monotonic() + 60
+        while not running.requests and time.monotonic() < until:
+            time.sleep(0.02)
+        for _ in range(times):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.002)
+        out, _ = process.communicate(timeout=SOON_S)
+    assert process.returncode == 143, out
+    written = {path.lstat().st_uid for path in (job.workspace / "results").rglob("*")}
+    assert written == {RUNNER_ID}

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -57,3 +59,27 @@ def test_run_async__nobody_listens__leaves_the_signal_as_it_is() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     assert run_async(signalled(more_to_do=False)) == "done"
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+ENDED_TWICE = """
+import os, signal
+from eval_gate.process.ending import LAST, as_a_whole, end_by_signal
+signal.signal(signal.SIGTERM, end_by_signal)
+LAST.add(lambda: os.write(1, b"given"))
+LAST.add(lambda: 1 / 0)
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+except KeyboardInterrupt:
+    try:
+        with as_a_whole():
+            for _ in range(50_000):  # each is noted, and none answered before this is done
+                os.kill(os.getpid(), signal.SIGTERM)
+            os.write(1, b"whole ")
+    finally:
+        os.write(1, b"never")
+"""
+
+
+def test_ended_at_once__what_is_done_last__is_done_whatever_else_breaks() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDED_TWICE], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "whole given", "")
