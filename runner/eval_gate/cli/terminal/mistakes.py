@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 from eval_gate.config.settings import SETTINGS
 from eval_gate.files.place import why_no_path
-from eval_gate.text.quoting import quoted_number
+from eval_gate.text.quoting import quoted_name, quoted_number
 
 _LIMITS: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 _NO_PLACES: Final = frozenset(
@@ -45,7 +45,7 @@ def _wrong_places(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]:
     for text in value if isinstance(value, list | tuple) else (value,):
         why = why_no_path(text) if isinstance(text, str) else None
         if why is not None:
-            yield f'"{text[:80]}" {why}'
+            yield f"{quoted_name(text)} {why}"
 
 
 def _words(error: BaseException | None) -> str | None:

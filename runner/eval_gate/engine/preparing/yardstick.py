@@ -6,7 +6,6 @@ and programs that grade, who judges, and what tokens stood for. A part that a ca
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,11 +28,10 @@ from eval_gate.targets.setup import Mask, setup_fingerprint, shown_value, with_t
 from eval_gate.text.digest import digest
 from eval_gate.text.escape import one_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, snapshot_tokens
-from eval_gate.text.urls import public_url
+from eval_gate.text.urls import hide_in_addresses, public_url
 
 MAX_COMMAND: Final = 300
 """Characters of a command that are kept."""
-_CREDENTIALS: Final = re.compile(r"//[^\s/@]*@|(?<=\w)\?[^\s'\"]*(?==)[^\s'\"]*")
 _WITH_TOKENS: Final = (specs.ToolParams, specs.ResponseContains, specs.ResponseContainsAny, specs.ResponseNotContains)
 
 
@@ -116,7 +114,7 @@ def run_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:
 
 
 def _setting(value: object, mask: Mask) -> str | None:
-    return shown_value(with_texts(to_jsonable_python(value), lambda text: _CREDENTIALS.sub(_without, mask(text))))
+    return shown_value(with_texts(to_jsonable_python(value), lambda text: hide_in_addresses(mask(text))))
 
 
 def measuring(
@@ -152,12 +150,7 @@ def measuring(
 
 def _shown(command: str) -> str:
     """The command in one line, without what addresses in it give away."""
-    return one_line(_CREDENTIALS.sub(_without, command), MAX_COMMAND)
-
-
-def _without(found: re.Match[str]) -> str:
-    """What stands for a user or a query in an address."""
-    return "//" if found[0].startswith("//") else "?***"
+    return one_line(hide_in_addresses(command), MAX_COMMAND)
 
 
 def _grader(case: EvalCase, scripts: ProgramFiles) -> str | None:

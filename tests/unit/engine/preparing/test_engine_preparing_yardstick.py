@@ -147,7 +147,7 @@ def test_measuring__snapshot__is_named_without_what_is_secret(tmp_path) -> None:
     url = measured(tmp_path, snapshotPath="https://me:secret@x.test/now?key=secret")
     assert (url.snapshot, url.snapshot_fixed) == ("https://x.test/now", False)
     command = measured(tmp_path, snapshotCommand="python3 now.py && curl https://me:secret@x.test/now")
-    assert command.snapshot == "python3 now.py && curl https://x.test/now"
+    assert command.snapshot == "python3 now.py && curl https://***@x.test/now"
     file = measured(tmp_path, snapshotPath="now.json")
     assert (file.snapshot, file.snapshot_fixed, file.snapshot_scripts) == ("now.json", True, None)
     assert measured(tmp_path, snapshotPath="now.json", snapshotEnabled=False).snapshot is None
