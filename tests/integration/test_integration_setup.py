@@ -265,3 +265,14 @@ def test_merge__parts_that_asked_other_addresses__says_so_whatever_their_order(t
     then, now = urls[::order]
     assert f"target a: url {then} → {now}" in done.stderr, done.stdout + done.stderr
     assert f"target a: url {then} → {now}" in str(record(tmp_path)["warnings"])
+
+
+def test_results_of_another_tool__other_command_to_run_cases_again__is_said_and_blocks(tmp_path) -> None:
+    """What it prints can clear a case that fails."""
+    (tmp_path / "results.jsonl").write_text(json.dumps({"id": "a", "status": "passed"}) + "\n")
+    for command, options in (("cat {output}", ()), ("cp kind.jsonl {output}", ("--baseline", "out"))):
+        done = gate(
+            tmp_path, "judge", "results.jsonl", "--output-dir", "out", "--rerun-command", command, *CHANGED, *options
+        )
+    assert "setting `rerunCommand` `cat {output}` → `cp kind.jsonl {output}` (1 case): `a`" in text(done), done.stdout
+    assert done.returncode == 1

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from eval_gate import __version__
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.settings import OF_OTHER_TOOLS, RunConfig
 from eval_gate.engine.preparing.context import RunContext
+from eval_gate.engine.preparing.yardstick import run_settings
 from eval_gate.engine.retention import for_record
 from eval_gate.engine.settling import known_anew
 from eval_gate.errors import ExitCode, GateError
@@ -170,6 +171,9 @@ def _run(session: Session, brought: BroughtResults, cases_by_key: Mapping[CaseKe
             confirm=session.config.policy.confirm,
             scores=tuple(map(str, session.config.results.scores)),
             control=session.config.control.named_command,
+            settings=tuple(
+                one for one in run_settings(session.config, redactor_of(session.context)) if one.name in OF_OTHER_TOOLS
+            ),
         ),
     )
 
