@@ -355,7 +355,7 @@ SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(
         "pushes": _pushes,
         "waivers": _waivers,
         "journal": _lines(read_lines, "cases.jsonl"),
-        "recording": _lines(read_recording, "answers.jsonl"),
+        "recording": _lines(lambda file: read_recording(file).entries, "answers.jsonl"),
         "event": _event,
         "results-archive": _brought,
         "results-csv": _brought,

@@ -252,7 +252,7 @@ def test_import__a_system_message__is_the_targets(tmp_path) -> None:
         ("promptfoo", "x.yaml", ["x.yaml: cannot be read: No such file", "hint: name a file that is there"]),
         ("promptfoo", "nothere", ["nothere: cannot be read: No such file", "hint: name a file that is there"]),
         ("promptfoo", "nothere.js", ["nothere.js: cannot be read: No such file", "hint: name a file that is there"]),
-        ("promptfoo", "a" * 300, ["cannot be read: File name too long", "hint: name a file that is there"]),
+        ("promptfoo", "a" * 300, ["holds a name of 300 bytes: a file's name has 255 at most"]),
         ("promptfoo", "there.js", ["there.js is a program, or no configuration", "hint: name a promptfooconfig.yaml"]),
     ],
 )

@@ -53,6 +53,9 @@ EVALUATORS_DEPTH: Final = 10
 SNAPSHOT_BYTES: Final = 16_000_000
 SNAPSHOT_S: Final = 60.0
 SCRIPT_BYTES: Final = 4_000_000
+SCRIPT_FILES: Final = 200
+SCRIPTS_LISTED: Final = 5_000
+SCRIPTS_DEPTH: Final = 6
 SOURCE_BYTES: Final = 1_000_000
 SOURCE_FILES: Final = 2_000
 LITERAL_DEPTH: Final = 60
@@ -191,6 +194,9 @@ TABLE: Final = (
     LimitRow("a snapshot", SNAPSHOT_BYTES, "bytes"),
     LimitRow("the command or address of a snapshot", SNAPSHOT_S, "seconds"),
     LimitRow("a grader's script, of which the hash is kept", SCRIPT_BYTES, "bytes"),
+    LimitRow("files of one grading command, those that it imports among them", SCRIPT_FILES, "files"),
+    LimitRow("files that are looked through for those that a grading command names", SCRIPTS_LISTED, "files"),
+    LimitRow("folders within each other that are looked through for them", SCRIPTS_DEPTH, "levels"),
     LimitRow("a source file of tool definitions", SOURCE_BYTES, "bytes"),
     LimitRow("source files of tool definitions", SOURCE_FILES, "files"),
     LimitRow("values within each other in source", LITERAL_DEPTH, "levels"),

@@ -21,11 +21,11 @@ from eval_gate.text.digest import file_digest
 
 MAX_FILE_BYTES: Final = limits.SCRIPT_BYTES
 """Of a longer file its beginning and its size are what counts."""
-MAX_FILES: Final = 200
+MAX_FILES: Final = limits.SCRIPT_FILES
 """Files of one command that are read."""
-MAX_LISTED: Final = 5_000
+MAX_LISTED: Final = limits.SCRIPTS_LISTED
 """Entries of a folder, and of the folders in it, that are looked through for names."""
-MAX_DEPTH: Final = 6
+MAX_DEPTH: Final = limits.SCRIPTS_DEPTH
 MAX_TEXT: Final = 20_000
 """Characters of a command that are looked at."""
 _PASSED_BY: Final = frozenset({"__pycache__", "node_modules"})

@@ -19,6 +19,7 @@ from eval_gate.targets.base import Prompting
 from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.settings import ProgramSettings, TargetSettings, effect_of, role_of
 from eval_gate.text.digest import DIGITS, digest, fingerprint_of, sorted_json
+from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import public_url
 
@@ -124,7 +125,7 @@ def _described(settings: TargetSettings, environment: Mapping[str, str], mask: M
         value = _without_credentials(value)
         default = None if field.is_required() else field.get_default(call_default_factory=True)
         usual = shown_value(_opened(default))
-        yield _Setting(key, value, shown_value(with_texts(value, mask)), usual, role)
+        yield _Setting(key, value, shown_value(with_texts(value, lambda text: without_keys(mask(text)))), usual, role)
 
 
 def _opened_settings(settings: BaseModel) -> dict[str, JsonValue]:
@@ -216,6 +217,11 @@ def with_texts(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
             return {name: with_texts(one, change) for name, one in value.items()}
         case _:
             return value
+
+
+def without_keys(text: str) -> str:
+    """The text; one with a part that looks like a key is told apart by a digest."""
+    return f"a text of {len(text):,} characters #{digest(text)[:_MARK]}" if looks_like_key(text) else text
 
 
 def shown_value(value: JsonValue) -> str | None:

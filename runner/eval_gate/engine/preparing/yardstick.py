@@ -24,7 +24,7 @@ from eval_gate.model.setup import SettingValue
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.targets.base import Target
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.setup import Mask, setup_fingerprint, shown_value, with_texts
+from eval_gate.targets.setup import Mask, setup_fingerprint, shown_value, with_texts, without_keys
 from eval_gate.text.digest import digest
 from eval_gate.text.escape import one_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, snapshot_tokens
@@ -114,7 +114,7 @@ def run_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:
 
 
 def _setting(value: object, mask: Mask) -> str | None:
-    return shown_value(with_texts(to_jsonable_python(value), lambda text: hide_in_addresses(mask(text))))
+    return shown_value(with_texts(to_jsonable_python(value), lambda text: without_keys(hide_in_addresses(mask(text)))))
 
 
 def measuring(
