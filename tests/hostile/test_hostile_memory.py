@@ -72,7 +72,7 @@ HOSTILE = {
         {"Content_Encoding": "deflate"},
         "is larger than 10,000,000 bytes",
     ),
-    "brotli": (lambda: b"\x1b\x0f", {"Content_Encoding": "br"}, "is compressed as 'br', which nobody asked for"),
+    "brotli": (lambda: b"\x1b\x0f", {"Content_Encoding": "br"}, 'is compressed as "br", which nobody asked for'),
     "lists": (lambda: many(b"[]"), {}, "holds more than 250,000 values"),
     "mappings": (lambda: many(b'{"a":{}}'), {}, "holds more than 250,000 values"),
     "numbers": (lambda: many(b"1e5"), {}, "holds more than 250,000 values"),

@@ -276,3 +276,32 @@ def test_results_of_another_tool__other_command_to_run_cases_again__is_said_and_
         )
     assert "setting `rerunCommand` `cat {output}` → `cp kind.jsonl {output}` (1 case): `a`" in text(done), done.stdout
     assert done.returncode == 1
+
+
+LONG_KEY = "Qz7Xk2Lm9Pw4Rt6Yv8Bn3Hj5Gd1Fc0As" * 9
+
+
+def is_shown(folder: Path, done: Any) -> bool:
+    """Whether a part of the key stands in what was said or stored, in whatever case."""
+    stored = [file.read_text(errors="replace") for file in (folder / "evals" / "results").rglob("*") if file.is_file()]
+    said = "\n".join((done.stdout, done.stderr, *stored)).lower()
+    return LONG_KEY[:10].lower() in said
+
+
+def test_key__agent_returns_it_as_a_content_encoding__is_nowhere(tmp_path) -> None:
+    async def packed(exchange: Exchange) -> None:
+        exchange.write(f"HTTP/1.1 200 OK\r\ncontent-encoding: {LONG_KEY}\r\ncontent-length: 2\r\n\r\n{{}}".encode())
+
+    with agent(packed) as running:
+        write(tmp_path, running.url, headers={"x-key": "${{ KEY }}"}, maxRetries=0)
+        done = gate(tmp_path, "run", KEY=LONG_KEY)
+    assert "which nobody asked for" in text(done)
+    assert not is_shown(tmp_path, done)
+
+
+def test_key__is_given_as_the_path_of_tool_calls__is_nowhere(tmp_path) -> None:
+    with agent(answers) as running:
+        write(tmp_path, running.url, toolCallsPath="${{ KEY }}")
+        done = gate(tmp_path, "run", KEY=LONG_KEY)
+    assert "`${{ KEY }}`" in text(done)
+    assert not is_shown(tmp_path, done)

@@ -222,8 +222,9 @@ def _contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     if _differ(one.policy, other.policy):
         yield f"{names} were judged by other rules"
     measured = (run.measuring.model_copy(update={"recorded": None}) if run.measuring else None for run in (one, other))
-    if _differ(*measured):
-        named = "; ".join(RunSetup.of(one).differences(RunSetup.of(other)))
+    before, after = RunSetup.of(one), RunSetup.of(other)
+    if _differ(*measured) or before.asks_otherwise(after):
+        named = "; ".join(before.differences(after))
         yield f"{names} were measured in other ways: {named or 'trials, re-runs, scores or seeds differ'}"
 
 

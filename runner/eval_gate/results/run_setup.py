@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import RunResult
-from eval_gate.model.setup import TargetIdentity, changed_between, changed_settings, in_words
+from eval_gate.model.setup import SettingRole, TargetIdentity, changed_between, changed_settings, in_words
 from eval_gate.struct import FrozenStruct
 
 
@@ -31,6 +31,11 @@ class RunSetup(FrozenStruct):
             yield f"target {name}: {in_words(change)}"
         for name, change in changed_between(before.judges, after.judges):
             yield f"judge {name}: {in_words(change)}"
+
+    def asks_otherwise(self, other: RunSetup) -> bool:
+        """Whether targets of the same name are asked or read in another way; that they are elsewhere is none."""
+        changed = changed_between(self.targets, other.targets)
+        return any(change.role is not SettingRole.PLACE for _, change in changed)
 
     def _elsewhere(self, other: RunSetup) -> Iterator[str]:
         """The targets of the same name that are somewhere else and do not say by which setting."""

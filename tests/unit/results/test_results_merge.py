@@ -14,7 +14,7 @@ from eval_gate.model.case import Location
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import GitFacts, MadeBy, Shard, ShardCut
-from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.results.merge import merge
 from tests.support.cases import make_case, make_suite
@@ -225,3 +225,26 @@ def test_merge__what_was_known_of_the_cases__is_known_of_the_whole() -> None:
 
 def test_merge__part_that_was_compared_with_nothing__nothing_is_known_of_the_whole() -> None:
     assert merge([judged_part(1, "a"), part(2, 2, make_result("b"))], "x").comparison is None
+
+
+def test_merge__shards_that_read_responses_differently__belong_to_no_run() -> None:
+    """Another address is another machine; another setting measures something else."""
+    here, there, otherwise = (
+        TargetIdentity(
+            name="agent",
+            provider="http",
+            identity="http://a/",
+            fingerprint=value,
+            setup=(SettingValue(name=name, value=value, role=role),),
+        )
+        for name, value, role in (
+            ("url", "1", SettingRole.PLACE),
+            ("url", "2", SettingRole.PLACE),
+            ("responsePath", "3", None),
+        )
+    )
+    first = part(1, 2, make_result("a"), target=here)
+    assert "url 1 → 2" in merge([first, part(2, 2, make_result("b"), target=there)], "joined").warnings[0]
+    with pytest.raises(GateError) as caught:
+        merge([first, part(2, 2, make_result("b"), target=otherwise)], "joined")
+    assert "target agent: responsePath not set → 3" in caught.value.problems[0].message

@@ -18,8 +18,9 @@ from eval_gate.targets.http.rules import EventMatch, failure_in
 from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
 from eval_gate.text.escape import cut
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
-from eval_gate.text.foreign.quote import MAX_QUOTE, quote
+from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.well_formed import may_hold_halves, well_formed
+from eval_gate.text.quoting import shown_name
 
 _FORMATS: Final = {
     "application/json": ResponseFormat.JSON,
@@ -43,7 +44,8 @@ class AnswerReader:
         self.failures = tuple(map(EventMatch.of, settings.failure))
         self._model = None if settings.model_path is None else Path.parse(settings.model_path)
         self._none_at = None if settings.called_none_at is None else Path.parse(settings.called_none_at)
-        self._calls_place = f"a list of tool calls at `{settings.tool_calls_path[:MAX_QUOTE]}` (toolCallsPath, preset)"
+        place = shown_name(settings.reference("toolCallsPath") or settings.tool_calls_path)
+        self._calls_place = f"a list of tool calls at `{place}` (toolCallsPath, preset)"
 
     def read(self, body: bytes, duration_ms: float) -> Response:
         """The answer, which took so long. Raises TargetError (malformed) that quotes its beginning and says why."""

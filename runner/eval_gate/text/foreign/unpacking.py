@@ -9,9 +9,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from eval_gate.text.quoting import quoted
+
 PIECE: Final = 65_536
 """Bytes that are unpacked before somebody may say that it is enough."""
-_SHOWN: Final = 60
 _GZIP: Final = zlib.MAX_WBITS | 16
 
 
@@ -24,13 +25,13 @@ class Unpacker:
 
     def __init__(self, encodings: Iterable[str]) -> None:
         """`encodings`: the values of all `content-encoding` headers. Raises PackingError."""
-        named = [one.strip().lower() for value in encodings for one in value.split(",")]
-        layers = [one for one in named if one not in {"", "identity"}]
+        named = [one.strip() for value in encodings for one in value.split(",")]
+        layers = [one for one in named if one.lower() not in {"", "identity"}]
         if len(layers) > 1:
             raise PackingError(f"is compressed {len(layers)} times over, which is not read")
-        if layers and layers[0] not in {"gzip", "x-gzip", "deflate"}:
-            raise PackingError(f"is compressed as {layers[0][:_SHOWN]!r}, which nobody asked for")
-        self._kind = layers[0] if layers else None
+        if layers and layers[0].lower() not in {"gzip", "x-gzip", "deflate"}:
+            raise PackingError(f"is compressed as {quoted(layers[0])}, which nobody asked for")
+        self._kind = layers[0].lower() if layers else None
         if self._kind is not None:
             self._object = zlib.decompressobj(zlib.MAX_WBITS if self._kind == "deflate" else _GZIP)
         self._begun = False
