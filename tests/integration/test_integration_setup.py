@@ -305,3 +305,15 @@ def test_key__is_given_as_the_path_of_tool_calls__is_nowhere(tmp_path) -> None:
         done = gate(tmp_path, "run", KEY=LONG_KEY)
     assert "`${{ KEY }}`" in text(done)
     assert not is_shown(tmp_path, done)
+
+
+def test_key__server_of_tools_returns_it__is_nowhere(tmp_path) -> None:
+    async def echoes(exchange: Exchange) -> None:
+        exchange.answer({"echo": LONG_KEY})
+
+    with agent(echoes) as running:
+        write(tmp_path, running.url)
+        done = gate(tmp_path, "run", "--tool-registry", f"{running.url}?key={LONG_KEY}")
+    assert "its answer is not a message of the protocol" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not is_shown(tmp_path, done)

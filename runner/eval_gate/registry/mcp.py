@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -148,6 +150,9 @@ def _twice(tools: Sequence[Tool | ToolDefinition]) -> str | None:
     return min((name for name, times in Counter(tool.name for tool in tools).items() if times > 1), default=None)
 
 
+_OF_A_SHAPE: Final = re.compile(r"validation errors? for|input_value=")
+
+
 class _ServerError(Exception):
     """What the server, or the way to it, did wrong, in its own words."""
 
@@ -161,6 +166,8 @@ async def _list_tools(url: str, mask: Mask | None) -> list[Tool]:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
+    # it would print what a server says, and a traceback, as they are: the error says it, without secrets
+    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
     async with httpx2.AsyncClient(timeout=TIME_LIMIT_S, event_hooks={"response": [read_bounded]}) as http:
         return await _listed_by(streamable_http_client(url, http_client=http), mask)
 
@@ -203,7 +210,10 @@ def _first_words(failure: BaseException, mask: Mask | None) -> str:
     """The first error of a group in one bounded line, without secrets."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
-    return " ".join(_masked(str(failure), mask).split())[:_MAX_WORDS] or type(failure).__name__
+    said = str(failure)
+    if _OF_A_SHAPE.search(said):  # which repeats parts of what the server said, cut where no mask finds them
+        return "its answer is not a message of the protocol"
+    return " ".join(_masked(said, mask).split())[:_MAX_WORDS] or type(failure).__name__
 
 
 def _definition(tool: Tool) -> ToolDefinition:

@@ -25,7 +25,7 @@ MIN_LENGTH: Final = 6
 """Shorter values are words that occur everywhere: masking them would garble messages and change verdicts."""
 _MIN_LINE: Final = 16
 """A line of a secret of several lines, such as a private key, is a secret of its own from this length on."""
-_CUT: Final = re.compile("…")
+_CUT: Final = re.compile(r"…|\.\.\.")
 _CUTS: Final = 50
 """Places where a text was cut that are looked at, from its beginning and from its end."""
 _LEAST_AT_CUT: Final = 8
@@ -102,15 +102,15 @@ class Redactor:
 
     def _at_cuts(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the beginning of a secret stands before an ellipsis, or the end of one behind it: it was cut there."""
-        places = [match.start() for match in _CUT.finditer(text)] if self._forms else []
-        for at in (*places[:_CUTS], *places[_CUTS:][-_CUTS:]):
+        places = [match.span() for match in _CUT.finditer(text)] if self._forms else []
+        for at, behind in (*places[:_CUTS], *places[_CUTS:][-_CUTS:]):
             for form in self._forms:
                 begin = text.rfind(form[:_LEAST_AT_CUT], max(at - len(form), 0), at)
                 if begin >= 0 and form.startswith(text[begin:at].rstrip()):
                     yield begin, at
-                end = text.find(form[-_LEAST_AT_CUT:], at + 1, at + 1 + len(form))
-                if end >= 0 and form.endswith(text[at + 1 : end + _LEAST_AT_CUT].lstrip()):
-                    yield at + 1, end + _LEAST_AT_CUT
+                end = text.find(form[-_LEAST_AT_CUT:], behind, behind + len(form))
+                if end >= 0 and form.endswith(text[behind : end + _LEAST_AT_CUT].lstrip()):
+                    yield behind, end + _LEAST_AT_CUT
 
     def _wrapped(self, text: str, *, cut_before: bool = False, cut_after: bool = False) -> Iterator[tuple[int, int]]:
         """Where in the text base64 of a secret stands that is broken into lines."""

@@ -134,14 +134,14 @@ def test_redact__escaped_in_part__is_masked_to_its_last_sign_and_no_further(said
 
 
 @pytest.mark.parametrize("kept", [8, 20, 59])
-@pytest.mark.parametrize("shape", ["say «{}…» now", "it is {} …", "{}… and {}…"])
+@pytest.mark.parametrize("shape", ["say «{}…» now", "it is {} …", "{}… and {}…", "say {}... now"])
 def test_redact__beginning_of_a_secret_before_an_ellipsis__is_masked(kept, shape) -> None:
     secret = "sk-QwXaBcDZkEfGhIVjJkLmN99pQrStUvWx0123456789AbCdEfGhIjKlMnO"
     encoded = b64encode(secret.encode()).decode()
     for form in (secret, encoded):
         shown = Redactor([secret])(shape.format(*[form[:kept]] * 2))
         assert form[:8] not in shown
-        assert "…" in shown
+        assert "…" in shown or "..." in shown
 
 
 @pytest.mark.parametrize("kept", [8, 20, 59])

@@ -50,7 +50,7 @@ from eval_gate.text.case_pattern import idle_patterns
 from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
-from eval_gate.text.urls import public_url
+from eval_gate.text.urls import public_url, secrets_of
 
 TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 """Variables that hold a secret wherever they are set, whether a target uses them or not."""
@@ -113,6 +113,8 @@ async def _registry(
         who = as_whom(environment)
     given = allowed(environment, names=config.pass_env)
     secrets = _redactor(config, context)
+    if by_address:
+        secrets.learn(secrets_of(location))
     programs = ProgramSurroundings(given, Withheld.of(environment, given), secrets.data)
     registry = await load_registry(location, root, programs)
     if servers or by_address:  # models are told of what a server says, and warnings quote it
