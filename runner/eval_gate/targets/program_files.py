@@ -28,6 +28,8 @@ MAX_LISTED: Final = limits.SCRIPTS_LISTED
 MAX_DEPTH: Final = limits.SCRIPTS_DEPTH
 MAX_TEXT: Final = 20_000
 """Characters of a command that are looked at."""
+MAX_PROGRAM: Final = 200_000
+"""Bytes of a program that are looked through for what it imports."""
 _PASSED_BY: Final = frozenset({"__pycache__", "node_modules"})
 _PROGRAMS: Final = frozenset(
     {".bash", ".cjs", ".go", ".java", ".js", ".jsx", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".r", ".rb", ".rs"}
@@ -38,11 +40,13 @@ _OF_A_FOLDER: Final = ("__init__.py", "__main__.py", "index.js", "index.mjs", "i
 """Files that are run or imported where only their folder is named."""
 _WORD: Final = re.compile(r"[\w.@+/~-]+")
 _IMPORT: Final = re.compile(
-    r"^[^\S\n]*(?:from|import|export|require|include|load|source|use|\.)\b.*|^.*\b(?:require|import|include)\(.*|"
-    r"^.*\b(?:open|read|Path|exec|run|spawn|source)\w*\(.*",
+    r"^[^\S\n]*(?:from|import|export|require|include|load|source|use|\.)\b[^\n(]*(?:\([^)]{0,2000}\))?"
+    r"|\b(?:import_module|__import__|require|import)\s*\(\s*[\"'][^\"'\n]{1,200}",
     re.MULTILINE,
 )
-"""Lines of a program in which another file may be named."""
+"""Where a program names a module: in a statement, over several lines where it has brackets, or in a call."""
+_QUOTED: Final = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
+"""Where it may name a file."""
 
 
 class ProgramFiles:
@@ -89,13 +93,37 @@ class ProgramFiles:
             size = file.stat().st_size
             found[file] = f"{file_digest(data)}{f' of {size}' if size > MAX_FILE_BYTES else ''}"
             if file.suffix in _PROGRAMS or data.startswith(b"#!"):
-                named = "\n".join(_IMPORT.findall(data.decode("utf-8", "replace")))
-                waiting += dict.fromkeys((*self._matches(named, file.parent), *self._matches(named, folder)))
+                program = data[:MAX_PROGRAM].decode("utf-8", "replace")
+                waiting += dict.fromkeys(self._imported(program, file.parent, folder))
         yield from sorted((self.place(file), content) for file, content in found.items())
+
+    def _imported(self, program: str, beside: Path, folder: Path) -> Iterator[Path]:
+        """The files that a program in the folder `beside`, which runs in `folder`, may import or open.
+
+        A module counts where it lies in one of these folders or in a package that is named too: of the same name
+        somewhere below it is another one. Any other file counts where its name stands in quotation marks.
+        """
+        places = dict.fromkeys((beside, folder))
+        for named in dict.fromkeys(_QUOTED.findall(program)):
+            name = named.rpartition("/")[2]
+            if Path(name).suffix:
+                yield from (place / named for place in places)
+                yield from (file for place in places for file in self._folder(place).named(name))
+        words = dict.fromkeys(
+            part for one in _IMPORT.findall(program) for word in _WORD.findall(one) for part in re.split(r"[./]", word)
+        )
+        for word in words:
+            for file in (file for place in places for file in self._folder(place).of_module(word)):
+                package = file.parent.parent if file.name in _OF_A_FOLDER else file.parent
+                if package in places or package == self.root or package.name in words:
+                    yield file
 
     def _matches(self, text: str, folder: Path) -> Iterator[Path]:
         """The files that a text may mean, as paths that have not been looked at."""
-        for word in dict.fromkeys(_WORD.findall(text)):
+        words = dict.fromkeys(_WORD.findall(text))
+        folders = dict.fromkeys(folder / word.rpartition("=")[2] for word in words)
+        others = [place for place in folders if os.path.isdir(place) and place != folder]  # noqa: PTH112 (never raises)
+        for word in words:
             name = word.rpartition("=")[2].strip("/") if "=" in word else word
             for place in (folder, self.root):
                 yield place / name
@@ -106,6 +134,7 @@ class ProgramFiles:
             yield from named
             for part in re.split(r"[./]", name):
                 yield from within.of_module(part)
+                yield from (file for place in others for file in self._folder(place).of_module(part))
 
     def _folder(self, folder: Path) -> _Folder:
         if folder not in self._folders:

@@ -128,3 +128,38 @@ def test_grading_setup__files_that_a_command_names__count_by_their_content(tmp_p
         (tmp_path / file).write_text("STRICT = 0\nimport rules\n")
         assert now() != before, file
     assert setup(settings).fingerprint != first
+
+
+STRICT = "from rules import (\n    STRICT,\n)\n"
+IMPORTS = {
+    "in brackets over several lines": (STRICT, "rules/STRICT.py"),
+    "by a call": ("import importlib\nimportlib.import_module('kind')\n", "kind.py"),
+    "as a file whose name is in a variable": ("NAMES = 'bad words.txt'\nopen(NAMES)\n", "bad words.txt"),
+    "of a package": ("from lib.deep import grades\n", "lib/deep/grades.py"),
+}
+
+
+@pytest.mark.parametrize("how", IMPORTS)
+def test_program_files__file_that_a_program_names__counts(tmp_path, how) -> None:
+    program, name = IMPORTS[how]
+    (tmp_path / "g.py").write_text(program)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("1")
+    assert name in [file for file, _ in ProgramFiles(tmp_path).named_by("python3 g.py", tmp_path)]
+
+
+@pytest.mark.parametrize("command", ["cd ../grading && python3 -m g", "PYTHONPATH=../grading python3 -m g"])
+def test_program_files__module_in_a_folder_that_the_command_names__counts(tmp_path, command) -> None:
+    for folder in ("evals", "grading"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "grading" / "g.py").write_text("1")
+    found = ProgramFiles(tmp_path).named_by(command, tmp_path / "evals")
+    assert [file for file, _ in found] == ["grading/g.py"]
+
+
+def test_program_files__agent_beside_a_judge_and_module_of_a_librarys_name__do_not_count(tmp_path) -> None:
+    (tmp_path / "judge.py").write_text("import json\nprint(open(0).read() if 1 else 'agent')\n")
+    (tmp_path / "agent.py").write_text("1")
+    (tmp_path / "evals" / "lib").mkdir(parents=True)
+    (tmp_path / "evals" / "lib" / "json.py").write_text("1")
+    assert [file for file, _ in ProgramFiles(tmp_path).named_by("python3 judge.py", tmp_path)] == ["judge.py"]
