@@ -62,6 +62,35 @@ def escaped_whole() -> str:
     return "".join(f"\\u{ord(char):04x}" for char in CANARY)
 
 
+def streams(*parts: str) -> Callable[[Exchange], None]:
+    """A body in a form that is not the one of the configuration, as the error about it quotes it."""
+    return lambda exchange: exchange.answer("".join(parts).encode())
+
+
+PIECES = textwrap.wrap(CANARY, 9)
+STREAMS = {
+    "numbered lines": [f"0:{json.dumps(piece)}\n" for piece in PIECES],
+    "array of texts": [json.dumps(PIECES)],
+    "array over lines": [json.dumps(PIECES, indent=1)],
+    "array that is not finished": [json.dumps(PIECES)[:-1]],
+    "objects without a line between": [json.dumps({"t": piece}) for piece in PIECES],
+    "objects behind record separators": [f"\x1e{json.dumps({'t': piece})}\n" for piece in PIECES],
+    "member with an array": [json.dumps({"chunks": PIECES})],
+    "lines behind their lengths": [f"{len(piece):x}\r\n{piece}\r\n" for piece in PIECES],
+    "texts of several members": [json.dumps({f"part-{at}": piece for at, piece in enumerate(PIECES)})],
+    "keys of events": [f"data: {json.dumps({piece: 1})}\n\n" for piece in PIECES],
+    "ids of events": [f"id: {piece}\n" for piece in PIECES],
+    "times of events": [f"retry: {piece}\n" for piece in PIECES],
+    "elements": [f"<s>{piece}</s>" for piece in PIECES],
+    "pieces up to the cut": ["x " * 80, *(f"0:{json.dumps(piece)} " for piece in PIECES), "y" * 900],
+}
+BREAKS = {"a line": "\n", "NUL": "\0", "nothing to see": "\u200b", "a colour": "\x1b[1m", "blanks": "  "}
+
+
+def broken_by(signs: str) -> str:
+    return f"it is {CANARY[:9]}{signs}{CANARY[9:20]}{signs}{CANARY[20:]} I say"
+
+
 FORMS: dict[str, Callable[[Exchange], None]] = {
     "answer": says(f"your key is {CANARY}"),
     "answer, then cut": says("x" * 19_990 + CANARY),
@@ -93,6 +122,8 @@ FORMS: dict[str, Callable[[Exchange], None]] = {
     "stream in pieces": lambda exchange: exchange.answer(
         b"".join(f"data: {json.dumps({'d': piece})}\n\n".encode() for piece in (CANARY[:12], CANARY[12:]))
     ),
+    **{name: streams(*lines) for name, lines in STREAMS.items()},
+    **{f"broken by {name}": says(broken_by(signs)) for name, signs in BREAKS.items()},
     "reason phrase": fails(f"418 no {CANARY}", b"{}"),
     "location": fails("302 Found", b"", Location=f"http://x/?key={quote(CANARY, safe='')}"),
     "no JSON": lambda exchange: exchange.answer(f"<html>{CANARY}".encode()),
@@ -104,6 +135,8 @@ FORMS: dict[str, Callable[[Exchange], None]] = {
 
 NOT_KEPT = {
     "stream in pieces",
+    "keys of events",
+    "ids of events",
     "answer, then cut",
     "argument",
     "name of an argument",
@@ -135,8 +168,8 @@ def asked(tmp_path_factory):
 
 def test_finding_2__agent_says_its_key_back__it_is_nowhere(asked) -> None:
     project, done, again = asked
-    assert done.returncode == 1, done.stderr
-    assert len(FORMS) >= 20
+    assert f"{len(FORMS)}/{len(FORMS)}" in done.stderr
+    assert len(FORMS) >= 40
     assert everywhere(done, project) == {}
     assert leaks(again.stdout, CANARY) == []
 
@@ -155,11 +188,16 @@ def command(code: str) -> str:
     return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
 
 
+IN_LINES = "k = os.environ['KEY']\nfor p in (k[:12], k[12:]):"
+SAYS_PARTS = "print(json.dumps({'messages': [{'role': 'assistant', 'content': parts}]}))"
 PRINTS = {
     "stdout": "print('ok', os.environ['KEY'])",
     "JSON": "print(json.dumps({'text': 'x', 'messages': [{'role': 'assistant', 'content': os.environ['KEY']}]}))",
     "stderr": "sys.stderr.write('no: ' + os.environ['KEY']); sys.exit(3)",
     "events in pieces": "k = os.environ['KEY']; [print(json.dumps({'d': p})) for p in (k[:12], k[12:])]; sys.exit(3)",
+    "stderr in lines": f"{IN_LINES} print(p, file=sys.stderr)\nsys.exit(3)",
+    "stderr in lines, cut": f"{IN_LINES} print('z' * 99, p, file=sys.stderr)\nsys.exit(3)",
+    "content in parts": f"parts = []\n{IN_LINES} parts.append({{'type': 'text', 'text': p}})\n{SAYS_PARTS}",
     "stderr at the cut": "sys.stderr.write(os.environ['KEY'] + ' ' + 'y' * 290); sys.exit(3)",
     "stderr where it was cut": "sys.stderr.write('z' * (32_000 - 10) + os.environ['KEY'] + 'y' * 90_000); sys.exit(3)",
     "end that was cut": "sys.stderr.write('y ' * 50_000 + os.environ['KEY'] + 'z ' * 15_990 ); sys.exit(3)",

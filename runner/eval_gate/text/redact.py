@@ -19,6 +19,8 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, JsonValue
 
+from eval_gate.text.in_pieces import BareSecret, bare_secrets, pieces_in
+from eval_gate.text.inert import UNSEEN
 from eval_gate.text.secret import MASK
 
 MIN_LENGTH: Final = 6
@@ -38,10 +40,13 @@ _ESCAPED: Final = re.compile(
     re.IGNORECASE,
 )
 """One sign that is written in another way; of a backslash before any other sign only the sign counts."""
-_WRAPPED: Final = re.compile(
-    r"(?<=[A-Za-z0-9+/_-]{4})(?:\r?\n|(?:\\{1,8}r)?\\{1,8}n|(?:%0[Dd])?%0[Aa])[ \t]{0,40}(?=[A-Za-z0-9+/_-])"
+_BREAK: Final = re.compile(
+    rf"(?:\x1b\[[0-9;]{{0,20}}[A-Za-z]|[\s⏎\x00-\x1f\xad{UNSEEN}]"
+    r"|\\{1,8}(?:[nrt0]|u00[01][0-9a-fA-F])|%(?:0[09ADad]|20))+"
 )
-"""Where a line of base64 ends and the next one begins: `base64` prints lines of 76 characters, OpenSSL of 64."""
+"""What a secret may be broken by: ends of lines (`base64` prints 76 characters a line), blanks, and unseen signs."""
+_MIN_BROKEN: Final = 12
+"""A secret so long does not stand in a text by chance where its blanks are left out."""
 _ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _NUMBER: Final = re.compile(r"[-+.\deE]+")
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -54,7 +59,8 @@ class Redactor:
         self._secrets: set[str] = set()
         self._forms: tuple[str, ...] = ()
         self._raw: tuple[str, ...] = ()
-        self._base64: tuple[str, ...] = ()
+        self._broken: tuple[str, ...] = ()
+        self._bare: tuple[BareSecret, ...] = ()
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
@@ -66,7 +72,8 @@ class Redactor:
         # the longest first, so that a text that holds none is done soonest; which one is found first changes nothing
         self._forms = tuple(sorted({form for one in self._secrets for form in _forms(one)}, key=len, reverse=True))
         self._raw = tuple(form for form in self._forms if not _NUMBER.fullmatch(form))
-        self._base64 = tuple({form for one in self._secrets for form in _base64(one.encode("utf-8", "replace"))})
+        self._broken = tuple(sorted({form for one in self._secrets for form in _broken_forms(one)}))
+        self._bare = bare_secrets(self._secrets)
 
     @property
     def knows_any(self) -> bool:
@@ -82,7 +89,8 @@ class Redactor:
         found = list(_stretches(text, self._forms))
         if self._secrets and _ESCAPED.search(text):
             found += _Unescaped(text).meant_stretches(sorted(self._secrets))
-        return _masked(text, [*found, *self._wrapped(text), *self._at_cuts(text)])
+        found += pieces_in(text, self._bare)
+        return _masked(text, [*found, *self._in_lines(text), *self._at_cuts(text)])
 
     def data(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
         """The same for bytes that are to be read yet: JSON stays JSON, where a number that is a secret is no text.
@@ -97,7 +105,7 @@ class Redactor:
             found += [(0, _begins(text, form)) for form in self._raw]
         if cut_after:
             found += [(len(text) - _ends(text, form), len(text)) for form in self._raw]
-        shown = _masked(text, [*found, *self._wrapped(text, cut_before=cut_before, cut_after=cut_after)])
+        shown = _masked(text, [*found, *self._in_lines(text, cut_before=cut_before, cut_after=cut_after)])
         return data if shown is text else shown.encode("utf-8", "surrogateescape")
 
     def _at_cuts(self, text: str) -> Iterator[tuple[int, int]]:
@@ -112,17 +120,20 @@ class Redactor:
                 if end >= 0 and form.endswith(text[behind : end + _LEAST_AT_CUT].lstrip()):
                     yield behind, end + _LEAST_AT_CUT
 
-    def _wrapped(self, text: str, *, cut_before: bool = False, cut_after: bool = False) -> Iterator[tuple[int, int]]:
-        """Where in the text base64 of a secret stands that is broken into lines."""
-        if not self._base64 or not _WRAPPED.search(text):
+    def _in_lines(self, text: str, *, cut_before: bool = False, cut_after: bool = False) -> Iterator[tuple[int, int]]:
+        """Where in the text a secret stands that is broken by line ends, blanks or signs that nobody sees."""
+        if not self._broken or not _BREAK.search(text):
             return
-        joined = _Unescaped(text, _WRAPPED, lambda _: [])
-        yield from joined.stretches(self._base64)
+        whole = _BREAK.sub("", text)
+        if not (cut_before or cut_after or any(form in whole for form in self._broken)):
+            return
+        joined = _Unescaped(text, _BREAK, lambda found: [("", found.start())])
+        yield from joined.stretches(self._broken)
         if cut_before:
-            yield from (joined.stretch(0, _begins(joined.meant, form)) for form in self._base64)
+            yield from (joined.stretch(0, _begins(joined.meant, form)) for form in self._broken)
         if cut_after:
             end = len(joined.meant)
-            yield from (joined.stretch(end - _ends(joined.meant, form), end) for form in self._base64)
+            yield from (joined.stretch(end - _ends(joined.meant, form), end) for form in self._broken)
 
     def values(self, value: JsonValue) -> JsonValue:
         """The same for every text in a value, keys included."""
@@ -197,6 +208,14 @@ def _base64(secret: bytes) -> Iterator[str]:
         if len(own) >= MIN_LENGTH:
             yield own
             yield own.replace("+", "-").replace("/", "_")
+
+
+def _broken_forms(secret: str) -> Iterator[str]:
+    """How a text without blanks says a secret that it says in several lines, or in groups of letters."""
+    yield from _base64(secret.encode("utf-8", "replace"))
+    plain = _BREAK.sub("", secret)
+    if len(plain) >= _MIN_BROKEN:
+        yield plain
 
 
 class _Unescaped:
