@@ -26,7 +26,10 @@ LIMIT: Final = 0.01
 
 
 class Increase(FrozenStruct):
-    """One kind of cost on both sides: `ratio` is the median of here/then over `cases`; None without any."""
+    """One kind of cost on both sides: `ratio` is the median of here/then over `cases`; None without any.
+
+    It is endless where the typical case cost nothing then and something here.
+    """
 
     cases: int
     ratio: float | None
@@ -46,8 +49,8 @@ Pairs = tuple[tuple[float, float | None], ...]
 
 def increase(pairs: Pairs, most: float) -> Increase:
     """Whether the typical case costs more than `most` (0.2 is 20 %) above the baseline."""
-    ratios = [here / then for then, here in pairs if then > 0 and here is not None]
-    untold = sum(then > 0 and here is None for then, here in pairs)
+    ratios = [_ratio(then, here) for then, here in pairs if here is not None]
+    untold = sum(here is None for _, here in pairs)
     unknown = untold > 0 and median([*ratios, *[math.inf] * untold]) > 1 + most
     if not ratios:
         return Increase(0, None, 1.0, over=False, untold=untold, unknown=unknown)
@@ -55,6 +58,13 @@ def increase(pairs: Pairs, most: float) -> Increase:
     chance = _chance_of_at_least(above, len(ratios))
     over = median(ratios) > 1 + most and chance <= LIMIT
     return Increase(len(ratios), median(ratios), chance, over=over, untold=untold, unknown=unknown and not over)
+
+
+def _ratio(then: float, here: float) -> float:
+    """Here divided by then: what cost nothing and costs something now costs endlessly more."""
+    if then > 0:
+        return here / then
+    return math.inf if here > 0 else 1.0
 
 
 def _chance_of_at_least(above: int, cases: int) -> float:

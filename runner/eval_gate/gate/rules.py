@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Final
@@ -273,7 +274,8 @@ def _increase(code: RuleCode, most: float, found: budgets.Increase) -> RuleFindi
     if found.ratio is None:
         return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, reason="")
     change, limit = beside_limit((found.ratio - 1) * 100, most, 0)
-    change, limit = f"{'' if change.startswith('-') else '+'}{change} %", f"+{limit} %"
+    change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(found.ratio) else "more than nothing"
+    limit = f"+{limit} %"
     unsure = found.ratio > 1 + most / 100 and not found.over
     shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
     what = f"{code.shown.lower()} of the typical case is {change} against the baseline (allowed: {limit})"

@@ -54,8 +54,11 @@ def test_increase__seven_of_seven__has_the_chance_of_seven_heads() -> None:
     assert (found.cases, found.ratio, found.chance) == (7, 2.0, 1 / 128)
 
 
-def test_increase__baseline_of_nothing__is_left_out() -> None:
-    assert increase(((0.0, 5.0),) * 9, 0.2).cases == 0
+def test_increase__nothing_in_the_baseline__anything_more_is_too_much() -> None:
+    assert increase(((0.0, 5.0),) * 9, 0.2).over
+    assert not increase(((0.0, 0.0),) * 9, 0.2).over
+    assert not increase(((0.0, 5.0),) * 4 + ((1.0, 1.0),) * 5, 0.2).over
+    assert increase(((0.0, None),) * 9, 0.2).unknown
 
 
 @given(st.lists(st.floats(0.1, 10), min_size=1, max_size=40), st.floats(0, 2))
@@ -85,10 +88,6 @@ def test_increase__not_told_here__is_unknown_where_it_could_be_the_typical_case(
 def test_increase__sure_by_what_is_told__is_over_whatever_is_not() -> None:
     found = increase((*pairs(*[1.5] * 9), (1.0, None)), 0.2)
     assert (found.over, found.unknown) == (True, False)
-
-
-def test_increase__not_known_in_the_baseline__is_not_missed() -> None:
-    assert not increase(((0.0, None),) * 9, 0.2).unknown
 
 
 MEASURED = {"usage": Usage(input_tokens=300, output_tokens=60), "cost_usd": 0.6}
