@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.test_integration_init import git
 from tests.integration.test_integration_models import completion
 from tests.integration.test_integration_run import gate, record
 from tests.support.agents import Exchange, agent
@@ -317,3 +318,46 @@ def test_key__server_of_tools_returns_it__is_nowhere(tmp_path) -> None:
     assert "its answer is not a message of the protocol" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert not is_shown(tmp_path, done)
+
+
+def write_program(folder: Path) -> None:
+    """Two cases for an agent that is a program of the repository; it crashes at `c2` while there is a file `crash`."""
+    (folder / "evals").mkdir()
+    cases = [{"id": name, "input": {"message": "hi"}, "expect": {"responseContains": ["ok"]}} for name in ("c1", "c2")]
+    (folder / "evals/a.golden.json").write_text(json.dumps(cases))
+    (folder / "evals/agent.py").write_text(
+        "import os, sys, words\nprint(words.SAID)\nif sys.argv[1] == 'c2':\n    sys.exit(os.path.exists('../crash'))\n"
+    )
+    (folder / "evals/words.py").write_text("SAID = 'ok'\n")
+    target = {"name": "t", "provider": "cli", "commandTemplate": "python3 agent.py {EVAL_ID}"}
+    (folder / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+    (folder / ".gitignore").write_text("evals/results\ncrash\n__pycache__\n")
+
+
+def change_imported(folder: Path) -> None:
+    (folder / "evals/words.py").write_text("SAID = 'no'\n")
+
+
+def commit_another(folder: Path) -> None:
+    git(folder, "commit", "-q", "--allow-empty", "-m", "two")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (change_imported, "cases, graders, or files of graders or of the agent's command changed"),
+        (commit_another, "commit "),
+    ],
+)
+def test_resume__another_agent__takes_nothing_over(tmp_path, change, said) -> None:
+    write_program(tmp_path)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    (tmp_path / "crash").write_text("")
+    assert gate(tmp_path, "run").returncode == 1
+    (tmp_path / "crash").unlink()
+    change(tmp_path)
+    done = gate(tmp_path, "run", "--resume", record(tmp_path)["runId"])
+    assert f"2 finished executions were made with another set-up, and made again: {said}" in text(done)
+    assert done.returncode == (1 if change is change_imported else 0)

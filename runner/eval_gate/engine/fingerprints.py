@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from eval_gate.engine.plan import RunPlan
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
 from eval_gate.results.run_setup import RunSetup
+from eval_gate.targets.masked import MaskedTarget
 from eval_gate.targets.setup import setup_fingerprint
 
 MAX_NAMED: Final = 5
@@ -22,25 +24,42 @@ def measured_anew(executions: int, before: RunSetup | None, now: RunSetup) -> st
     rest = len(named) - MAX_NAMED
     what = "; ".join([*named[:MAX_NAMED], *([f"and {rest} more"] if rest > 0 else [])])
     plural = "s were" if executions != 1 else " was"
-    since = what or "cases, graders or their files changed"
+    since = what or "cases, graders, or files of graders or of the agent's command changed"
     return f"{executions} finished execution{plural} made with another set-up, and made again: {since}"
 
 
 class SetupFingerprints:
-    """Stands for prompt, expectation, graders, judges and target of a case, and for the settings of the run.
+    """Stands for what a case is measured with, and for what is measured.
 
-    Values of a live snapshot are no part of it: they are others each time.
+    That is prompt, expectation, graders, judges and target of the case, the settings of the run, the commit, and the
+    files that the agent's command names. Values of a live snapshot are no part of it: they are others each time.
     """
 
-    def __init__(self, measuring: Measuring | None, yardsticks: Mapping[CaseKey, Yardstick]) -> None:
+    def __init__(
+        self,
+        measuring: Measuring | None,
+        yardsticks: Mapping[CaseKey, Yardstick],
+        commit: str | None = None,
+        program_of: Callable[[EvalCase], str | None] = lambda _: None,
+    ) -> None:
+        """`program_of` says what stands for the files of the program that a case asks; None where it is none."""
         how = measuring or Measuring()
         settings: list[JsonValue] = [one.model_dump(mode="json") for one in how.settings]
-        self._run = setup_fingerprint([how.snapshot, how.snapshot_scripts, *settings])
+        self._run = setup_fingerprint([how.snapshot, how.snapshot_scripts, commit, *settings])
         self._left_out = set() if how.snapshot_fixed else {"snapshot"}
         self._yardsticks = yardsticks
+        self._program_of = program_of
+
+    @classmethod
+    def of_plan(cls, plan: RunPlan) -> SetupFingerprints:
+        """Those of the cases of this plan."""
+        targets = plan.of_no_case()
+        programs = {id(one): one.program for one in plan.every_target() if isinstance(one, MaskedTarget)}
+        commit = plan.git.sha if plan.git else None
+        return cls(plan.measuring, plan.yardsticks, commit, lambda case: programs.get(id(targets.target_of(case))))
 
     def of(self, case: EvalCase) -> str:
         """The fingerprint of an execution of this case: 16 hexadecimal digits."""
         yardstick = self._yardsticks.get(case.key)
         parts = yardstick.model_dump(mode="json", exclude_none=True, exclude=self._left_out) if yardstick else None
-        return setup_fingerprint([self._run, case.fingerprint, parts])
+        return setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case)])

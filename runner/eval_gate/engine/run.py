@@ -379,7 +379,7 @@ class Run:
         """
         plan, trials = self._plan, self._trials
         known = {case.key: case for case in plan.runnable()}
-        fingerprints, others = SetupFingerprints(plan.measuring, plan.yardsticks), 0
+        fingerprints, others = SetupFingerprints.of_plan(plan), 0
         for record, line in written:
             case = known.get(record.case)
             if case is None:

@@ -81,8 +81,8 @@ class TrialServices(FrozenStruct):
     margin: int = 0
     """Characters of an answer that are kept beyond the bound, for patterns that look at it before it is stored."""
     run_id: str = ""
-    fingerprints: SetupFingerprints = field(default_factory=lambda: SetupFingerprints(None, {}))
-    """What executions are made with."""
+    fingerprints: SetupFingerprints | None = None
+    """What executions are made with; None where none is taken up again."""
     leavings: Leavings | None = None
     """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
 
@@ -100,7 +100,7 @@ class TrialServices(FrozenStruct):
             withheld=plan.withheld,
             margin=MARGIN if plan.patterns else 0,
             run_id=run_id,
-            fingerprints=SetupFingerprints(plan.measuring, plan.yardsticks),
+            fingerprints=SetupFingerprints.of_plan(plan),
             leavings=leavings,
         )
 
@@ -240,7 +240,7 @@ class TrialRunner:
             eval_file=job.case.suite,
             case_id=job.case.id,
             trial=job.trial,
-            fingerprint=self._shared.fingerprints.of(job.case),
+            fingerprint=self._shared.fingerprints.of(job.case) if self._shared.fingerprints else "",
             **values,
         )
 

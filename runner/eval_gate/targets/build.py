@@ -78,7 +78,8 @@ def make_target(chosen: Chosen, choice: TargetChoice, context: BuildContext, *, 
         setup = grading_setup(chosen, context)
     else:
         prompting = made.prompting if isinstance(made, DescribedTarget) else None
-        setup = setup_of(chosen.settings, context.environment, context.redact, prompting)
+        files = context.files or ProgramFiles(context.root)
+        setup = setup_of(chosen.settings, context.environment, context.redact, prompting, files)
     return masked(made, context.redact, rate, setup.described_in(chosen.file))
 
 

@@ -44,6 +44,11 @@ class MaskedTarget:
         return self._redact.model(self._setup.of(found) if self._setup else found)
 
     @property
+    def program(self) -> str | None:
+        """16 hexadecimal digits for the files of the repository that its command names; None for none."""
+        return self._setup.program if self._setup else None
+
+    @property
     def workers(self) -> int | None:
         """How many cases at once the target's description asks for."""
         return self.inner.workers

@@ -122,7 +122,7 @@ class ProgramFiles:
         """The files that a text may mean, as paths that have not been looked at."""
         words = dict.fromkeys(_WORD.findall(text))
         folders = dict.fromkeys(folder / word.rpartition("=")[2] for word in words)
-        others = [place for place in folders if os.path.isdir(place) and place != folder]  # noqa: PTH112 (never raises)
+        others = [place for place in folders if place != folder and self._is_folder_within(place, folder)]
         for word in words:
             name = word.rpartition("=")[2].strip("/") if "=" in word else word
             for place in (folder, self.root):
@@ -147,10 +147,20 @@ class ProgramFiles:
             self._read_already[file] = self._read(file, folder)
         return self._read_already[file]
 
+    def _is_within(self, real: Path, folder: Path) -> bool:
+        """Whether this place without links lies in the folder of the run, or in the one that the command runs in."""
+        return any(real.is_relative_to(one.resolve()) for one in (self.root, folder))
+
+    def _is_folder_within(self, place: Path, folder: Path) -> bool:
+        try:
+            return place.is_dir() and self._is_within(place.resolve(), folder)
+        except (OSError, ValueError):
+            return False
+
     def _read(self, file: Path, folder: Path) -> bytes | None:
         try:
             real = file.resolve(strict=True)
-            if not real.is_file() or not any(real.is_relative_to(one.resolve()) for one in (self.root, folder)):
+            if not real.is_file() or not self._is_within(real, folder):
                 return None
             with real.open("rb") as stream:
                 return stream.read(MAX_FILE_BYTES)

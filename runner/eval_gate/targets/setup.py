@@ -6,7 +6,7 @@ A new setting is in it by default. `NoEffect` on its field leaves it out and say
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, JsonValue
@@ -39,6 +39,9 @@ class TargetSetup(FrozenStruct):
     fingerprint: str | None = None
     file: str | None = None
     """The list that describes it; None where it was given in another way."""
+    program: str | None = None
+    """16 hexadecimal digits for the files of the repository that the agent's command names; None for none. They are
+    what is being tested, and no part of the fingerprint."""
 
     def described_in(self, file: str | None) -> TargetSetup:
         """The same of a target that this list describes."""
@@ -65,14 +68,20 @@ class _Setting(NamedTuple):
 
 
 def setup_of(
-    settings: TargetSettings, environment: Mapping[str, str], mask: Mask, prompting: Prompting | None = None
+    settings: TargetSettings,
+    environment: Mapping[str, str],
+    mask: Mask,
+    prompting: Prompting | None = None,
+    files: ProgramFiles | None = None,
 ) -> TargetSetup:
     """The set-up of a target by its resolved settings. `environment` holds what its provider takes from there.
 
-    `mask` hides secrets in what a record shows.
+    `mask` hides secrets in what a record shows. `files` reads the files of the program that is asked.
     """
-    parts = [*_described(settings, environment, mask), *(_prompted(prompting) if prompting else ())]
-    return _put_together(settings, parts)
+    parts = list(_described(settings, environment, mask))
+    named = _named_files(settings, parts, files) if files else []
+    found = _put_together(settings, [*parts, *(_prompted(prompting) if prompting else ())])
+    return replace(found, program=setup_fingerprint([list(one) for one in named]) if named else None)
 
 
 def grading_setup_of(
@@ -80,20 +89,21 @@ def grading_setup_of(
 ) -> TargetSetup:
     """The same of a target that grades: with the content of the files that its settings name."""
     parts = list(_described(settings, environment, mask))
-    named: dict[str, str] = {}
-    if isinstance(settings, ProgramSettings):
-        folder = files.root / str(getattr(settings, "cwd", None) or ".")
-        named = {
-            file: content
-            for part in parts
-            for text in _texts(part.value)
-            for file, content in files.named_by(text, folder)
-        }
+    named = _named_files(settings, parts, files)
     if named:
-        content: JsonValue = [[file, named[file]] for file in sorted(named)]
-        names = ", ".join(sorted(named))
+        content: JsonValue = [list(one) for one in named]
+        names = ", ".join(name for name, _ in named)
         parts.append(_Setting("files", content, f"{names[: MAX_SHOWN - _MARK]} #{digest(content)[:_MARK]}"))
     return _put_together(settings, parts)
+
+
+def _named_files(settings: TargetSettings, parts: Iterable[_Setting], files: ProgramFiles) -> list[tuple[str, str]]:
+    """The files that the settings of a program name, with a digest of the content of each, by name."""
+    if not isinstance(settings, ProgramSettings):
+        return []
+    folder = files.root / str(getattr(settings, "cwd", None) or ".")
+    texts = (text for part in parts for text in _texts(part.value))
+    return sorted({file: content for text in texts for file, content in files.named_by(text, folder)}.items())
 
 
 def _put_together(settings: TargetSettings, parts: Sequence[_Setting]) -> TargetSetup:
