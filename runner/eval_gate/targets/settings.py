@@ -45,6 +45,10 @@ class Describes(FrozenStruct):
     role: SettingRole
 
 
+class NamesInAnyCase(FrozenStruct):
+    """Marks a setting whose names mean the same in capitals and in small letters."""
+
+
 OF_THE_AGENT: Final = Describes(SettingRole.AGENT)
 """Marks a setting that describes the agent itself: it is what is being tested."""
 PLACE_OF_THE_AGENT: Final = Describes(SettingRole.PLACE)

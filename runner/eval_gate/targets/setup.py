@@ -17,7 +17,7 @@ from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Prompting
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.settings import ProgramSettings, TargetSettings, effect_of, role_of
+from eval_gate.targets.settings import NamesInAnyCase, ProgramSettings, TargetSettings, effect_of, role_of
 from eval_gate.text.digest import DIGITS, digest, fingerprint_of, sorted_json
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import Secret, SecretAddress
@@ -132,6 +132,8 @@ def _described(settings: TargetSettings, environment: Mapping[str, str], mask: M
             value = _address(value, written, listed=settings.is_listed)
         elif written is not None:
             value = written
+        if isinstance(value, dict) and any(isinstance(mark, NamesInAnyCase) for mark in field.metadata):
+            value = {name.lower(): one for name, one in value.items()}
         value = _without_credentials(value)
         default = None if field.is_required() else field.get_default(call_default_factory=True)
         usual = shown_value(_opened(default))

@@ -66,6 +66,20 @@ def test_setup__what_is_shown__names_the_setting_its_value_and_its_default() -> 
     ]
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"headers": {"x-mode": "fast"}},
+        {"method": "POST", "preset": "eval-gate", "responsePath": "response", "responseFormat": "json"},
+        {"modelPath": "answered.by"},
+        {"responsePath": ["response"]},
+    ],
+)
+def test_setup__same_request_written_otherwise__is_the_same(written) -> None:
+    plain: dict[str, Any] = {"provider": "http", "url": "http://agent.test", "headers": {"X-Mode": "fast"}}
+    assert setup(described(**plain | written)).fingerprint == setup(described(**plain)).fingerprint
+
+
 def test_setup__secrets__are_in_it_by_the_names_of_their_variables() -> None:
     headers = {"X-Mode": "fast", "Authorization": "Bearer ${{ KEY }}", "X-Api-Key": SECRET}
     found = values(described(provider="http", url="${{ AGENT }}", headers=headers, query={"token": "${{ KEY }}"}))

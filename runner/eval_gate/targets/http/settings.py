@@ -24,6 +24,8 @@ from eval_gate.targets.settings import (
     RETRIES,
     SIZES,
     DescribedSettings,
+    NamesInAnyCase,
+    NoEffect,
     TargetSettings,
     Text,
 )
@@ -215,7 +217,7 @@ class HttpSettings(TargetSettings):
     url: Annotated[SecretAddress[Text], PLACE_OF_THE_AGENT]
     preset: PresetName = PresetName.EVAL_GATE
     method: Method = Method.POST
-    headers: Secret[dict[str, str]] = Field(default_factory=dict, validate_default=True)
+    headers: Annotated[Secret[dict[str, str]], NamesInAnyCase()] = Field(default_factory=dict, validate_default=True)
     request_template: Secret[JsonValue] = Field(
         None,
         validate_default=True,
@@ -255,7 +257,9 @@ class HttpSettings(TargetSettings):
     called_none_at: PathText | None = Field(
         None, description="Where something is here, an answer without a list of calls says that no tool was called."
     )
-    model_path: PathText | None = Field(None, description="Where an answer says which model gave it.")
+    model_path: Annotated[
+        PathText | None, NoEffect("it says which model gave a response, and nothing of what is in it")
+    ] = Field(None, description="Where an answer says which model gave it.")
     name_field: PathText = Field("name", description="Where a call has the tool's name.")
     args_field: PathText = Field("params", description="Where a call has its arguments.")
     success_field: PathText = Field("success", description="Where a call says whether it went well.")
