@@ -130,6 +130,20 @@ def test_run__nothing_is_stored__no_word_of_an_answer_is_anywhere(tmp_path, how)
     assert changes_of(found)["gs-0"]["before"]["status"] == "failed"
 
 
+@pytest.mark.parametrize("kept", ["store: none\n", 'redact: ["Kestrel-[0-9]+"]\n'])
+def test_resume__less_is_stored__what_was_kept_before_is_let_go_of(tmp_path, kept) -> None:
+    write_everything(tmp_path)
+    with agent(agent_and_judge) as running:
+        first = run(tmp_path, running.url)
+        assert leaks(tmp_path, first, "evals/results")
+        asked = len(running.requests)
+        (tmp_path / "eval-gate.yaml").write_text(kept)
+        done = run(tmp_path, running.url, "--resume", record(tmp_path)["runId"])
+        assert len(running.requests) - asked < asked / 2, "what was finished is taken over"
+    assert leaks(tmp_path, done, "evals/results", "out") == []
+    assert {case["status"] for case in cases_of(record(tmp_path))} == {"failed", "error"}
+
+
 def test_run__only_failing_cases_are_stored__passing_ones_say_no_more(tmp_path) -> None:
     async def handler(exchange: Exchange) -> None:
         exchange.answer({"response": f"{CANARY} {exchange.json['message']} {len(running.requests)}", "toolCalls": []})

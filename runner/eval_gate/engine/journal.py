@@ -7,7 +7,7 @@ finished trials are until the result is made of them (`FinishedTrials`).
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import cache, lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -19,7 +19,7 @@ from msgspec.json import Decoder
 from pydantic import Field, TypeAdapter, ValidationError
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.files.writing import append, open_to_append
+from eval_gate.files.writing import append, open_to_append, replacing
 from eval_gate.model.base import Record, construct, lean
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status
@@ -122,7 +122,7 @@ class Journal:
 
         Raises GateError where it cannot be written: a trial that is not kept would be lost.
         """
-        line = record.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
+        line = _line_of(record)
         append(self._descriptor, line, self._file)
         return JournalLine(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _mark(line))
 
@@ -138,6 +138,20 @@ class Journal:
                 exit_code=ExitCode.INCOMPLETE,
             )
         return _read(found)
+
+
+def _line_of(record: TrialRecord) -> bytes:
+    return record.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
+
+
+async def rewrite_lines(file: Path, kept: Callable[[TrialRecord], Awaitable[TrialRecord]]) -> None:
+    """Replace every finished trial of a journal by what `kept` makes of it.
+
+    Raises GateError, and then the journal is as it was.
+    """
+    with replacing(file) as write:
+        for record, _ in read_lines(file):
+            write(_line_of(await kept(record)))
 
 
 def _drop_unfinished_line(descriptor: int) -> None:

@@ -13,7 +13,7 @@ from eval_gate.engine.batches import BatchAnswers, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.control.during_run import ControlAsking, RunServices
 from eval_gate.engine.fingerprints import SetupFingerprints, measured_anew
-from eval_gate.engine.folders.left_files import Leavings
+from eval_gate.engine.folders.left_files import Leavings, remove_left_files
 from eval_gate.engine.folders.shared import SharedFolders
 from eval_gate.engine.giving_up import Unanswered, with_hint
 from eval_gate.engine.journal import (
@@ -24,6 +24,7 @@ from eval_gate.engine.journal import (
     JournalLine,
     TrialRecord,
     read_lines,
+    rewrite_lines,
 )
 from eval_gate.engine.outcome import NOTHING_ASKED, RunProgress, initial_record, outcome
 from eval_gate.engine.plan import RunPlan
@@ -107,6 +108,7 @@ class Run:
         """
         started = time.perf_counter()
         plan = self._plan
+        await self._keep_less()
         self._take_over(read_lines(self._folder / JOURNAL_NAME))
         # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
         write_record(self._output_dir, initial_record(plan))
@@ -371,6 +373,16 @@ class Run:
         """The trials of a case so far, as they count."""
         lists = id(self._plan.target_of(case)) in self._listing
         return mark_unreported(self._trials.of(case.key), lists=lists)
+
+    async def _keep_less(self) -> None:
+        """Of a run that is resumed, keep no more than this process may: it may have been begun by laxer settings."""
+        plan = self._plan
+        if plan.resumed is None:
+            return
+        if plan.limits.stored is Store.NONE:
+            remove_left_files(self._folder)
+        if plan.limits.stored is Store.NONE or plan.patterns:
+            await rewrite_lines(self._folder / JOURNAL_NAME, self._stored)
 
     def _take_over(self, written: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again.

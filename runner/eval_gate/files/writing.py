@@ -53,6 +53,12 @@ def replacing(file: Path) -> Iterator[Callable[[bytes], object]]:
             raise
 
 
+def remove_file(file: Path) -> None:
+    """Remove a file that we wrote. Raises GateError."""
+    with _trouble_with(file), _folder_of(file) as (folder, name):
+        folder.remove(name)
+
+
 def open_to_append(file: Path) -> int:
     """The descriptor of a file that is read and grows, made if it is missing. Raises GateError."""
     with _trouble_with(file), _folder_of(file) as (folder, name):

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.files.writing import write_atomically
+from eval_gate.files.writing import remove_file, write_atomically
 from eval_gate.model.conversation import FileEntry
 from eval_gate.model.limits import LEFT_CASE, LEFT_FILE, LEFT_RUN
 from eval_gate.results.masking import MARGIN
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.secret import MASK
 
+_LEFT: Final = "left"
 _NAME: Final = 40
 """Characters of a case's id, and of its file's name, in the name of what is kept."""
 
@@ -98,10 +99,16 @@ def _inline(text: str) -> str:
     return f"`{plain}`"
 
 
+def remove_left_files(folder: Path) -> None:
+    """Remove what cases of this run left, where nothing of it may be kept any more. Raises GateError."""
+    for file in folder.glob(f"{_LEFT}-*.md"):
+        remove_file(file)
+
+
 def _name(record: TrialRecord) -> str:
     """The same for the same execution, also of a run that is resumed; of names only letters, digits, `.` and `-`."""
     whole = f"{record.eval_file}\0{record.case_id}\0{record.trial}".encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(whole).hexdigest()[:8]
     parts = (Path(record.eval_file).stem, record.case_id)
     plain = [re.sub(r"[^A-Za-z0-9.]+", "-", part).strip(".-")[:_NAME] for part in parts]
-    return "-".join(["left", *filter(None, plain), digest]) + ".md"
+    return "-".join([_LEFT, *filter(None, plain), digest]) + ".md"
