@@ -174,6 +174,7 @@ def test_run__bad_eval_file__exits_2_asks_nothing_and_writes_nothing(tmp_path, t
         (["--seed-manifest", "none.json"], "error[seed-manifest-not-found]"),
         (["--fail-on", "regresion"], 'did you mean "regressions"?'),
         (["--case", "zzz*"], "error[nothing-selected]"),
+        (["--case", ""], '--case "" names no case'),
         (["--tier", "goldn"], 'did you mean "golden"?'),
         (["--report", "pdf"], '--report[0]: "pdf" is not known'),
         (["--resume", "nope"], "error[no-such-run]"),

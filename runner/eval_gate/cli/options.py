@@ -11,6 +11,7 @@ import typer
 
 from eval_gate.cli.terminal.console import Verbosity
 from eval_gate.config.settings import SETTINGS
+from eval_gate.errors import GateError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -125,5 +126,7 @@ def _number(kind: type) -> Callable[[str], int | float | str]:
 
 
 def split_commas(values: list[str] | None) -> tuple[str, ...]:
-    """`--case 'a,b' --case c` are three globs."""
+    """`--case 'a,b' --case c` are three globs. Raises GateError for `--case ''`, which would choose nothing or all."""
+    if any(not value.strip(" ,") for value in values or []):
+        raise GateError("nothing-selected", '--case "" names no case', "leave --case out to run all cases")
     return tuple(part.strip() for value in values or [] for part in value.split(",") if part.strip())

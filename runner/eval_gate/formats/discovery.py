@@ -196,6 +196,8 @@ def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
         if not meant and notation.is_doubtful(error):
             return None
         raise
+    if document.value == [] and not file.explicit and not _names_tier(file.path):
+        return None
     source = Source(shown, data, file.path, root)
     for one in dialects:
         if one.recognises(document.value):
@@ -213,8 +215,12 @@ def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
 def _meant_as_evals(file: Path, document: JsonValue) -> bool:
     """Whether a file has a tier in its name and cases in it, which would otherwise be left out without a word."""
     cases = document.get("cases") if isinstance(document, dict) else document
-    tier = Path(file.stem).suffix.removeprefix(".")
-    return tier in set(Tier) and isinstance(cases, list) and any(isinstance(one, dict) and "id" in one for one in cases)
+    return _names_tier(file) and isinstance(cases, list) and any(isinstance(one, dict) and "id" in one for one in cases)
+
+
+def _names_tier(file: Path) -> bool:
+    """Whether a file's name says that it holds evals, such as `weather.golden.json`."""
+    return Path(file.stem).suffix.removeprefix(".") in set(Tier)
 
 
 def _refuse_no_text(shown: str) -> None:

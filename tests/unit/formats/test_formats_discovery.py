@@ -82,6 +82,7 @@ def load(tree, *patterns: str):
 
 def test_load_suites__folder_with_other_json__reads_the_evals_only(tree) -> None:
     (tree / "evals/snapshot.json").write_text('{"prices": {}}')
+    (tree / "evals/orders.json").write_text("[]")
     assert [suite.file for suite in load(tree, "evals")] == ["evals/a.golden.json", "evals/deep/b.labeled.json"]
 
 
@@ -90,6 +91,15 @@ def test_load_suites__named_file_that_is_none__is_refused(tree) -> None:
     with pytest.raises(GateError) as caught:
         load(tree, "evals/snapshot.json")
     assert str(caught.value.problems[0]).startswith("evals/snapshot.json:1: not an eval file")
+
+
+def test_load_suites__no_cases_in_a_file_that_is_named_or_has_a_tier__is_a_problem(tree) -> None:
+    (tree / "evals/c.golden.json").write_text("[]")
+    (tree / "evals/orders.json").write_text("[]")
+    for named, file in (("evals", "c.golden.json"), ("evals/orders.json", "orders.json")):
+        with pytest.raises(GateError) as caught:
+            load(tree, named)
+        assert str(caught.value.problems[0]) == f"evals/{file}:1: needs at least 1, got an empty list"
 
 
 def test_load_suites__several_bad_files__all_problems_at_once(tree) -> None:
