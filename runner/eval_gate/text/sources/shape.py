@@ -90,7 +90,8 @@ def sentence(  # noqa: C901, PLR0911, PLR0912 (a table of kinds, each one line)
         case "string_too_long":
             return f"is longer than {context['max_length']} characters"
         case "string_pattern_mismatch":
-            return "holds control characters"
+            pattern = str(context["pattern"])
+            return "holds control characters" if pattern.startswith("^[^\\x00-\\x1f") else f"must match {pattern}"
         case "value_error":
             return str(context["error"])
         case _:  # pydantic's own words speak of its types, and of inputs: they are for who wrote the shape

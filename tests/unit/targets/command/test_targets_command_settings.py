@@ -110,7 +110,8 @@ def test_settings__required_template_fields__template_must_be_there() -> None:
 
 def test_settings__name_of_a_variable_that_is_none__is_refused() -> None:
     for name in ("", "A=B", "1A", "A B"):
-        assert problems(env={name: "x"})
+        [problem] = problems(env={name: "x"})
+        assert problem.endswith("must match ^[A-Za-z_][A-Za-z0-9_]*$")
 
 
 def test_settings__unknown_placeholder__is_refused_before_anything_runs() -> None:
