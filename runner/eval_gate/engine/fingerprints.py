@@ -21,6 +21,8 @@ MAX_NAMED: Final = 5
 def measured_anew(executions: int, before: RunSetup | None, now: RunSetup) -> str:
     """What a resumed run says of finished executions that it does not take over."""
     named = list(before.differences(now)) if before else []
+    if before and before.commit != now.commit:
+        named.insert(0, f"commit {(before.commit or 'unknown')[:7]} → {(now.commit or 'unknown')[:7]}")
     rest = len(named) - MAX_NAMED
     what = "; ".join([*named[:MAX_NAMED], *([f"and {rest} more"] if rest > 0 else [])])
     plural = "s were" if executions != 1 else " was"

@@ -24,10 +24,8 @@ class RunSetup(FrozenStruct):
         return cls(run.targets or (run.target,), run.measuring, run.sha)
 
     def differences(self, other: RunSetup) -> Iterator[str]:
-        """What the other one has otherwise, in words: `target a: responsePath response → extra`."""
+        """What the other one has otherwise, in words: `target a: responsePath response → extra`. No commit."""
         before, after = self.measuring or Measuring(), other.measuring or Measuring()
-        if self.commit != other.commit:
-            yield f"commit {(self.commit or 'unknown')[:7]} → {(other.commit or 'unknown')[:7]}"
         for change in changed_settings(before.settings, after.settings):
             yield in_words(change)
         yield from self._elsewhere(other)
