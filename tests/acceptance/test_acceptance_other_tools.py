@@ -28,7 +28,7 @@ def promptfoo(folder: Path, name: str, failing: tuple[str, ...] = (), cases: int
             row.update(success=False, score=0, failureReason=1, error="Expected output to contain 4711")
             row["gradingResult"].update({"pass": False, "score": 0, "reason": "Expected output to contain 4711"})
         rows.append(row)
-    document["results"]["results"] = rows
+    document["results"] |= {"results": rows, "stats": {"successes": cases - len(failing), "failures": len(failing)}}
     file = folder / name
     file.write_text(json.dumps(document))
     return file

@@ -8,15 +8,16 @@ from typing import Final
 
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import BROUGHT_TEXT
 from eval_gate.result_formats.rows import (
+    Ending,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    blame_of,
     broken_off,
+    ending,
     mapping,
     members,
     milliseconds,
@@ -31,8 +32,11 @@ from eval_gate.result_formats.streaming import lines, value_of
 from eval_gate.text.digest import fingerprint
 
 INDEX: Final = "index.jsonl"
-_SUMMARY: Final = "benchmark.json"
-"""Beside the index, from a run's beginning."""
+_SUMMARIES: Final = ("benchmark.json", "summary.json")
+"""Beside the index, from a run's beginning: of version 4, and of version 5."""
+_AGENT: Final = "agent"
+_EVALUATOR: Final = "evaluator"
+"""Values of `failure_stage`: what failed. All others, such as `repo_setup`, come before the agent is asked."""
 _JUDGED: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
 
 
@@ -44,8 +48,9 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
     for place, value in lines(file, shown):
         yield _row(mapping(value, place), beside, place)
         count += 1
-    planned = number(nested(beside.json(_SUMMARY, RowPlace(shown)), "metadata", "planned_test_count"))
-    if planned is not None and count < planned:  # rows are written one by one
+    said = (nested(beside.json(name, RowPlace(shown)), "metadata", "planned_test_count") for name in _SUMMARIES)
+    planned = max((found for one in said if (found := number(one)) is not None), default=0)
+    if count < planned:  # rows are written one by one
         raise broken_off(RowPlace(shown), f"holds {count} of {planned:.0f} results that AgentV had planned")
 
 
@@ -89,7 +94,7 @@ class _Beside:
 
 def _row(row: dict[str, JsonValue], beside: _Beside, place: RowPlace) -> ResultRow:
     scores = tuple(_score(one) for one in members(row.get("scores")))
-    status = _JUDGED.get(words(row.get("execution_status")), Status.ERROR)
+    ended = _ended(row, scores)
     own = beside.own(row)
     timing = beside.json(row.get("timing_path"), place) if own else None
     asked = beside.text(row.get("input_path"), place) or ""
@@ -99,14 +104,14 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: RowPlace) -> ResultR
     return ResultRow(
         suite=", ".join(filter(None, (suite[:300], target, variant[:100]))),
         id=name_of(row.get("test_id"), place, "test_id"),
-        status=status,
+        status=ended.status,
         place=place,
         scores=scores,
         score=number(row.get("score")),
         question=asked,
         answer=beside.text(row.get("answer_path") or row.get("output_path"), place) if own else None,
-        error=None if status is Status.PASSED else _why(row, scores),
-        blame=blame_of(words(row.get("error") or nested(row, "error", "message"))),
+        error=ended.error,
+        blame=ended.blame,
         duration_ms=milliseconds(nested(timing, "duration_ms")),
         usage=usage(nested(timing, "token_usage", "input"), nested(timing, "token_usage", "output")),
         target=target or None,
@@ -114,6 +119,15 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: RowPlace) -> ResultR
         repeat="" if isinstance(attempt, int) else None,
         named_by="suite, target and test_id",
     )
+
+
+def _ended(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> Ending:
+    """How the row's test ended. What did not get to the agent, or broke behind it, says nothing about the agent."""
+    status, why = _JUDGED.get(words(row.get("execution_status")), Status.ERROR), _why(row, scores)
+    stage = words(row.get("failure_stage") or nested(row, "execution_error", "stage"))
+    if stage and stage != _AGENT and (status is Status.ERROR or stage == _EVALUATOR):
+        return Ending(Status.ERROR, Blame.OURS, f"{stage}: {why}")
+    return ending(status, scores, why)
 
 
 def _score(one: JsonValue) -> RowScore:
@@ -128,5 +142,5 @@ def _score(one: JsonValue) -> RowScore:
 
 def _why(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> str:
     missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False]
-    said = words(row.get("error") or nested(row, "error", "message"))
+    said = words(nested(row, "error", "message") or row.get("error") or nested(row, "execution_error", "message"))
     return said or "; ".join(missed) or words(row.get("execution_status")) or "no verdict"

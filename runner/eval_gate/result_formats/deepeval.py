@@ -13,13 +13,14 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import Status
 from eval_gate.result_formats.rows import (
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
     dollars,
+    ending,
     list_members,
     mapping,
     members,
@@ -28,6 +29,7 @@ from eval_gate.result_formats.rows import (
     number,
     seconds,
     usage,
+    whole_number,
     words,
 )
 from eval_gate.result_formats.streaming import read_whole
@@ -41,6 +43,8 @@ def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRo
     """Every test case, then every conversation."""
     facts.tool = "DeepEval"
     run = mapping(read_whole(file, shown), RowPlace(shown))
+    facts.failures = whole_number(run.get("testFailed"))
+    facts.executions = facts.failures + whole_number(run.get("testPassed"))
     suite = words(run.get("testFile")) or "deepeval"
     for _, case, place in list_members(run, ("testCases", "conversationalTestCases"), shown):
         yield _row(case, suite, place)
@@ -51,26 +55,21 @@ def _row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> ResultRow:
     question = words(case.get("input")) or "\n".join(
         words(nested(turn, "content")) for turn in members(case.get("turns"))
     )
-    broke = [score for score in scores if score.broke]
-    failed = [score for score in scores if score.passed is False and not score.broke]
-    passed = case.get("success") is True
-    # a metric that broke says nothing; another one that failed says enough
-    status = Status.PASSED if passed else Status.FAILED if failed or not broke else Status.ERROR
+    failed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
+    ended = ending(Status.PASSED if case.get("success") is True else Status.FAILED, scores, failed or None)
     name, by = _name(case, question, place)
     content = fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])
     return ResultRow(
         suite=suite[:300],
         id=name,
-        status=status,
+        status=ended.status,
         place=place,
         scores=scores,
         question=question,
         expectation=(words(case["expectedOutput"]),) if case.get("expectedOutput") is not None else (),
         answer=words(case["actualOutput"]) if case.get("actualOutput") is not None else None,
-        error=None
-        if passed
-        else "; ".join(f"{one.name}: {one.reason or one.value}" for one in broke or failed) or None,
-        blame=Blame.OURS,
+        error=ended.error,
+        blame=ended.blame,
         duration_ms=seconds(case.get("runDuration")),
         cost_usd=dollars(case.get("tokenCost")),
         usage=usage(case.get("inputTokenCount"), case.get("outputTokenCount")),

@@ -7,6 +7,7 @@ values each is a score of its own, `scorer.key`. An epoch is a trial.
 
 from __future__ import annotations
 
+import re
 import struct
 import zipfile
 from collections.abc import Iterator
@@ -16,16 +17,17 @@ from typing import IO, Final
 from eval_gate.errors import needing
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import ARCHIVE_ENTRIES, BROUGHT_LINE_BYTES
 from eval_gate.model.usage import Usage
 from eval_gate.result_formats.rows import (
+    Ending,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    blame_of,
     broken_off,
+    ending,
     mapping,
     members,
     name_of,
@@ -34,12 +36,17 @@ from eval_gate.result_formats.rows import (
     seconds,
     unreadable,
     usage,
+    whole_number,
     words,
 )
 from eval_gate.result_formats.streaming import document, value_of
 from eval_gate.results.archive import DAMAGED, has_more_entries
 from eval_gate.text.digest import fingerprint
 
+_GRADER_FAILED: Final = "grader_failed"
+"""A score's `reason` where the model that grades gave no grade; its value is not a number then, or a list of such."""
+_SCORER: Final = re.compile(r"[\\/]inspect_ai[\\/]scorer[\\/]|, in (?:\w{0,60}_)?score(?:r|_sample|_async)?\b")
+"""What a traceback goes through where a scorer broke."""
 _ZSTD: Final = 93
 _MOST: Final = 4 * BROUGHT_LINE_BYTES
 """Bytes of one member, unpacked."""
@@ -63,13 +70,13 @@ def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow
                 for at, sample in enumerate(walked.members()):
                     place = RowPlace(shown, field=f"samples[{at}]")
                     yield _row(mapping(sample, place), head, place)
-            elif key in {"status", "eval", "error"}:
+            elif key in {"status", "eval", "error", "results"}:
                 head[key] = walked.value()
             else:
                 walked.value()
         walked.end()
     _finished(head, shown)  # it may stand behind the samples
-    facts.tool = _tool(head)
+    _take_head(head, facts)
 
 
 def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -85,7 +92,7 @@ def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[R
                 raise unreadable(RowPlace(shown), f"has no {HEADER}, and is no log of Inspect's")
             head = mapping(_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
             _finished(head, shown)
-            facts.tool = _tool(head)
+            _take_head(head, facts)
             for name, one in entries.items():
                 if name.startswith("samples/") and name.endswith(".json"):
                     place = RowPlace(f"{shown}!{name[:200]}")
@@ -137,6 +144,11 @@ def _finished(head: dict[str, JsonValue], shown: str) -> None:
         raise broken_off(RowPlace(shown, field="status"), f"is {words(status)[:40]}{f': {why}' if why else ''}")
 
 
+def _take_head(head: dict[str, JsonValue], facts: FileFacts) -> None:
+    facts.tool = _tool(head)
+    facts.executions = whole_number(nested(head, "results", "total_samples"))
+
+
 def _tool(head: dict[str, JsonValue]) -> str:
     version = words(nested(head, "eval", "packages", "inspect_ai"))[:40]
     return f"Inspect {version}".rstrip()
@@ -145,6 +157,7 @@ def _tool(head: dict[str, JsonValue]) -> str:
 def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPlace) -> ResultRow:
     scores = _scores(sample.get("scores"))
     error = words(nested(sample, "error", "message"))
+    ended = _ended(sample.get("error"), scores)
     limit = words(nested(sample, "limit", "type"))
     given = sample.get("input")
     content = fingerprint([given, sample.get("target")])
@@ -154,14 +167,14 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPla
     return ResultRow(
         suite=_suite(head),
         id=name_of(sample.get("id"), place, "id"),
-        status=_status(scores, broke=bool(error)),
+        status=ended.status,
         place=place,
         scores=scores,
         question=words(question),
         expectation=(words(target),) if target not in (None, "", []) else (),
         answer=words(nested(sample, "output", "completion")) or None,
-        error=error or (f"stopped by its {limit} limit" if limit else _why(scores)),
-        blame=blame_of(error),
+        error=error or (f"stopped by its {limit} limit" if limit else ended.error),
+        blame=ended.blame,
         duration_ms=seconds(sample.get("total_time")),
         cost_usd=None,
         usage=_usage(sample.get("model_usage")),
@@ -177,15 +190,14 @@ def _suite(head: dict[str, JsonValue]) -> str:
     return f"{task[:200]} {words(given)[:200]}" if given else task[:200]
 
 
-def _status(scores: tuple[RowScore, ...], *, broke: bool) -> Status | None:
-    """What the scores say together; None where a rule has to say from where on one of them passes."""
-    if broke or not scores:
-        return Status.ERROR
-    if any(score.passed is False for score in scores):
-        return Status.FAILED
-    if any(score.broke for score in scores):
-        return Status.ERROR
-    return None if any(score.passed is None for score in scores) else Status.PASSED
+def _ended(error: JsonValue, scores: tuple[RowScore, ...]) -> Ending:
+    """How the sample ended. An error is the agent's, but where the way that it came goes through a scorer."""
+    if error:
+        said = words(nested(error, "message"))
+        if _SCORER.search(words(nested(error, "traceback"))):
+            return Ending(Status.ERROR, Blame.OURS, said)
+        return ending(Status.ERROR, scores, said)
+    return ending(None if scores else Status.ERROR, scores, _why(scores))
 
 
 def _scores(given: JsonValue) -> tuple[RowScore, ...]:
@@ -195,15 +207,18 @@ def _scores(given: JsonValue) -> tuple[RowScore, ...]:
 
 def _scores_of(name: str, one: JsonValue) -> Iterator[RowScore]:
     value, reason = nested(one, "value"), words(nested(one, "explanation")) or None
+    broke = nested(one, "reason") == _GRADER_FAILED
     if isinstance(value, dict):
-        yield from (_score(f"{name}.{key[:200]}", inner, reason) for key, inner in value.items())
+        yield from (_score(f"{name}.{key[:200]}", inner, reason, broke=broke) for key, inner in value.items())
     elif isinstance(value, list):
-        yield from (_score(f"{name}.{at}", inner, reason) for at, inner in enumerate(value))
+        yield from (_score(f"{name}.{at}", inner, reason, broke=broke) for at, inner in enumerate(value))
     else:
-        yield _score(name, value, reason)
+        yield _score(name, value, reason, broke=broke)
 
 
-def _score(name: str, value: JsonValue, reason: str | None) -> RowScore:
+def _score(name: str, value: JsonValue, reason: str | None, *, broke: bool) -> RowScore:
+    if broke:
+        return RowScore(name, None, None, reason, broke=True)
     if isinstance(value, bool):
         return RowScore(name, float(value), value, reason)
     if isinstance(value, str):

@@ -37,7 +37,7 @@ from eval_gate.result_formats.rows import (
     unreadable_at,
     words,
 )
-from eval_gate.result_formats.streaming import texts, value_of
+from eval_gate.result_formats.streaming import encoding_of, texts, value_of
 from eval_gate.text.digest import fingerprint
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
@@ -113,12 +113,7 @@ class ResultLine(_Part):
 def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
     facts.tool, near = "JSON lines", NearKeys()
-
-    def row(text: bytes, place: RowPlace) -> ResultRow:
-        several = text.count(b'"score"') > 1  # looking for two in one object takes time
-        return _row(value_of(text, place, one_score_each=several), place, near)
-
-    return _each(texts(file, shown), row)
+    return _each(texts(file, shown), lambda text, place: _row(value_of(text, place), place, near))
 
 
 def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -131,10 +126,15 @@ def _lines_of_table(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[str
     place = RowPlace(shown, 1)
     csv.field_size_limit(BROUGHT_TEXT)
     try:
-        with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-            for cells in (table := csv.DictReader(stream)):
-                if len(table.fieldnames or ()) > BROUGHT_COLUMNS:  # every row would have as many cells
-                    raise unreadable(RowPlace(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")
+        encoding = encoding_of(file).replace("utf-8", "utf-8-sig")
+        with file.open(encoding=encoding, errors="replace", newline="") as stream:
+            table = csv.DictReader(stream)
+            names = table.fieldnames or ()
+            if len(names) > BROUGHT_COLUMNS:  # every row would have as many cells
+                raise unreadable(RowPlace(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")
+            if twice := next((name for name in names if name and names.count(name) > 1), None):
+                raise unreadable(RowPlace(shown, 1, twice[:100]), "is a column twice: nobody knows which one counts")
+            for cells in table:
                 place = RowPlace(shown, table.line_num)
                 yield place, cells
     except csv.Error as error:

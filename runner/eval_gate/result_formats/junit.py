@@ -38,9 +38,23 @@ _AGAIN: Final = {
     "flakyError": Status.ERROR,
 }
 _ENDS: Final = {"failure": Status.FAILED, "error": Status.ERROR, "skipped": Status.SKIPPED}
+_GRAVITY: Final = (Status.PASSED, Status.SKIPPED, Status.ERROR, Status.FAILED)
+"""Of several ways in which one test ended the last one counts: what failed was judged, whatever else is said of it."""
+_SAID: Final = {
+    **dict.fromkeys(("failed", "failure", "fail"), Status.FAILED),
+    **dict.fromkeys(("error", "errored", "broken", "timeout", "timedout", "aborted", "crashed"), Status.ERROR),
+    **dict.fromkeys(
+        ("skipped", "notrun", "not_run", "disabled", "ignored", "suppressed", "pending", "todo"), Status.SKIPPED
+    ),
+}
+"""Values of a test's attributes `status` and `result` that say that it did not pass."""
 _TEXTS: Final = frozenset({*_AGAIN, *_ENDS, "system-out"})
 _VITEST: Final = "vitest tests"
 _WHY: Final = 300
+_FIRST_SIGN: Final = 0x20
+"""The first byte that is no control character."""
+_THOUSANDS: Final = 3
+"""Digits behind a comma that may stand for thousands."""
 _PYTEST: Final = frozenset({"pytest", "pytest tests"})
 """How pytest names its suite, and all suites together."""
 _HEADING: Final = re.compile(r"^-+ Captured \w+ -+$\n?", re.MULTILINE)
@@ -55,6 +69,8 @@ _NUMBERED = (
 
 
 class _Case(Struct):
+    """One test, as its element begins and what stands in it."""
+
     attributes: dict[str, str]
     suite: str
     line: int
@@ -67,10 +83,32 @@ class _Case(Struct):
     said: str = ""
     """The message of how it ended, without the text below it, which quotes code."""
 
+    def take_attributes(self) -> None:
+        """How the test ended as its attributes say it, where they say that it did not pass."""
+        said = (self.attributes.get(name, "").strip().lower() for name in ("status", "result"))
+        found = [status for one in said if (status := _SAID.get(one))]
+        self.status = max(found, default=Status.PASSED, key=_GRAVITY.index)
+
     @property
     def name(self) -> tuple[str, str]:
         """By what it is known."""
         return self.attributes.get("classname", ""), self.attributes.get("name", "")
+
+
+class _Suite(Struct):
+    name: str
+    line: int
+    counted: int
+    """Failures and errors that the file says are in it."""
+    found: int = 0
+    """Those that are."""
+
+    @classmethod
+    def of(cls, attributes: dict[str, str], line: int) -> _Suite:
+        """The suite that begins here."""
+        given = (attributes.get(name, "").strip() for name in ("failures", "errors"))
+        counted = sum(int(one) for one in given if one.isdecimal() and len(one) < 10)
+        return cls(attributes.get("name", ""), line, counted)
 
 
 class _Parser:
@@ -80,11 +118,13 @@ class _Parser:
         self.done: list[_Case] = []
         self.tool = ""
         self._shown = shown
-        self._suites: list[str] = []
+        self._suites: list[_Suite] = []
         self._open: list[str] = []
         self._case: _Case | None = None
         self._text: list[str] = []
         self._length = 0
+        self._fed = 0
+        """Bytes that were read before."""
         self._message = ""
         self._type = ""
         self._failed: set[tuple[str, str]] = set()
@@ -96,11 +136,17 @@ class _Parser:
         self._expat.StartDoctypeDeclHandler = self._refuse_doctype
 
     def feed(self, data: bytes, *, last: bool) -> None:
+        """Read on. Raises GateError for what is no JUnit XML."""
         try:
             self._expat.Parse(data, last)
+            self._fed += len(data)
         except expat.ExpatError as error:
-            place = RowPlace(self._shown, error.lineno)
-            raise unreadable(place, f"is not XML: {expat.errors.messages[error.code]}") from None
+            place, at = RowPlace(self._shown, error.lineno), self._expat.ErrorByteIndex - self._fed
+            sign = data[at] if 0 <= at < len(data) else None
+            control = sign is not None and sign < _FIRST_SIGN and sign not in b"\t\n\r"
+            said = expat.errors.messages[error.code]
+            what = f"column {error.offset + 1} holds the control character U+{sign:04X}" if control else said
+            raise unreadable(place, f"is not XML: {what}") from None
         except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
             raise unreadable(
                 RowPlace(self._shown, 1), f"is in an encoding that is not read: {str(error)[:100]}"
@@ -110,6 +156,7 @@ class _Parser:
         raise unreadable(RowPlace(self._shown, self._expat.CurrentLineNumber), "has a document type: JUnit needs none")
 
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
+        name = name.rpartition(":")[2]
         if not self._open:
             if name not in {"testsuites", "testsuite"}:
                 raise unreadable(RowPlace(self._shown), f"is not JUnit: it begins with <{name[:40]}>")
@@ -119,12 +166,13 @@ class _Parser:
         if len(self._open) > BROUGHT_DEPTH:
             raise unreadable(RowPlace(self._shown), f"is nested deeper than {BROUGHT_DEPTH} levels")
         self._open.append(name)
-        if name == "testsuite":
-            self._suites.append(attributes.get("name", ""))
+        if name in {"testsuite", "testsuites"}:
+            self._suites.append(_Suite.of(attributes, self._expat.CurrentLineNumber))
         elif name == "testcase":
-            suite = self._suites[-1] if self._suites else ""
+            suite = self._suites[-1].name if self._suites else ""
             by_pytest = not _PYTEST.isdisjoint({self.tool, suite})
             self._case = _Case(attributes, suite, self._expat.CurrentLineNumber, of_pytest=by_pytest)
+            self._case.take_attributes()
         elif name == "property" and self._case is not None:
             self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
         elif name in _TEXTS:
@@ -137,27 +185,53 @@ class _Parser:
             self._length += len(text)
 
     def _finish(self, name: str) -> None:
-        self._open.pop()
-        case = self._case
-        if name == "testsuite":
-            self._suites.pop()
-        elif case is None:
-            return
-        elif name == "testcase":
+        name = self._open.pop()
+        if name in {"failure", "error"}:
+            self._count_failure()
+        if name in {"testsuite", "testsuites"}:
+            self._check(self._suites.pop())
+        elif self._case is not None:
+            self._finish_in(self._case, name)
+        elif name in {"failure", "error"}:
+            self._refuse_suite()
+
+    def _finish_in(self, case: _Case, name: str) -> None:
+        """The end of an element of a test, or of the test itself."""
+        if name == "testcase":
+            if case.error is None and case.status in {Status.FAILED, Status.ERROR}:
+                case.error = "the attributes of the test say that it failed, and nothing says why"
+                self._count_failure()
             self._take(case)
             self._case = None
         elif name in _ENDS:
-            # an error beside a failure is of tearing down: what was judged counts
-            if case.status is Status.PASSED:
-                case.status, case.error, case.said = _ENDS[name], self._said(), self._headline()
-                if name == "failure" and self._nobody_reached():
-                    case.status = Status.ERROR
+            status = Status.ERROR if name == "failure" and self._nobody_reached() else _ENDS[name]
+            if case.error is None or _GRAVITY.index(status) > _GRAVITY.index(case.status):
+                case.status = max(status, case.status, key=_GRAVITY.index)
+                case.error, case.said = self._said(), self._headline()
         elif name in _AGAIN:
             case.again.append((_AGAIN[name], self._said()))
         elif name == "system-out":
             case.answer = "".join(self._text)
             if case.of_pytest:
                 case.answer = _HEADING.sub("", case.answer).strip() or None
+
+    def _count_failure(self) -> None:
+        for suite in self._suites:
+            suite.found += 1
+
+    def _check(self, suite: _Suite) -> None:
+        """Raise GateError where a suite counts more that did not pass than stands in it."""
+        if suite.counted > suite.found:
+            raise broken_off(
+                RowPlace(self._shown, suite.line),
+                f"counts {suite.counted:,} failures and errors and holds {suite.found:,}: what failed is not in it",
+            )
+
+    def _refuse_suite(self) -> None:
+        said = self._said().partition("\n")[0][:_WHY]
+        place = RowPlace(self._shown, self._expat.CurrentLineNumber)
+        what = f"says that the suite {self._suites[-1].name[:_WHY]} failed outside of its tests: {said}"
+        raise broken_off(place, what)
 
     def _take(self, case: _Case) -> None:
         """The case; not where it is the second that pytest writes of a test that failed and could not be torn down."""
@@ -252,7 +326,18 @@ def _node(file: str | None, classname: str, name: str) -> str | None:
 
 
 def _number(text: str | None) -> float | None:
+    """The number, with commas for thousands or for decimals; None where either may be meant."""
+    plain = (text or "").strip()
+    if "," in plain:
+        whole, _, part = plain.rpartition(".")
+        if whole and "," in whole and part.isdecimal():
+            plain = f"{whole.replace(',', '')}.{part}"  # 1,234.5
+        else:
+            whole, _, part = plain.rpartition(",")
+            if "," in whole or (len(part) == _THOUSANDS and whole.lstrip("0")):
+                return None  # 1,234 is a thousand, or one and a bit
+            plain = f"{whole.replace('.', '').replace(',', '')}.{part}"
     try:
-        return number(float(text.replace(",", ""))) if text else None  # some write 1,234.5
+        return number(float(plain)) if plain else None
     except ValueError:
         return None

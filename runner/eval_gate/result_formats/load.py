@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
-from eval_gate.model.limits import BROUGHT_FILES, BROUGHT_SCORES, CASES, FINDINGS
-from eval_gate.result_formats.agentv import INDEX
+from eval_gate.model.execution import Status
+from eval_gate.model.limits import BROUGHT_SCORES, CASES, FINDINGS
+from eval_gate.result_formats.finding import FoundFile, find_files
 from eval_gate.result_formats.masking import masked
-from eval_gate.result_formats.recognise import SUFFIXES, recognise
-from eval_gate.result_formats.rows import DOCS, MAX_ROWS, FileFacts, ResultRow, RowPlace, broken_off, unreadable
+from eval_gate.result_formats.recognise import recognise
+from eval_gate.result_formats.rows import DOCS, MAX_ROWS, FileFacts, ResultRow, RowPlace, unreadable
 from eval_gate.result_formats.scoring import ScoreRules
 from eval_gate.struct import Struct, field
 from eval_gate.text.redact import NOTHING_SECRET, Redactor
 
 _NAMED: Final = 10
+_NO_PASS: Final = frozenset({Status.FAILED, Status.ERROR})
+_LOOKED_AT: Final = 500
+"""Characters of a name that are looked through for what changes from run to run."""
+_UNSTABLE: Final = re.compile(
+    r"(?P<address>\bat 0x[0-9a-fA-F]{6,16}\b)"
+    r"|(?P<uuid>\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b)"
+    r"|(?P<time>\b20\d\d-[01]\d-[0-3]\d[T_ ][0-2]\d[:.-]?[0-5]\d)"
+    r"|(?P<folder>(?:/tmp|/var/folders|\\Temp)[/\\][^/\\]|pytest-of-\w)"
+)
+_WHAT: Final = {"address": "a memory address", "uuid": "a UUID", "time": "a time", "folder": "a temporary folder"}
+_IDS: Final = "in pytest by `pytest.param(…, id=…)` or `ids=`"
 
 
 class BroughtResults(Struct):
@@ -30,6 +42,8 @@ class BroughtResults(Struct):
     files: tuple[str, ...]
     """The files and folders as they were given."""
     notes: tuple[str, ...] = ()
+    unstable: str | None = None
+    """Which names may be others in the next run, and what to do; one of the notes."""
 
     @property
     def rows(self) -> Iterable[ResultRow]:
@@ -55,6 +69,8 @@ class _Gathering(Struct):
     tools: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     cases: dict[CaseKey, list[ResultRow]] = field(default_factory=dict)
+    files: dict[CaseKey, str] = field(default_factory=dict)
+    """The file that a case was seen in first."""
     clashing: set[CaseKey] = field(default_factory=set)
     count: int = 0
 
@@ -63,21 +79,30 @@ class _Gathering(Struct):
         """Whether there are more cases or executions than are read."""
         return self.count > MAX_ROWS or len(self.cases) > CASES
 
-    def read(self, file: Path, shown: str) -> None:
+    def read(self, found: FoundFile) -> None:
         """Add one file. Raises GateError for what is wrong in it."""
+        if found.passed_over:
+            self.notes[f"{found.shown} is {found.passed_over}'s and holds no results: it was not read"] = None
+            return
+        file, shown = found.path, found.shown
         known, facts = recognise(file, shown, self.wanted), FileFacts()
         self.formats.setdefault(known.format, shown)
         first = next(iter(self.formats))
         if known.format is not first:
             which = f"is {known.format}, and {self.formats[first]} is {first}"
             raise unreadable(RowPlace(shown), f"{which}: one tool's results at a time")
+        held = _SameCases(shown)
         for row in known.reader()(file, shown, facts):
-            self._add(row)
+            self._add(row, held)
+        facts.refuse_fewer(shown, held.count, held.failures)
+        self._settle(held, several=known.format is ResultsFormat.JSONL)
         self.tools[self.redact(facts.tool)] = None
         self.notes.update(dict.fromkeys(map(self.redact, facts.notes)))
 
-    def _add(self, row: ResultRow) -> None:
+    def _add(self, row: ResultRow, held: _SameCases) -> None:
         self.count += 1
+        held.count += 1
+        held.failures += row.status in _NO_PASS
         if len(row.scores) > BROUGHT_SCORES:
             raise unreadable(row.place, f"has more than {BROUGHT_SCORES:,} scores")
         if self.redact.knows_any:
@@ -86,12 +111,56 @@ class _Gathering(Struct):
         there = self.cases.get(key)
         if there is None:
             self.cases[key] = [judged]
+            self.files[key] = held.file
         else:
             if row.repeat is None or row.repeat != there[0].repeat:
                 self.clashing.add(key)
+            elif self.files[key] != held.file:
+                held.rows.append(judged)
+                return
             there.append(judged)
         if self.too_many:
             raise unreadable(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
+
+    def _settle(self, held: _SameCases, *, several: bool) -> None:
+        """What is done with executions of cases that another file holds: only one's own lines may come in `several`.
+
+        One run that stands in two forms counts once. Two runs of the tool are not two trials of one: what passed in
+        an old one would make a new failure look like chance.
+        """
+        if not held.rows:
+            return
+        first = self.files[held.rows[0].key]
+        if several:
+            for row in held.rows:
+                self.cases[row.key].append(row)
+        elif len(held.rows) == held.count and all(_is_among(row, self.cases[row.key]) for row in held.rows):
+            self.notes[f"{held.file} holds the same executions as {first}: they were read once"] = None
+        else:
+            row = held.rows[0]
+            raise GateError(
+                "results-duplicate",
+                f"{first} and {held.file} are two runs of the tool, and not two executions in one",
+                "give the results of one run: remove those of earlier ones, or name the newest file alone",
+                problems=[row.place.problem(f'"{row.id[:80]}" is in {first} too')],
+            )
+
+
+class _SameCases(Struct):
+    """What a file holds of cases that are in another one."""
+
+    file: str
+    count: int = 0
+    """All executions in the file."""
+    failures: int = 0
+    """Those that did not pass."""
+    rows: list[ResultRow] = field(default_factory=list)
+
+
+def _is_among(row: ResultRow, others: Sequence[ResultRow]) -> bool:
+    """Whether this execution is one of the others, as another form of the same results says it."""
+    said = row.status, row.answer, row.duration_ms
+    return any((one.status, one.answer, one.duration_ms) == said for one in others)
 
 
 def load_results(
@@ -109,17 +178,19 @@ def load_results(
         cases = _told_apart(cases, gathering.clashing)
     if not cases:
         raise unreadable(RowPlace(paths[0]), "holds no case")
-    notes.update(dict.fromkeys(_unstable(cases)))
-    return BroughtResults(next(iter(gathering.formats)), ", ".join(gathering.tools), cases, tuple(paths), tuple(notes))
+    unstable = next(_unstable(cases), None)
+    said = (*notes, unstable) if unstable else tuple(notes)
+    tools = ", ".join(gathering.tools)
+    return BroughtResults(next(iter(gathering.formats)), tools, cases, tuple(paths), said, unstable)
 
 
 def _read_each(paths: Sequence[str], gathering: _Gathering) -> None:
     """Read all files. Raises the GateError of the first that is wrong, which names what is wrong in the others too."""
     wrong: list[GateError] = []
     try:
-        for file, shown in _files(paths):
+        for file in find_files(paths):
             try:
-                gathering.read(file, shown)
+                gathering.read(file)
             except GateError as error:
                 wrong.append(error)
                 if gathering.too_many or sum(len(one.problems) for one in wrong) >= FINDINGS:
@@ -129,37 +200,6 @@ def _read_each(paths: Sequence[str], gathering: _Gathering) -> None:
     if wrong:
         wrong[0].problems = tuple(problem for one in wrong for problem in one.problems)
         raise wrong[0]
-
-
-def _files(paths: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """The files, in order; of a folder an index, or whatever may be results, or the newest of DeepEval's."""
-    found = 0
-    for given in paths:
-        path = Path(given)
-        if not path.is_dir():
-            if not path.is_file():
-                raise broken_off(RowPlace(given), "is not there: the tool did not write it, or wrote it somewhere else")
-            found += 1
-            yield path, given
-            continue
-        inside = _inside(path)
-        if not any(path.iterdir()):
-            raise broken_off(RowPlace(given), "is empty: the tool made the folder and wrote no results")
-        if not inside:
-            raise unreadable(RowPlace(given), f"holds no {', '.join(SUFFIXES)}")
-        found += len(inside)
-        if found > BROUGHT_FILES:
-            raise unreadable(RowPlace(given), f"holds more than {BROUGHT_FILES:,} files")
-        yield from ((file, str(file)) for file in inside)
-
-
-def _inside(folder: Path) -> list[Path]:
-    if (folder / INDEX).is_file():
-        return [folder / INDEX]
-    files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in SUFFIXES)
-    runs = [file for file in files if file.name.startswith("test_run_")]
-    # DeepEval keeps a file for every run of the past
-    return [runs[-1]] if runs and len(runs) == len(files) else files
 
 
 def _told_apart(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey]) -> dict[CaseKey, list[ResultRow]]:
@@ -193,9 +233,18 @@ def _longer(row: ResultRow) -> ResultRow:
     return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row
 
 
-def _unstable(cases: dict[CaseKey, list[ResultRow]]) -> Iterator[str]:
+def _unstable(cases: Mapping[CaseKey, Sequence[ResultRow]]) -> Iterator[str]:
     """What is to be said of names that may be others in the next run."""
-    found = [rows[0] for rows in cases.values() if rows[0].unstable]
+    found = [(rows[0], why) for rows in cases.values() if (why := rows[0].unstable or _why_unstable(rows[0]))]
     if found:
-        first, are = found[0], "s have" if len(found) > 1 else " has"
-        yield f"{len(found)} case{are} no stable name ({first.id[:80]}): {first.unstable}"
+        (first, why), are = found[0], "s have" if len(found) > 1 else " has"
+        yield f"{len(found)} case{are} no stable name ({first.id[:80]}): {why}"
+
+
+def _why_unstable(row: ResultRow) -> str | None:
+    """Why a name is another one in the next run, by what stands in it; None for one that looks as if it lasted."""
+    match = _UNSTABLE.search(row.id[:_LOOKED_AT]) or _UNSTABLE.search(row.suite[:_LOOKED_AT])
+    if match is None:
+        return None
+    what = next(what for group, what in _WHAT.items() if match[group])
+    return f"it holds {what}, which is another one in each run: give the case a name of its own ({_IDS})"

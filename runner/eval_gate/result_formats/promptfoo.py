@@ -15,15 +15,15 @@ from typing import Any, Final, NamedTuple, TypedDict, TypeVar
 from msgspec import Raw
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import Status
 from eval_gate.model.limits import BROUGHT_LINE_BYTES
 from eval_gate.result_formats.rows import (
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    blame_of,
     dollars,
+    ending,
     mapping,
     members,
     milliseconds,
@@ -31,6 +31,7 @@ from eval_gate.result_formats.rows import (
     number,
     unreadable,
     usage,
+    whole_number,
     words,
 )
 from eval_gate.result_formats.streaming import JsonWalk, document, left_raw, lines
@@ -45,6 +46,29 @@ _SHOWN_VARS = 200
 _SHORT: Final = 4_000
 """Bytes of what is looked for among what other results said."""
 _ANOTHER = re.compile(rb'"promptIdx": ?[1-9]')
+
+_GRADED: Final = frozenset(
+    {"answer-relevance", "classifier", "context-faithfulness", "context-recall", "context-relevance"}
+    | {"conversation-relevance", "factuality", "g-eval", "llm-rubric", "model-graded-closedqa"}
+    | {
+        "model-graded-factuality",
+        "moderation",
+        "pi",
+        "search-rubric",
+        "select-best",
+        "similar",
+        "trajectory:goal-success",
+    }
+)
+"""Assertions that ask a model."""
+_NO_GRADE: Final = re.compile(
+    r"(?:\[?FAIL\]? *)?(?:API (?:call |response )?error|Could not extract JSON|Rate.?limit|Request timed out"
+    r"|(?:Error|No output|Invalid API key|Unauthorized|Quota|Grader|Grading)\b.{0,100}"
+    r"|[\w:.-]{1,40} (?:grader |scorer )?(?:produced malformed|returned an? (?:invalid|empty|malformed))"
+    r"|(?:HTTP )?(?:401|402|403|407|429|5\d\d)\b)",
+    re.IGNORECASE,
+)
+"""How versions before 0.121.20 begin to say that the model gave no grade. A verdict's own words begin in other ways."""
 
 _Read = TypeVar("_Read")
 
@@ -102,7 +126,7 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
         for key in walked.names():
             if key == "results":
                 found = True
-                yield from _results(walked, shown)
+                yield from _results(walked, shown, facts)
             else:
                 value = walked.value()
                 if key == "metadata" and (version := nested(value, "promptfooVersion")):
@@ -112,7 +136,7 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
         raise unreadable(RowPlace(shown, field="results"), "is missing")
 
 
-def _results(walked: JsonWalk, shown: str) -> Iterator[ResultRow]:
+def _results(walked: JsonWalk, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     numbers: dict[int, int] = {}
     for key in walked.names():
         if key == "results":
@@ -120,6 +144,9 @@ def _results(walked: JsonWalk, shown: str) -> Iterator[ResultRow]:
                 yield _row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers)
         else:
             value = walked.value()
+            if key == "stats":
+                facts.failures = sum(whole_number(nested(value, kind)) for kind in ("failures", "errors"))
+                facts.executions = facts.failures + whole_number(nested(value, "successes"))
             if key == "prompts":  # it comes before the results
                 numbers = _numbers((at, words(nested(one, "provider"))) for at, one in enumerate(members(value)))
 
@@ -162,8 +189,7 @@ def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int]) -> Resul
     result = mapping(value, place)
     case, variables = result.get("testCase"), result.get("vars") or {}
     broke = result.get("failureReason") == _ERROR
-    passed = result.get("success") is True
-    status = Status.ERROR if broke else Status.PASSED if passed else Status.FAILED
+    own = Status.ERROR if broke else Status.PASSED if result.get("success") is True else Status.FAILED
     described, asserts = (case.get("description"), case.get("assert")) if isinstance(case, dict) else (None, None)
     description = words(described)
     name = _name(result, case, description, variables)
@@ -171,20 +197,22 @@ def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int]) -> Resul
     response = answered.get("output") if isinstance(answered, dict) else None
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     tokens, cost = result.get("tokenUsage"), result.get("cost")
+    scores = _read_once(parts, _scored, _scored_in)
+    ended = ending(own, scores, _reason(result, broke=broke))
     wanted = _read_once(asserts, _asserted, _asserted_in)
     content = fingerprint_of(f"[{sorted_json(variables)},{wanted.json}]")
     return ResultRow(
         suite=_suite(result, numbers),
         id=name.name,
-        status=status,
+        status=ended.status,
         place=place,
-        scores=_read_once(parts, _scored, _scored_in),
+        scores=scores,
         score=number(result.get("score")),
         question=_question(variables),
         expectation=wanted.words,
         answer=None if response is None else words(response),
-        error=None if passed else _reason(result, broke=broke),
-        blame=blame_of(words(result.get("error"))) if broke else Blame.CRASHED,
+        error=ended.error,
+        blame=ended.blame,
         duration_ms=milliseconds(result.get("latencyMs")),
         cost_usd=dollars(cost) or None if cost else None,  # 0 where nobody knows
         usage=usage(nested(tokens, "prompt"), nested(tokens, "completion"))
@@ -301,9 +329,29 @@ def _score(one: JsonValue) -> RowScore:
     assertion = one.get("assertion")
     named = assertion.get("metric") or assertion.get("type") if isinstance(assertion, dict) else None
     passed, reason = one.get("pass") is True, one.get("reason")
+    if _grader_broke(one, passed=passed, reason=reason):
+        return RowScore(words(named or "assertion")[:200], None, None, words(reason), broke=True)
     if isinstance(named, str) and (reason is None or isinstance(reason, str)):
         return _said_of(named, number(one.get("score")), reason, passed=passed)  # nearly the same of most answers
     return RowScore(words(named or "assertion")[:200], number(one.get("score")), passed, words(reason))
+
+
+def _grader_broke(one: dict[str, JsonValue], *, passed: bool, reason: JsonValue) -> bool:
+    """Whether who grades could not: it is marked, or an older version says it in words. A set says what is in it.
+
+    An assertion that has no weight decides nothing.
+    """
+    if nested(one, "assertion", "weight") == 0:
+        return False
+    if nested(one, "metadata", "graderError") is True:
+        return True
+    inner = [each for each in members(one.get("componentResults")) if isinstance(each, dict)]
+    if inner:
+        scores = [_score(each) for each in inner]
+        return any(each.broke for each in scores) and all(each.broke or each.passed for each in scores)
+    kind = nested(one, "assertion", "type")
+    graded = isinstance(kind, str) and kind.removeprefix("not-") in _GRADED
+    return graded and not (passed and not str(kind).startswith("not-")) and bool(_NO_GRADE.match(words(reason)))
 
 
 @lru_cache(1_000)

@@ -105,7 +105,8 @@ def tool_of(file: Path) -> ResultsFormat | None:
 def _of(head: bytes, file: Path) -> KnownFormat | None:
     if zipfile.is_zipfile(file):
         return INSPECT_ARCHIVE
-    text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").lstrip()
+    encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    text = head.decode(encoding, "replace").lstrip()
     if text.startswith("<"):
         return JUNIT
     if not text.startswith("{"):

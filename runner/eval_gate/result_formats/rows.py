@@ -121,6 +121,35 @@ class ResultRow(NamedTuple):
         return CaseKey(self.suite, self.id)
 
 
+class Ending(NamedTuple):
+    """How an execution ended, and whose fault an error is. `status` None: a rule about the scores has to say."""
+
+    status: Status | None
+    blame: Blame = Blame.CRASHED
+    error: str | None = None
+
+
+def ending(own: Status | None, scores: Sequence[RowScore], error: str | None = None) -> Ending:
+    """How an execution ended that the agent got through, by one rule for all tools.
+
+    A scorer that says no says enough. Else one that could not judge leaves it open, whatever the tool made of that:
+    an evaluation error, of which nobody knows whether it passes. Else the tool's `own` verdict counts, which is None
+    where it has none; `error` is what the tool says of it.
+    """
+    if own is Status.ERROR or own is Status.SKIPPED:
+        return Ending(own, blame_of(error or ""), error)
+    broke = [one for one in scores if one.broke]
+    failed = own is not Status.PASSED and any(one.passed is False and not one.broke for one in scores)
+    if broke and not failed:
+        said = "; ".join(f"{one.name}: {one.reason or 'gave no score'}" for one in broke)
+        return Ending(Status.ERROR, Blame.OURS, said)
+    if own is None and failed:
+        return Ending(Status.FAILED, error=error)
+    if own is None and scores and all(one.passed for one in scores):
+        return Ending(Status.PASSED)
+    return Ending(own, error=None if own is Status.PASSED else error)
+
+
 class FileFacts(Struct):
     """What a file says beside its rows; complete once they were read."""
 
@@ -128,6 +157,19 @@ class FileFacts(Struct):
     """Who made it, as the tool names itself: `promptfoo 0.121.20`."""
     notes: list[str] = field(default_factory=list)
     """Sentences for people."""
+    executions: int = 0
+    """So many the file says are in it; 0 where it does not say."""
+    failures: int = 0
+    """So many of them, errors among them, the file says did not pass."""
+
+    def refuse_fewer(self, shown: str, executions: int, failures: int) -> None:
+        """Raise GateError where fewer were found: what is missing may be what failed."""
+        for said, found, what in (
+            (self.failures, failures, "that did not pass"),
+            (self.executions, executions, "executions"),
+        ):
+            if found < said:
+                raise broken_off(RowPlace(shown), f"counts {said:,} {what}, and {found:,} are in it")
 
 
 class ResultsReader(Protocol):
@@ -209,6 +251,12 @@ def name_of(value: JsonValue, place: RowPlace, what: str) -> str:
     if not named or len(named) > MAX_NAME:
         raise unreadable(place, f"has no {what} of up to {MAX_NAME:,} characters")
     return named
+
+
+def whole_number(value: JsonValue) -> int:
+    """A count that is not negative; 0 for anything else."""
+    found = number(value)
+    return int(found) if found is not None and found > 0 else 0
 
 
 def number(value: JsonValue) -> float | None:

@@ -19,6 +19,8 @@ class ScoreRules(Struct):
 
     scores: tuple[ScoreRule, ...] = ()
     pass_score: float | None = None
+    off_scale: int = 0
+    """Results so far whose score is outside of 0 to 1, so that `pass_score` says nothing about them."""
     _used: set[str] = field(default_factory=set)
 
     def judged(self, row: ResultRow) -> ResultRow:
@@ -74,8 +76,12 @@ class ScoreRules(Struct):
 
         A score of another scale is no grade: there the tool's own verdict stands.
         """
-        graded = self.pass_score is not None and row.score is not None and _is_grade(row.score)
-        return row._replace(graded=True) if graded else row
+        if self.pass_score is None or row.score is None:
+            return row
+        if not _is_grade(row.score):
+            self.off_scale += 1
+            return row
+        return row._replace(graded=True)
 
     def unused(self) -> list[str]:
         """Rules for scorers that no result has: most likely misspelt."""

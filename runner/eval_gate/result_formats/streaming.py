@@ -19,7 +19,7 @@ from eval_gate.files.reading import read_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_BYTES, BROUGHT_LINE_BYTES, DOCUMENT_VALUES
 from eval_gate.result_formats.rows import RowPlace, broken_off, unreadable
-from eval_gate.text.foreign.json import ForeignJsonError, one_score, read_foreign
+from eval_gate.text.foreign.json import ForeignJsonError, each_key_once, read_foreign
 from eval_gate.text.foreign.well_formed import mend_halves
 
 _MARK: Final = "\ufeff"
@@ -30,7 +30,16 @@ _PLACES: Final = 4
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _NEXT: Final = re.compile(r',\s{0,40}\{\s{0,40}"[^"\\]{1,40}"')
 """From the end of one mapping of a list to its next one's first key."""
+_DECIDING: Final = ('"success"', '"failureReason"', '"gradingResult"')
+"""Keys of promptfoo's results that say what became of one."""
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def encoding_of(file: Path) -> str:
+    """`utf-16` of a file that says so by its first bytes, as PowerShell writes it; else `utf-8`. Raises OSError."""
+    with file.open("rb") as stream:
+        return "utf-16" if stream.read(2) in _UTF_16 else "utf-8"
 
 
 def read_whole(file: Path, shown: str) -> JsonValue:
@@ -45,16 +54,13 @@ def read_whole(file: Path, shown: str) -> JsonValue:
     return value_of(data, place, DOCUMENT_VALUES)
 
 
-def value_of(
-    data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES, *, one_score_each: bool = False
-) -> JsonValue:
+def value_of(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES) -> JsonValue:
     """The JSON value in this text. Not-a-number is null: Python's tools write it. Raises GateError.
 
-    `one_score_each`: an object with two scores is an error.
+    A member that is twice in one object is an error.
     """
-    pairs = one_score if one_score_each else None
     try:
-        return read_foreign(data, values=values, constant=lambda _: None, pairs=pairs)
+        return read_foreign(data, values=values, constant=lambda _: None, pairs=each_key_once)
     except ForeignJsonError as error:
         detail = f": {error.detail}" if error.detail else ""
         raise unreadable(place, f"{error}{detail}") from None
@@ -87,7 +93,8 @@ def texts(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
     """The lines themselves, which nobody has read as JSON yet. Raises GateError."""
     place = RowPlace(shown)
     try:
-        with file.open("rb") as stream:
+        with file.open("rb") as opened:
+            stream = codecs.EncodedFile(opened, "utf-8", "utf-16") if encoding_of(file) == "utf-16" else opened
             number = 0
             while line := stream.readline(BROUGHT_LINE_BYTES + 1):
                 number += 1
@@ -112,7 +119,9 @@ class JsonWalk:
         self._at = 0
         self._reads = 0
         # Python's tools write NaN
-        self._decode = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_number_or_null).raw_decode
+        self._decode = json.JSONDecoder(
+            parse_constant=lambda _: None, parse_float=_number_or_null, object_pairs_hook=each_key_once
+        ).raw_decode
 
     def names(self) -> Iterator[str]:
         """The keys of the object that begins here. Each one's value has to be read before the next is asked for."""
@@ -169,6 +178,8 @@ class JsonWalk:
                 value, end = self._decode(self._text, self._at)
             except RecursionError:
                 raise unreadable(self._place, "is nested too deeply") from None
+            except ForeignJsonError as error:
+                raise unreadable(self._place, str(error)) from None
             except ValueError as error:
                 # the error itself leads to this frame, and would hold all that is read until Python looks for rings
                 problem, where = str(error), getattr(error, "pos", 0)
@@ -253,9 +264,12 @@ class _Many:
             if not end:
                 break
             try:
-                return self._decoder.decode(f"[{text[at:end]}]"), end
+                found = self._decoder.decode(f"[{text[at:end]}]")
             except (MsgspecError, RecursionError, ValueError):
                 continue
+            # which of two verdicts of one member counts, only who reads one by one finds out
+            once = all(text.count(key, at, end) <= len(found) for key in _DECIDING)
+            return (found, end) if once else ([], at)
         return [], at
 
 
@@ -263,7 +277,7 @@ class _Many:
 def document(file: Path, shown: str) -> Iterator[JsonWalk]:
     """The document in a file, to be walked through. Raises GateError."""
     try:
-        with file.open(encoding="utf-8", errors="replace") as stream:
+        with file.open(encoding=encoding_of(file), errors="replace") as stream:
             yield JsonWalk(stream, shown)
     except OSError as error:
         raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Final
 
 from eval_gate import __version__
 from eval_gate.config.settings import OF_OTHER_TOOLS, RunConfig
@@ -17,6 +18,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.gate.yardstick import LEAST_OF_ANOTHER_TOOL
 from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, ToolIdentity
 from eval_gate.model.setup import TargetIdentity
@@ -33,6 +35,8 @@ from eval_gate.session.tool_command import redactor_of
 from eval_gate.session.tool_reruns import BaseAgent, RerunSpending, ToolReruns
 from eval_gate.struct import FrozenStruct, replace
 
+_NO_PASS: Final = frozenset({Status.FAILED, Status.ERROR})
+
 
 class BroughtRun(FrozenStruct):
     """The run, and what is to be said of how its cases were known again."""
@@ -47,6 +51,10 @@ def read_brought(config: RunConfig, paths: Sequence[str], context: RunContext) -
     found = load_results(paths, config.results.format, rules, redactor_of(context))
     unused = rules.unused()
     notes = (f"no result has the score of {', '.join(unused)}",) if unused else ()
+    if many := rules.off_scale:
+        has = "has a score" if many == 1 else "have scores"
+        what = f"{count(many, 'result')} {has} outside of 0 to 1: the pass score says nothing about them"
+        notes = (*notes, f"{what}, and the tool's verdict counts")
     return replace(found, notes=(*found.notes, *notes))
 
 
@@ -69,6 +77,7 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
     run = sparing.with_warning(_run(session, brought, cases))
     reruns = reruns_of(session)
     _refuse_a_rest(run, session)
+    run = _with_overlap(run, session, brought.unstable)
     wanted = confirm or (again_by and config.policy.runs_of_new_cases > 1)
     doubtful = list(reruns.doubtful(run)) if wanted else []
     spending = RerunSpending(config)
@@ -83,7 +92,8 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
         for key in doubtful:
             case = case_of(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
             cases[key] = known_anew(case) if key in reruns.fresh else case
-        return sparing.with_warning(_run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases))
+        made = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
+        return sparing.with_warning(_with_overlap(made, session, brought.unstable))
 
     if again is not None:
         await again.go_on()
@@ -126,6 +136,53 @@ def _refuse_a_rest(run: RunResult, session: Session) -> None:
             "see whether the tool came to its end; where so few are meant, say `minCoverage: 0`",
             exit_code=ExitCode.INCOMPLETE,
         )
+
+
+def _with_overlap(run: RunResult, session: Session, unstable: str | None) -> RunResult:
+    """The run, which says before all else where fewer than half of its cases are known in the baseline.
+
+    Raises GateError `results-other-names` where one of the others fails: it may have passed under its other name.
+    """
+    known = _Known.of(run, session)
+    if known is None or known.count * 2 >= known.possible:
+        return run
+    said = f"only {known.count} of {count(run.summary.total_cases, 'case')} are in the baseline"
+    failing = [key for key, case in run.cases() if key not in known.keys and case.status in _NO_PASS]
+    if failing and session.config.policy.min_coverage != 0:
+        raise GateError(
+            "results-other-names",
+            f"{said}, and {failing[0].case_id[:100]} fails: nobody knows whether it passed under another name",
+            f"{unstable or 'give the cases names that stay'}; where they were renamed on purpose, say `minCoverage: 0`",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+    what = f"{said}: what the others did before is not known, and none of them can be a regression"
+    return run.model_copy(update={"warnings": (what, *run.warnings)})
+
+
+class _Known(FrozenStruct):
+    """The cases of a run that are in its baseline, by their names or by what is asked."""
+
+    keys: Set[CaseKey]
+    possible: int
+    """As many as could be: of the smaller side all."""
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self.keys)
+
+    @classmethod
+    def of(cls, run: RunResult, session: Session) -> _Known | None:
+        """None where there is no baseline of the same tool with cases."""
+        baseline = session.question.baseline
+        if not isinstance(baseline, Baseline):
+            return None
+        before = baseline.result
+        if not before.by_another_tool or before.target.provider != run.target.provider:
+            return None
+        there = before.by_key()
+        keys = {key for key, _ in run.cases() if key in there} | {*earlier_keys(before, run)}
+        return cls(keys, min(len(there), run.summary.total_cases))
 
 
 def _not_again(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:

@@ -215,3 +215,116 @@ def test_read_junit__a_traceback_that_quotes_code__is_not_whose_fault_it_is(tmp_
     said = 'message="failed on setup with &quot;KeyError&quot;"'
     [row] = load(tmp_path, f'<testcase name="a"><error {said}>if code == 429: …</error></testcase>').rows
     assert row.blame is Blame.CRASHED
+
+
+@pytest.mark.parametrize(
+    ("inner", "status"),
+    [
+        ('<skipped/><failure message="no"/>', Status.FAILED),
+        ('<failure message="no"/><skipped/>', Status.FAILED),
+        ('<error message="broke"/><failure message="no"/>', Status.FAILED),
+        ('<skipped/><error message="broke"/>', Status.ERROR),
+        ('<n:failure xmlns:n="urn:junit" message="no"/>', Status.FAILED),
+        ('<failure xmlns="urn:junit" message="no"/>', Status.FAILED),
+    ],
+)
+def test_read_junit__several_ends_of_one_test__the_gravest_counts(tmp_path, inner, status) -> None:
+    [row] = load(tmp_path, f'<testcase name="a">{inner}</testcase>').rows
+    assert row.status is status
+
+
+@pytest.mark.parametrize(
+    ("attribute", "status"),
+    [
+        ('status="failed"', Status.FAILED),
+        ('status="Error"', Status.ERROR),
+        ('status="notrun" result="suppressed"', Status.SKIPPED),
+        ('status="run" result="completed"', Status.PASSED),
+        ('status="passed"', Status.PASSED),
+    ],
+)
+def test_read_junit__attribute_says_how_a_test_ended__it_counts(tmp_path, attribute, status) -> None:
+    [row] = load(tmp_path, f'<testcase name="a" {attribute}/>').rows
+    assert row.status is status
+
+
+def read(tmp_path, text: str) -> BroughtResults:
+    file = tmp_path / "junit.xml"
+    file.write_text(text)
+    return load_results([str(file)], ResultsFormat.AUTO, ScoreRules())
+
+
+SUREFIRE = """<testsuite name="s" failures="1" errors="0" flakes="1">
+    <testcase name="a"><failure message="1"/><rerunFailure message="2"/></testcase>
+    <testcase name="b"><flakyFailure message="1"/></testcase></testsuite>"""
+"""A flaky test is counted as such, and re-runs of one that failed are not counted again."""
+TORN_DOWN = """<testsuites name="pytest tests"><testsuite name="pytest" failures="1" errors="1">
+    <testcase classname="c" name="a"><failure message="no"/></testcase>
+    <testcase classname="c" name="a"><error message="failed on teardown with x"/></testcase></testsuite></testsuites>"""
+"""Of pytest: a test that failed and could not be torn down stands there twice."""
+GOTESTSUM = """<testsuites failures="2"><testsuite name="s" failures="2">
+    <testcase name="A"><failure message="Failed"/></testcase>
+    <testcase name="A/b"><failure message="Failed"/></testcase></testsuite></testsuites>"""
+"""A test fails where one within it does, and both are counted."""
+TWO = '<testcase name="a"/><testcase name="b"><failure message="no"/></testcase>'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            f'<testsuites><testsuite name="s" failures="2">{TWO}</testsuite></testsuites>',
+            "2 failures and errors and holds 1",
+        ),
+        (
+            f'<testsuites failures="1" errors="1"><testsuite name="s">{TWO}</testsuite></testsuites>',
+            "2 failures and errors",
+        ),
+        (
+            f'<testsuite name="s">{TWO}<error message="no set-up"/></testsuite>',
+            "the suite s failed outside of its tests: no",
+        ),
+        (
+            f'<testsuite name="s" failures="1"><testsuite name="t" errors="1"/>{TWO}</testsuite>',
+            "1 failures and errors and",
+        ),
+    ],
+)
+def test_read_junit__file_says_of_more_failures_than_it_holds__is_no_result(tmp_path, text, said) -> None:
+    with pytest.raises(GateError) as caught:
+        read(tmp_path, text)
+    assert (caught.value.code, caught.value.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+    assert said in str(caught.value.problems[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SUREFIRE,
+        TORN_DOWN,
+        GOTESTSUM,
+        '<testsuite name="s" failures="1"><testcase name="a" status="failed"/></testsuite>',
+        '<testsuite name="s" failures="many"><testcase name="a"/></testsuite>',
+    ],
+)
+def test_read_junit__file_counts_what_it_holds__is_read(tmp_path, text) -> None:
+    assert list(read(tmp_path, text).cases)
+
+
+@pytest.mark.parametrize(
+    ("time", "milliseconds"),
+    [
+        ("0,03", 30),
+        ("12,5", 12_500),
+        ("1,234.5", 1_234_500),
+        ("1.234,5", 1_234_500),
+        ("0,125", 125),
+        ("1,234", None),
+        ("0.03", 30),
+        ("1,2,3", None),
+        (",", None),
+    ],
+)
+def test_read_junit__comma_in_a_time__is_read_by_where_it_stands_or_unknown(tmp_path, time, milliseconds) -> None:
+    [row] = load(tmp_path, f'<testcase name="a" time="{time}"/>').rows
+    assert row.duration_ms == milliseconds

@@ -141,12 +141,11 @@ def test_promptfoo__another_provider_before_it__leaves_the_numbers_of_its_prompt
         document = json.loads((FILES / "promptfoo-output.json").read_text())
         pattern = document["results"]["results"][0]
         pairs = [{"provider": name, "raw": prompt} for name in providers for prompt in ("one", "two")]
-        document["results"]["prompts"] = pairs
         rows = [
             pattern | {"promptIdx": at, "provider": {"id": "x", "label": pair["provider"]}}
             for at, pair in enumerate(pairs)
         ]
-        document["results"]["results"] = rows
+        document["results"] = {"prompts": pairs, "results": rows}
         file = tmp_path / f"{len(providers)}.json{'l' if lines else ''}"
         file.write_text("\n".join(map(json.dumps, reversed(rows))) if lines else json.dumps(document))
         return file
@@ -463,6 +462,7 @@ def deepeval_names(tmp_path: Path, *named: str) -> list[tuple[str, int]]:
     def change(document) -> None:
         case = document["testCases"][0]
         document["testCases"] = [dict(case, name=name, input=name[-1]) for name in named]
+        document |= {"testPassed": len(named), "testFailed": 0}
 
     cases = load(changed(tmp_path, "deepeval-test-run.json", change)).cases
     return [(key.case_id, len(rows)) for key, rows in cases.items()]

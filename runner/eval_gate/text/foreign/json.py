@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NoReturn
 
@@ -170,6 +171,15 @@ def one_score(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     found = dict(pairs)
     if len(found) < len(pairs) and sum(name == "score" for name, _ in pairs) > 1:
         raise ForeignJsonError("has `score` twice in one object", too_much=False)
+    return found
+
+
+def each_key_once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """An object of results. Raises ForeignJsonError for two members of one name: nobody knows which one is meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, often in Counter(name for name, _ in pairs).items() if often > 1)
+        raise ForeignJsonError(f"has `{twice[:40]}` twice in one object", too_much=False)
     return found
 
 

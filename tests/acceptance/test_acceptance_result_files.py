@@ -1,0 +1,183 @@
+"""Folders and files of results as people have them: nothing is passed over, or counted twice, without a word."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import gate
+
+FILES = Path(__file__).parents[1] / "unit" / "result_formats" / "files"
+GREEN = '<testsuite name="s"><testcase name="a"/></testsuite>'
+RED = '<testsuite name="s"><testcase name="b"><failure message="no"/></testcase></testsuite>'
+
+
+def write(folder: Path, **files: str) -> None:
+    """Files by their paths, with `__` for a slash and `_` for a dot."""
+    for name, text in files.items():
+        file = folder / name.replace("__", "/").replace("_", ".")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def judge(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = gate(folder, "judge", *arguments)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def lines(**statuses: str) -> str:
+    return "".join(json.dumps({"id": name, "status": status}) + "\n" for name, status in statuses.items())
+
+
+@pytest.mark.parametrize("given", ["r", "r/**/*.xml", "r/*"])
+def test_judge__results_in_folders_within__are_all_read(tmp_path, given) -> None:
+    write(tmp_path, r__a_xml=GREEN, r__p1__b_xml=RED, r__p2__q__c_xml=GREEN.replace('"a"', '"c"'))
+    code, said = judge(tmp_path, *given.split())
+    assert code == 1
+    assert "2/3 passed | 1 failed" in said
+
+
+def test_judge__a_glob_that_matches_nothing__is_of_a_tool_that_wrote_nothing(tmp_path) -> None:
+    code, said = judge(tmp_path, "out/**/*.xml")
+    assert code == 3
+    assert "out/**/*.xml: matches no file" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "whose"),
+    [
+        ("failsafe-summary.xml", "<failsafe-summary><completed>4</completed></failsafe-summary>", "Maven"),
+        ("testng-results.xml", "<testng-results/>", "TestNG"),
+    ],
+)
+def test_judge__file_that_a_tool_puts_beside_its_results__is_named_and_passed_over(tmp_path, name, text, whose) -> None:
+    write(tmp_path, r__TEST_xml=GREEN)
+    (tmp_path / "r" / name).write_text(text)
+    code, said = judge(tmp_path, "r")
+    assert (code, f"r/{name} is {whose}'s and holds no results: it was not read" in said) == (0, True)
+    assert judge(tmp_path, f"r/{name}")[0] == 2, "where it is named it is no results"
+
+
+def test_judge__folder_of_an_eval_set__is_read_without_the_tools_own_files(tmp_path) -> None:
+    (tmp_path / "logs").mkdir()
+    shutil.copy(FILES / "inspect-log.json", tmp_path / "logs")
+    for name in ("eval-set.json", "logs.json", ".eval-set-id"):
+        (tmp_path / "logs" / name).write_text('{"tasks": []}')
+    code, said = judge(tmp_path, "logs", "--score", "policy>=0.3")
+    assert code == 1
+    assert "logs/eval-set.json is Inspect's and holds no results" in said
+
+
+def test_judge__two_runs_in_one_folder__are_not_two_trials(tmp_path) -> None:
+    write(tmp_path, r__new_json=(FILES / "promptfoo-output.json").read_text())
+    document = json.loads((FILES / "promptfoo-output.json").read_text())
+    for row in document["results"]["results"]:
+        row["success"], row["response"] = True, {"output": "another"}
+    document["results"]["stats"] = {}
+    write(tmp_path, r__old_json=json.dumps(document))
+    code, said = judge(tmp_path, "r")
+    assert code == 2
+    assert "r/new.json and r/old.json are two runs of the tool, and not two executions in one" in said
+
+
+def test_judge__one_run_in_two_forms__counts_once(tmp_path) -> None:
+    (tmp_path / "r").mkdir()
+    for name in ("promptfoo-output.json", "promptfoo-output.jsonl"):
+        shutil.copy(FILES / name, tmp_path / "r")
+    code, said = judge(tmp_path, "r")
+    assert code == 1
+    assert "r/promptfoo-output.jsonl holds the same executions as r/promptfoo-output.json: they were read once" in said
+    assert "1/3 passed | 2 failed" in said
+
+
+@pytest.mark.parametrize("id_", ["t[<A at 0x7f2b8c0d1e50>]", "t[2026-01-01T10:00:00]", "t[/tmp/pytest-of-x/1/f]"])
+def test_judge__names_that_do_not_last__are_named_and_few_that_match_are_loud(tmp_path, id_) -> None:
+    other = id_.replace("0x7f2b", "0x1111").replace("2026", "2027").replace("x/1", "x/2")
+    write(tmp_path, a_jsonl=lines(**{"c": "passed", id_: "passed", f"{id_} 2": "passed"}))
+    assert "2 cases have no stable name" in judge(tmp_path, "a.jsonl")[1]
+    compared = ("--baseline", "latest", "--fail-on", "regressions")
+    write(tmp_path, b_jsonl=lines(**{"c": "passed", other: "passed", f"{other} 2": "passed"}))
+    code, said = judge(tmp_path, "b.jsonl", *compared, "--output-dir", "green")
+    write(tmp_path, b_jsonl=lines(**{"c": "passed", other: "failed", f"{other} 2": "passed"}))
+    code, said = judge(tmp_path, "b.jsonl", *compared)
+    assert code == 3
+    assert "only 1 of 3 cases are in the baseline" in said
+    assert "give the case a name of its own" in said
+    code, said = judge(tmp_path, "b.jsonl", *compared, "--min-coverage", "0")
+    assert code == 0
+    assert "only 1 of 3 cases are in the baseline: what the others did before is not known" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "r.jsonl",
+            '{"id": "a", "status": "failed", "status": "passed"}',
+            "r.jsonl:1: has `status` twice",
+        ),
+        ("r.csv", "id,status,status\na,failed,passed\n", "r.csv:1: status: is a column twice"),
+        (
+            "r.xml",
+            "<testsuite><testcase name='a'>\n  \x01</testcase></testsuite>",
+            "column 3 holds the control",
+        ),
+    ],
+)
+def test_judge__file_that_contradicts_itself__is_refused_with_its_place(tmp_path, name, text, said) -> None:
+    (tmp_path / name).write_text(text)
+    code, words = judge(tmp_path, name)
+    assert (code, said in words) == (2, True), words
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_judge__verdict_twice_in_a_result_of_promptfoo__is_refused(tmp_path, at) -> None:
+    document = json.loads((FILES / "promptfoo-output.json").read_text())
+    document["results"]["results"][at]["success"] = "HERE"
+    (tmp_path / "r.json").write_text(json.dumps(document).replace('"HERE"', 'false, "success": true'))
+    code, said = judge(tmp_path, "r.json")
+    assert (code, "r.json: has `success` twice in one object" in said) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "said"),
+    [
+        ("promptfoo-output.json", {"failures": 3}, "counts 3 that did not pass, and 2 are in it"),
+        ("promptfoo-output.json", {"successes": 9}, "counts 11 executions, and 3 are in it"),
+        ("deepeval-test-run.json", {"testFailed": 4}, "counts 4 that did not pass"),
+        ("inspect-log.json", {"total_samples": 9}, "counts 9 executions, and 4 are in it"),
+    ],
+)
+def test_judge__file_counts_more_than_it_holds__is_of_a_tool_that_did_not_finish(tmp_path, file, changes, said) -> None:
+    document = json.loads((FILES / file).read_text())
+    results = document.get("results", {})
+    (results.get("stats") or (results if file.startswith("inspect") else document)).update(changes)
+    (tmp_path / file).write_text(json.dumps(document))
+    code, words = judge(tmp_path, file, "--score", "policy>=0.3")
+    assert (code, said in words) == (3, True), words
+
+
+def test_judge__agentv_5_was_stopped__is_no_result(tmp_path) -> None:
+    (tmp_path / "r").mkdir()
+    shutil.copy(FILES / "agentv-index.jsonl", tmp_path / "r/index.jsonl")
+    (tmp_path / "r/summary.json").write_text('{"metadata": {"planned_test_count": 50}}')
+    code, said = judge(tmp_path, "r")
+    assert code == 3
+    assert "of 50 results that AgentV had planned" in said
+
+
+@pytest.mark.parametrize("name", ["r.jsonl", "r.csv", "r.xml", "promptfoo-output.json", "deepeval-test-run.json"])
+def test_judge__utf_16_as_powershell_writes_it__is_read(tmp_path, name) -> None:
+    texts = {"r.jsonl": lines(a="passed", b="failed"), "r.csv": "id,status\na,failed\n", "r.xml": RED}
+    text = texts.get(name) or (FILES / name).read_text()
+    (tmp_path / name).write_bytes(text.encode("utf-16"))
+    assert judge(tmp_path, name)[0] == 1
+
+
+def test_judge__score_on_another_scale__is_said(tmp_path) -> None:
+    write(tmp_path, r_jsonl='{"id": "a", "status": "passed", "score": 20}\n')
+    code, said = judge(tmp_path, "r.jsonl", "--pass-score", "0.7")
+    assert (code, "1 result has a score outside of 0 to 1" in said) == (0, True)

@@ -1,0 +1,179 @@
+"""Results of other tools in which something broke: whose fault it is decides between exit code 1 and 3.
+
+Each file is one that the tool itself wrote, with one thing in it as the tool writes it where that breaks.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.program import gate
+
+FILES = Path(__file__).parents[1] / "unit" / "result_formats" / "files"
+NAN = float("nan")
+SCORER = 'File "/usr/lib/python3/site-packages/inspect_ai/scorer/_model.py", line 176, in score'
+SOLVER = 'File "/work/agent.py", line 12, in solve'
+
+
+def promptfoo(change: Callable[[dict[str, Any]], None] | None) -> str:
+    document = json.loads((FILES / "promptfoo-output.json").read_text())
+    row = document["results"]["results"][0]
+    row["gradingResult"]["componentResults"].append(component(True, "It is polite.", "llm-rubric"))
+    if change:
+        change(row)
+    document["results"] = {"prompts": document["results"]["prompts"], "results": [row]}
+    return json.dumps(document)
+
+
+def component(passed: bool, reason: str, kind: str, **more: Any) -> dict[str, Any]:
+    return {"pass": passed, "score": int(passed), "reason": reason, "assertion": {"type": kind, "value": "v"}, **more}
+
+
+def graded(*components: dict[str, Any], passed: bool = False) -> Callable[[dict[str, Any]], None]:
+    """A result with these components beside the one that passes."""
+
+    def change(row: dict[str, Any]) -> None:
+        said = row["gradingResult"]
+        said["componentResults"][1:] = components
+        said |= {"pass": passed, "score": int(passed), "reason": components[-1]["reason"]}
+        row |= {"success": passed, "failureReason": int(not passed), "error": None if passed else said["reason"]}
+
+    return change
+
+
+BROKE = component(False, "API error: 503 unavailable", "llm-rubric", metadata={"graderError": True})
+
+
+def inspect(change: Callable[[dict[str, Any]], None] | None) -> str:
+    document = json.loads((FILES / "inspect-log.json").read_text())
+    sample = document["samples"][0]
+    sample["scores"] = {"quality": {"value": "C", "explanation": "GRADE: C"}}
+    if change:
+        change(sample)
+    document |= {"samples": [sample], "results": {"total_samples": 1}}
+    return json.dumps(document)
+
+
+def scored(value: Any, **more: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda sample: sample["scores"]["quality"].update(value=value, **more)
+
+
+def ended(where: str) -> Callable[[dict[str, Any]], None]:
+    error = {"message": "RuntimeError('no')", "traceback": f"Traceback:\n  {where}\nRuntimeError: no"}
+    return lambda sample: sample.update(error=error, scores=None)
+
+
+def agentv(change: Callable[[dict[str, Any]], None] | None) -> str:
+    row = json.loads((FILES / "agentv-index.jsonl").read_text().splitlines()[0])
+    if change:
+        change(row)
+    return json.dumps(row)
+
+
+def stopped(stage: str, said: str, status: str = "execution_error") -> Callable[[dict[str, Any]], None]:
+    error = {"failure_stage": stage, "execution_error": {"message": said, "stage": stage}, "error": said}
+    return lambda row: row.update(execution_status=status, score=0, **error)
+
+
+def deepeval(change: Callable[[dict[str, Any]], None] | None) -> str:
+    document = json.loads((FILES / "deepeval-test-run.json").read_text())
+    case = document["testCases"][0]
+    if change:
+        change(case)
+    document |= {"testCases": [case], "testPassed": 0, "testFailed": 0}
+    return json.dumps(document)
+
+
+def metric(**first: Any) -> Callable[[dict[str, Any]], None]:
+    def change(case: dict[str, Any]) -> None:
+        case["success"] = False
+        case["metricsData"][0] |= {"success": False, "score": 0} | first
+
+    return change
+
+
+def pydantic_evals(change: Callable[[dict[str, Any]], None] | None) -> str:
+    document = json.loads((FILES / "pydantic-evals-report.json").read_text())
+    case = document["cases"][0]
+    case |= {"assertions": {"a": {"name": "a", "value": True}}, "scores": {}}
+    document |= {"cases": [case], "failures": []}
+    if change:
+        change(document)
+    return json.dumps(document)
+
+
+def broken_evaluator(document: dict[str, Any]) -> None:
+    document["cases"][0]["evaluator_failures"] = [{"name": "Judge", "error_message": "no verdict"}]
+
+
+def broken_task(said: str) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        case = document["cases"].pop()
+        document["failures"] = [{"name": case["name"], "inputs": case["inputs"], "error_message": said}]
+        document["failures"][0] |= {"expected_output": case["expected_output"], "source_case_name": "refund-1"}
+
+    return change
+
+
+TOOLS = {
+    "promptfoo": (promptfoo, "r.json"),
+    "inspect": (inspect, "r.json"),
+    "agentv": (agentv, "index.jsonl"),
+    "deepeval": (deepeval, "r.json"),
+    "pydantic-evals": (pydantic_evals, "r.json"),
+}
+OURS, AWAY, CRASHED, FAILED = (3, "not graded"), (3, "unreachable"), (1, "crashed"), (1, "fails")
+CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
+    "promptfoo: grader error": (graded(BROKE), OURS),
+    "promptfoo: grader error in a set": (graded(component(False, "set", "assert-set", componentResults=[BROKE])), OURS),
+    "promptfoo: no mark, 401": (graded(component(False, "API error: 401 Unauthorized", "g-eval")), OURS),
+    "promptfoo: no mark, 429": (graded(component(False, "429 Too many requests", "factuality")), OURS),
+    "promptfoo: no mark, no JSON": (
+        graded(component(False, "Could not extract JSON from llm-rubric response", "llm-rubric")),
+        OURS,
+    ),
+    "promptfoo: passes although the grader broke": (
+        graded(component(True, "API error: 503", "not-llm-rubric", metadata={"graderError": True}), passed=True),
+        OURS,
+    ),
+    "promptfoo: another assertion failed beside": (graded(BROKE, component(False, "Expected x", "equals")), FAILED),
+    "promptfoo: the rubric speaks of 401": (graded(component(False, "It hides the 401 error.", "llm-rubric")), FAILED),
+    "promptfoo: no model was asked": (graded(component(False, "Error: 5 is not 4", "javascript")), FAILED),
+    "promptfoo: provider broke": (lambda row: row.update(success=False, failureReason=2, error="it broke"), CRASHED),
+    "promptfoo: provider refused": (lambda row: row.update(success=False, failureReason=2, error="429 quota"), AWAY),
+    "inspect: not a number": (scored(NAN, reason="grader_failed"), OURS),
+    "inspect: none of several": (scored({"a": NAN, "b": NAN}, reason="grader_failed"), OURS),
+    "inspect: a list": (scored([NAN], reason="grader_failed"), OURS),
+    "inspect: one of several": (scored({"a": "C", "b": NAN}), OURS),
+    "inspect: one of several failed": (scored({"a": "I", "b": NAN}), FAILED),
+    "inspect: an error of the scorer": (ended(SCORER), OURS),
+    "inspect: an error of the solver": (ended(SOLVER), CRASHED),
+    "agentv: evaluator": (stopped("evaluator", "Grader parse failure after 3 attempts"), OURS),
+    "agentv: evaluator of an answer": (stopped("evaluator", "no JSON", "quality_failure"), OURS),
+    "agentv: set-up": (stopped("repo_setup", "git clone failed: exit code 128"), OURS),
+    "agentv: agent": (stopped("agent", "Provider crashed"), CRASHED),
+    "agentv: agent refused": (stopped("agent", "429 rate limit"), AWAY),
+    "agentv: quality": (lambda row: row.update(execution_status="quality_failure", score=0), FAILED),
+    "deepeval: metric broke": (metric(error="no verdict"), OURS),
+    "deepeval: metric failed": (metric(reason="wrong"), FAILED),
+    "pydantic-evals: evaluator broke": (broken_evaluator, OURS),
+    "pydantic-evals: task broke": (broken_task("ValueError: no"), CRASHED),
+    "pydantic-evals: task found nobody": (broken_task("connection refused"), AWAY),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_judge__what_broke__says_whose_fault_it_is(tmp_path, name) -> None:
+    write, file = TOOLS[name.partition(":")[0]]
+    change, (code, said) = CASES[name]
+    (tmp_path / file).write_text(write(None))
+    assert gate(tmp_path, "judge", file).returncode == 0
+    (tmp_path / file).write_text(write(copy.deepcopy(change)))
+    done = gate(tmp_path, "judge", file, "--baseline", "latest", "--fail-on", "regressions")
+    assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
