@@ -345,7 +345,7 @@ def commit_another(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (change_imported, "cases, graders, or files of graders or of the agent's command changed"),
+        (change_imported, "cases, graders, the agent, or files of one of them changed"),
         (commit_another, "commit "),
     ],
 )

@@ -583,7 +583,7 @@ def cases_in(files: dict[str, Any]) -> list[dict[str, Any]]:
     return files["evals/a.eval.yaml"]["evalcases"]
 
 
-OF_CASES = "cases, graders, their files or the agent of a suite changed"
+OF_CASES = "cases, graders, the agent, or files of one of them changed"
 CRLF = {"evals/rules.py": "STRICT = 1\r\n", "judge.py": "print('{\"score\": 1}')\r\n"}
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int, int]] = {
     "response path": (

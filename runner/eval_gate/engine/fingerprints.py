@@ -26,7 +26,7 @@ def measured_anew(executions: int, before: RunSetup | None, now: RunSetup) -> st
     rest = len(named) - MAX_NAMED
     what = "; ".join([*named[:MAX_NAMED], *([f"and {rest} more"] if rest > 0 else [])])
     plural = "s were" if executions != 1 else " was"
-    since = what or "cases, graders, or files of graders or of the agent's command changed"
+    since = what or "cases, graders, the agent, or files of one of them changed"
     return f"{executions} finished execution{plural} made with another set-up, and made again: {since}"
 
 

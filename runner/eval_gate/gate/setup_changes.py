@@ -44,7 +44,7 @@ class SetupChanges:
         names = self._then.target_of(then), self._now.target_of(now)
         key = (
             *(names, before.target, after.target, before.timeout_ms, after.timeout_ms),
-            *(before.judge, after.judge, before.judge_setup, after.judge_setup),
+            *(before.judge, after.judge, before.judge_setup, after.judge_setup, before.agent, after.agent),
         )
         if key not in self._known:
             self._known[key] = (
@@ -92,6 +92,8 @@ class SetupChanges:
         if then.timeout_ms != now.timeout_ms:
             limits = (None if one.timeout_ms is None else str(one.timeout_ms) for one in (then, now))
             yield SetupChange(DifferenceKind.SETUP, SetupOf.CASE, "", "timeout", *limits)
+        if None not in {then.agent, now.agent} and then.agent != now.agent:
+            yield SetupChange(DifferenceKind.AGENT, SetupOf.CASE, "", "agent", f"#{then.agent}", f"#{now.agent}")
 
 
 class _Setups:

@@ -75,6 +75,8 @@ class Yardstick(Record):
     """The settings and programs of those who graded."""
     target: str | None = None
     """The settings by which the target was asked and its response read: the target's `fingerprint`."""
+    agent: str | None = None
+    """The agent that the suite itself describes: its instructions, tools and turns."""
     timeout_ms: int | None = None
     """The case's own time limit, in milliseconds; None where it has none."""
 

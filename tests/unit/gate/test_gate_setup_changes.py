@@ -166,7 +166,7 @@ def test_settings__that_cannot_change_a_result__are_few_and_say_why() -> None:
     assert not [row.key for row in SETTINGS.values() if row.no_effect and row.compared_as]
 
 
-SOURCES = ["question", "expectation", "grader", "seeds", "judge", "judge_setup", "target", "timeout_ms"]
+SOURCES = ["question", "expectation", "grader", "seeds", "judge", "judge_setup", "target", "agent", "timeout_ms"]
 
 
 @given(st.sampled_from(SOURCES), st.booleans())

@@ -77,10 +77,12 @@ def yardsticks(
             before=before.get(case.key),
             expectation=case.expectation,
             target=target_fingerprint(case),
+            agent=agent,
             timeout_ms=case.timeout_ms,
             **graded(case)._asdict(),
         )
         for suite in suites
+        for agent in (_agent(suite),)
         for case in suite.cases
     }
 
@@ -98,6 +100,12 @@ class _Graded(NamedTuple):
 def _question(case: EvalCase, tmp: str | None) -> str | None:
     """What the agent is asked, with the files that it finds: it may be they that the assertions are about."""
     return digest([case.question, tmp]) if tmp is not None and case.uses_files else case.question
+
+
+def _agent(suite: EvalSuite) -> str | None:
+    """The agent that a suite describes for all of its cases. Its name and the model it wishes for change nothing."""
+    agent = next((case.agent for case in suite.cases if case.agent is not None), None)
+    return digest([agent.instructions, [*agent.tools], agent.max_turns]) if agent else None
 
 
 def run_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:
