@@ -137,7 +137,8 @@ def _described(settings: TargetSettings, environment: Mapping[str, str], mask: M
         value = _without_credentials(value)
         default = None if field.is_required() else field.get_default(call_default_factory=True)
         usual = shown_value(_opened(default))
-        yield _Setting(key, value, shown_value(with_texts(value, lambda text: without_keys(mask(text)))), usual, role)
+        shown = shown_or_empty(with_texts(value, lambda text: without_keys(mask(text))))
+        yield _Setting(key, value, shown, usual, role)
 
 
 def _opened_settings(settings: BaseModel) -> dict[str, JsonValue]:
@@ -247,6 +248,11 @@ def shown_value(value: JsonValue) -> str | None:
     if len(text) <= MAX_SHOWN and text.isprintable():
         return text
     return f"{' '.join(text[:MAX_SHOWN].split())[: MAX_SHOWN - _MARK]}… #{digest(value)[:_MARK]}"
+
+
+def shown_or_empty(value: JsonValue) -> str:
+    """The same of a value that is not its setting's default: also where it is empty."""
+    return shown_value(value) or sorted_json(value)
 
 
 def setup_fingerprint(parts: Sequence[JsonValue]) -> str:

@@ -80,6 +80,23 @@ def test_setup__same_request_written_otherwise__is_the_same(written) -> None:
     assert setup(described(**plain | written)).fingerprint == setup(described(**plain)).fingerprint
 
 
+def test_setup__empty_value_that_is_not_the_default__is_named() -> None:
+    assert values(described(provider="mock", trace=[]))["trace"] == "[]"
+
+
+WRITTEN_OUT: list[tuple[str, dict[str, Any]]] = [
+    ("eval-gate", {"responsePath": "response"}),
+    ("eval-gate", {"responsePath": ["response"]}),
+    ("openai-chat", {"form": None}),
+]
+
+
+@pytest.mark.parametrize(("preset", "written"), WRITTEN_OUT)
+def test_setup__default_that_is_written_out__is_no_change(preset, written) -> None:
+    plain = {"provider": "http", "url": "http://x.test", "preset": preset}
+    assert setup(described(**plain, **written)) == setup(described(**plain))
+
+
 def test_setup__secrets__are_in_it_by_the_names_of_their_variables() -> None:
     headers = {"X-Mode": "fast", "Authorization": "Bearer ${{ KEY }}", "X-Api-Key": SECRET}
     found = values(described(provider="http", url="${{ AGENT }}", headers=headers, query={"token": "${{ KEY }}"}))

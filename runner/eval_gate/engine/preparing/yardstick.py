@@ -24,7 +24,7 @@ from eval_gate.model.setup import SettingValue
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.targets.base import Target
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.setup import Mask, setup_fingerprint, shown_value, with_texts, without_keys
+from eval_gate.targets.setup import Mask, setup_fingerprint, shown_or_empty, shown_value, with_texts, without_keys
 from eval_gate.text.digest import digest
 from eval_gate.text.escape import one_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, snapshot_tokens
@@ -114,15 +114,17 @@ def run_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:
     A setting is among them unless its row says why not.
     """
     return tuple(
-        SettingValue(name=row.key, value=shown, default=_setting(row.default, mask))
+        SettingValue(
+            name=row.key, value=shown_or_empty(_masked(value, mask)), default=shown_value(_masked(row.default, mask))
+        )
         for row, value in values_in(config)
         if not (row.no_effect or row.compared_as or row.key in RULES)
-        if value != row.default and (shown := _setting(value, mask)) is not None
+        if value != row.default
     )
 
 
-def _setting(value: object, mask: Mask) -> str | None:
-    return shown_value(with_texts(to_jsonable_python(value), lambda text: without_keys(hide_in_addresses(mask(text)))))
+def _masked(value: object, mask: Mask) -> JsonValue:
+    return with_texts(to_jsonable_python(value), lambda text: without_keys(hide_in_addresses(mask(text))))
 
 
 def measuring(

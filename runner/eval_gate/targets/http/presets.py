@@ -225,12 +225,12 @@ def with_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if name is None:  # said by whoever checks the values
         return values
     row = {**PRESETS[name], **STREAMED.get((name, str(values.get("responseFormat"))), {})}
-    if "form" in values or str(values.get("method", "")).strip().upper() in _WITHOUT_BODY:
+    if values.get("form") is not None or str(values.get("method", "")).strip().upper() in _WITHOUT_BODY:
         row.pop("requestTemplate", None)
     if "toolCallsPath" in values:
         for key in _OF_THE_LIST:
             row.pop(key, None)
-    if name is PresetName.EVAL_GATE and "responsePath" in values:
+    if name is PresetName.EVAL_GATE and values.get("responsePath", "response") not in ("response", ["response"]):
         row.pop("modelPath")  # answers of another shape: their `model` may be a car's
     headers, own = row.get("headers"), values.get("headers")
     if isinstance(headers, dict) and isinstance(own, dict):

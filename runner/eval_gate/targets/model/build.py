@@ -88,7 +88,7 @@ def _system_prompt(path: str | None, shown: str | None, root: Path) -> str | Non
         data = read_up_to(root / path, PROMPT_BYTES)
         if len(data) > PROMPT_BYTES:
             raise GateError("no-system-prompt", f"the system prompt {shown} is larger than {PROMPT_BYTES:,} bytes")
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8-sig").replace("\r\n", "\n")  # a checkout's line endings are nothing to tell a model
     except OSError as error:
         what = f"the system prompt {shown} cannot be read: {error.strerror}"
         raise GateError("no-system-prompt", what, "name an existing file") from error
