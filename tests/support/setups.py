@@ -63,7 +63,6 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
         "responsePath": ("extra", ["extra", "more"]),
         "toolCallsPath": ("started", "ended"),
         "calledNoneAt": ("response", "extra"),
-        "modelPath": ("by", "made.by"),
         "nameField": ("tool", "function"),
         "argsField": ("args", "hint"),
         "successField": ("ok", "done"),
@@ -144,7 +143,8 @@ EXCLUDES: Final[Mapping[str, frozenset[str]]] = {
 """Settings that cannot stand beside each other."""
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, Json]]] = {
     "http": {"workers": 3, "maxRetries": 1, "initialDelayMs": 5, "waitFor": 1, "maxResponseBytes": 5000}
-    | {"backoffFactor": 3, "maxDelayMs": 9, "retryableStatusCodes": [500], "healthcheck": "http://agent.test/up"},
+    | {"backoffFactor": 3, "maxDelayMs": 9, "retryableStatusCodes": [500], "healthcheck": "http://agent.test/up"}
+    | {"modelPath": "by"},
     "cli": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True},
     "mock": {"workers": 3},
     "model": {"workers": 3, "maxRetries": 1, "initialDelayMs": 5, "maxDelayMs": 9, "backoffFactor": 3}
