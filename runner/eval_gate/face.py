@@ -15,11 +15,12 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from eval_gate.config.load import GivenBy, load_config
+from eval_gate.config.load import GivenBy, load_config, usual_evals
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS
 from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError, Problem, did_you_mean
+from eval_gate.formats.discovery import chosen_paths
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -29,6 +30,7 @@ from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.session import keep
 from eval_gate.session.git import git_facts
 from eval_gate.session.session import Session, open_session
+from eval_gate.struct import replace
 from eval_gate.targets.base import Request
 from eval_gate.targets.function import Answer, Function, FunctionTarget
 
@@ -150,9 +152,11 @@ def _session(
         said = f"the target is given, and so is {SETTINGS[twice[0]].keyword}: one run evaluates one target"
         raise GateError("two-targets", said, "leave out all but one")
     root = Path.cwd()
+    made = load_config(flags | _chosen(target), {}, config, hand=GivenBy(lambda row: row.keyword))
+    paths = chosen_paths(made.evals, usual_evals({}, config), root) if "evals" in flags else ()
     return open_session(
-        load_config(flags | _chosen(target), {}, config, hand=GivenBy(lambda row: row.keyword)),
-        selection,
+        made,
+        replace(selection, paths=paths),
         RunContext(
             root,
             os.environ,

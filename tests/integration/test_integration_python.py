@@ -104,6 +104,13 @@ def test_evaluate__run_id_and_latest__are_baselines_as_on_the_command_line(here)
     assert evaluate("evals", good, baseline=first.run.run_id).run.baseline_run_id == first.run.run_id
 
 
+def test_evaluate__one_eval_file_of_several__is_no_baseline_for_all(here) -> None:
+    (here / "evals" / "more.golden.json").write_text(json.dumps([case("m-1", {"responseContains": ["sunny"]})]))
+    whole = evaluate("evals", good)
+    assert evaluate("evals/more.golden.json", good).run.partial
+    assert evaluate("evals", good, baseline="latest").run.baseline_run_id == whole.run.run_id
+
+
 def test_evaluate__some_cases__are_those_that_are_run(here) -> None:
     found = evaluate(Path("evals"), good, cases=["*-tools-*"])
     assert [key.case_id for key, _ in found.run.cases()] == ["gs-tools-001"]

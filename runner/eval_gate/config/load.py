@@ -102,6 +102,11 @@ def load_part(
         return _made(given, flags, AT_A_TERMINAL, problems), error.problems
 
 
+def usual_evals(environment: Mapping[str, str], file: Path | None) -> tuple[str, ...]:
+    """The eval files that are configured, else the default: what a call without paths takes. Raises GateError."""
+    return load_part(("evals",), {}, environment, file)[0].evals
+
+
 def _made(
     given: dict[str, GivenValue], flags: Mapping[str, JsonValue], hand: GivenBy, problems: list[Problem]
 ) -> RunConfig:

@@ -27,6 +27,8 @@ class Selection(FrozenStruct):
     """One part of what is left; all parts together hold each case once."""
     before: RunResult | None = None
     """The run by whose durations parts are made that take equally long; None makes them equally large."""
+    paths: tuple[str, ...] = ()
+    """The eval files, folders and globs, as results name files, where a call names some of what is configured."""
     files: frozenset[str] | None = None
     """Only cases of these eval files, as results name them; None for all."""
     keys: frozenset[CaseKey] | None = None
@@ -40,7 +42,7 @@ class Selection(FrozenStruct):
     @property
     def chosen(self) -> bool:
         """Whether cases are chosen by what they are; a shard only divides."""
-        return bool(self.cases or self.tags or self.tiers) or (self.files, self.keys) != (None, None)
+        return bool(self.cases or self.tags or self.tiers or self.paths) or (self.files, self.keys) != (None, None)
 
     @property
     def chosen_cases(self) -> tuple[ChosenCases, ...]:
@@ -52,19 +54,24 @@ class Selection(FrozenStruct):
             return ()
         files = tuple(sorted(self.files or ()))
         keys = tuple(CaseName(**key._asdict()) for key in sorted(self.keys or ()))
-        return (ChosenCases(cases=self.cases, tags=self.tags, tiers=self.tiers, files=files, keys=keys),)
+        chosen = ChosenCases(
+            cases=self.cases, tags=self.tags, tiers=self.tiers, paths=self.paths, files=files, keys=keys
+        )
+        return (chosen,)
 
     @classmethod
     def of_record(cls, chosen: ChosenCases) -> Selection:
         """The choice that a run record keeps."""
         files, keys = frozenset(chosen.files), frozenset(one.key for one in chosen.keys)
-        return cls(chosen.cases, chosen.tags, chosen.tiers, files=files or None, keys=keys or None)
+        return cls(chosen.cases, chosen.tags, chosen.tiers, paths=chosen.paths, files=files or None, keys=keys or None)
 
     def takes(self, key: CaseKey, tags: Collection[str], tier: str | None) -> bool:
         """Whether a case is chosen: by its eval file, its id, its tags, and the tier of its suite."""
         from eval_gate.text import globs
 
         if self.tiers and tier not in self.tiers:
+            return False
+        if self.paths and not any(globs.leads_to(path, key.suite) for path in self.paths):
             return False
         if (self.files is not None and key.suite not in self.files) or (self.keys is not None and key not in self.keys):
             return False

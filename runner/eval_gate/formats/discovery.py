@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -73,6 +74,25 @@ def discover(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
             problems=problems,
         )
     return tuple(found[path] for path in sorted(found))
+
+
+def chosen_paths(patterns: Sequence[str], usual: Sequence[str], root: Path) -> tuple[str, ...]:
+    """These paths, as results name files, where they leave out an eval file that the `usual` ones lead to; else none.
+
+    What cannot be read may hold evals. Raises GateError `no-eval-files`.
+    """
+    taken = {os.path.realpath(file.path) for file in discover(patterns, root)}
+    others = (file for pattern in usual for file in _matches(pattern, root) if os.path.realpath(file.path) not in taken)
+    if not any(_holds_evals(file, root) for file in others):
+        return ()
+    return tuple(sorted({shown_as(root / pattern, root) for pattern in patterns}))
+
+
+def _holds_evals(file: EvalFile, root: Path) -> bool:
+    try:
+        return _load(file, root, ReadOptions()) is not None
+    except GateError:
+        return True
 
 
 def may_be_evals(file: str, patterns: Sequence[str]) -> bool:

@@ -371,6 +371,23 @@ class RunResult(Record):
         return self.git.sha if self.git else None
 
     @property
+    def chosen_paths(self) -> tuple[str, ...]:
+        """The eval paths that were chosen, whatever else was; empty where none were, or parts chose several."""
+        paths = {one.paths for one in self.selections}
+        return paths.pop() if len(paths) == 1 else ()
+
+    @property
+    def eval_paths(self) -> tuple[str, ...] | None:
+        """The eval paths of which all cases were chosen: none where nothing was chosen; None where cases were.
+
+        What another shard has is not left out by choice.
+        """
+        if not self.partial:
+            return ()
+        paths = self.chosen_paths
+        return paths if paths and self.selections == (ChosenCases(paths=paths),) else None
+
+    @property
     def by_another_tool(self) -> bool:
         """Whether another tool ran the cases, and we only judged: of such a run suites and target have its name."""
         return bool(self.suites) and all(suite.format == self.target.provider for suite in self.suites)

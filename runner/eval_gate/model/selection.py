@@ -11,6 +11,8 @@ class ChosenCases(Record):
     """Globs over whole case ids."""
     tags: Many[str] = ()
     tiers: Many[str] = ()
+    paths: Many[str] = ()
+    """Eval files, folders and globs, as results name files: all that the call named of what is configured."""
     files: Many[str] = ()
     """Eval files, as results name them."""
     keys: Many[CaseName] = ()

@@ -80,7 +80,7 @@ def _patterns(chosen: Sequence[str], result: RunResult) -> list[tuple[str, int]]
 
     Where there are too many names, `refund/*` stands for all cases of the run that begin so, if all are among these.
     """
-    if len(chosen) <= MAX_PATTERNS or result.partial or result.shard is not None:
+    if len(chosen) <= MAX_PATTERNS or result.eval_paths is None or result.shard is not None:
         return [(_glob(case_id), 1) for case_id in chosen]  # what else the eval files hold is not known
     wanted = frozenset(chosen)
     others = {begin for _, case in result.cases() if case.id not in wanted for begin in _beginnings(case.id)}

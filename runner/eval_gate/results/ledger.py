@@ -199,7 +199,7 @@ def ledger_run(run: RunResult) -> LedgerRun:
         timestamp=run.timestamp,
         sha=run.sha,
         complete=run.complete,
-        partial=run.partial or run.shard is not None,
+        partial=run.eval_paths is None or run.shard is not None,
         target=target_of(run),
         cases=cases,
         judged=judged,

@@ -40,16 +40,21 @@ _BEGINNING: Final = re.compile(rb'\s*\{\s*"(schemaVersion|runId)"\s*:')
 
 
 def find_baseline(
-    reference: str | None, output_dir: Path, history: str | None = None, *, besides: str | None = None
+    reference: str | None,
+    output_dir: Path,
+    history: str | None = None,
+    *,
+    besides: str | None = None,
+    paths: tuple[str, ...] = (),
 ) -> Baseline | NoBaseline:
     """The baseline that was named. One that is named and cannot be found is an error, not an absence.
 
     Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake. The record of
     its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline: its ledger, or the runs
     of its folder. `besides` is the id of the run that is judged, where it is in the folder too: no run is its own
-    baseline.
+    baseline. `paths` are its eval paths: a run of all their cases is as good for it as one of everything.
     """
-    found = _find_baseline(reference, output_dir, besides)
+    found = _find_baseline(reference, output_dir, besides, paths)
     if history is None or isinstance(found, NoBaseline):
         return found
     return replace(found, ledger=ending_with(read_history(history), found.result))
@@ -69,11 +74,13 @@ def read_history(reference: str) -> Ledger:
     return ledger_file(path)
 
 
-def _find_baseline(reference: str | None, output_dir: Path, besides: str | None) -> Baseline | NoBaseline:
+def _find_baseline(
+    reference: str | None, output_dir: Path, besides: str | None, paths: tuple[str, ...]
+) -> Baseline | NoBaseline:
     if reference is None:
         return NOT_ASKED_FOR
     if reference == LATEST:
-        return newest_passed(output_dir, besides=besides)
+        return newest_passed(output_dir, besides=besides, paths=paths)
     path = _path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
         kept = kept_in(path)
@@ -84,7 +91,7 @@ def _find_baseline(reference: str | None, output_dir: Path, besides: str | None)
             raise _none_in(path, "every run of {} says that it is of the future")
         if not _complete(present):
             raise _incomplete(path, present[0].head)
-        found = first_measured(_complete(present), reference, present)
+        found = first_measured(_complete(present, paths), reference, present)
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return replace(found, notes=_of_the_future(kept))
@@ -137,14 +144,18 @@ def first_measured(complete: Iterable[StoredHead], reference: str, among: Sequen
 
 def baseline_of(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
     """The baseline of a stored run. Raises GateError `baseline-not-found` where `latest` leads nowhere as well."""
-    found = find_baseline(reference, output_dir, history, besides=current.run_id)
+    found = find_baseline(reference, output_dir, history, besides=current.run_id, paths=current.chosen_paths)
     if isinstance(found, NoBaseline):
         raise GateError("baseline-not-found", found.reason, "name the run to compare with by its id or its path")
     return found
 
 
-def newest_passed(folder: Path, *, target: str | None = None, besides: str | None = None) -> Baseline | NoBaseline:
+def newest_passed(
+    folder: Path, *, target: str | None = None, besides: str | None = None, paths: tuple[str, ...] = ()
+) -> Baseline | NoBaseline:
     """What `latest` means as a baseline: the newest run, of this target, that passed its gate.
+
+    It is of everything, or of all that the eval `paths` take which were chosen for the run that is compared with it.
 
     A red one never becomes what the next run is compared with by itself: the same failure would be no regression a
     second time. In the history before the baseline red ones count like all others. Where runs were judged and none has
@@ -153,9 +164,9 @@ def newest_passed(folder: Path, *, target: str | None = None, besides: str | Non
     files = _written(folder)
     older = (one for file in files[MAX_RUNS_READ:MAX_RUNS_SOUGHT] for one in _heads([file]))
     newest = _heads(files[:MAX_RUNS_READ], made_last(folder))
-    notes = _of_the_future(_of_everything(newest, target, besides))
+    notes = _of_the_future(_of_everything(newest, target, besides, paths))
     present = (one for one in chain(newest, older) if not is_ahead(one.head.timestamp))
-    usable = _of_everything(present, target, besides)
+    usable = _of_everything(present, target, besides, paths)
     judged: StoredHead | None = None
     passed_over: list[Unmeasured] = []
     for one in usable:
@@ -316,11 +327,13 @@ def _of_the_future(kept: Iterable[StoredHead]) -> tuple[str, ...]:
     )
 
 
-def _of_everything(kept: Iterable[StoredHead], target: str | None, besides: str | None) -> Iterator[StoredHead]:
-    """The complete runs, of this target, that no cases were chosen for and that are no shard."""
+def _of_everything(
+    kept: Iterable[StoredHead], target: str | None, besides: str | None, paths: tuple[str, ...]
+) -> Iterator[StoredHead]:
+    """The complete runs, of this target, that no cases were chosen for but by these paths, and that are no shard."""
     for one in kept:
         run = one.head
-        whole = run.complete and not run.partial and run.shard is None
+        whole = run.complete and run.eval_paths in ((), paths) and run.shard is None
         if whole and run.run_id != besides and target in (None, run.target.name):
             yield one
 
@@ -340,9 +353,9 @@ def _record_in(folder: Path) -> Path:
     return next(iter(_complete(kept)), kept[0]).file
 
 
-def _complete(kept: Sequence[StoredHead]) -> Sequence[StoredHead]:
-    """The complete ones, those of everything before those of chosen cases."""
-    return sorted((one for one in kept if one.head.complete), key=lambda one: one.head.partial)
+def _complete(kept: Sequence[StoredHead], paths: tuple[str, ...] = ()) -> Sequence[StoredHead]:
+    """The complete ones: those of everything, or of all that these paths take, before those of chosen cases."""
+    return sorted((one for one in kept if one.head.complete), key=lambda one: one.head.eval_paths not in ((), paths))
 
 
 def _none_in(folder: Path, what: str) -> GateError:

@@ -57,7 +57,8 @@ def open_session(
     """
     if baseline is None:
         folder = Path(config.output_dir)
-        baseline = find_baseline(config.baseline_reference, folder, config.history, besides=context.resume)
+        reference, own = config.baseline_reference, context.resume
+        baseline = find_baseline(reference, folder, config.history, besides=own, paths=selection.paths)
     question = question_of(config, context.root, baseline)
     return Session(config, selection, context, question)
 

@@ -33,6 +33,19 @@ def fits(pattern: str, name: str) -> bool:
     return _compiled(pattern).match(name) is not None
 
 
+def leads_to(path: str, file: str) -> bool:
+    """Whether a path, folder or glob of eval files leads to this file: a `*` stays in its folder, as for discovery."""
+    if path in {file, "."} or file.startswith(f"{path}/"):
+        return True
+    steps, places = file.split("/"), {0}
+    for step in path.split("/"):
+        if step == "**":
+            places = set(range(min(places), len(steps) + 1)) if places else places
+        else:
+            places = {at + 1 for at in places if at < len(steps) and fits(step, steps[at])}
+    return bool(places)
+
+
 @lru_cache(maxsize=1_000)
 def _compiled(pattern: str) -> re.Pattern[str]:
     parts, place = [""], 0

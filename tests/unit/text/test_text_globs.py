@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.select import select
 from eval_gate.errors import GateError
+from eval_gate.files.place import shown_as
 from eval_gate.formats.discovery import discover
 from eval_gate.gate.waivers.names import CaseNames
 from eval_gate.model.waiver import CaseStanding, WaiverStanding
@@ -75,6 +76,25 @@ def test_files__all_below_a_folder__are_those_that_the_folder_gives(tree, patter
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text("[]")
     assert files(pattern, tree) == files(pattern.partition("/")[0].replace("**", "."), tree)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".", "./evals", "evals/", "evals//x", "evals/x/a.json", "evals/*", "*/x", "*/*.json", "evals/**", "**"),
+        *("**/y", "**/y/**", "evals/?", "evals/[xz]/a*", "evals/**/a.json", "**/**/evals/a.json", "x", "evals/x/*/b"),
+    ],
+)
+def test_leads_to__as_results_name_a_path__is_what_discovery_finds(tree, path, hidden) -> None:
+    root = tree / "*" / "[a]" if hidden else tree  # signs above the working directory mean nothing
+    if hidden:
+        root.mkdir(parents=True)
+        for name in NAMES:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text("[]")
+    shown = shown_as(root / path, root)
+    assert [name for name in NAMES if globs.leads_to(shown, name)] == files(path, root)
 
 
 @given(st.text("ab/.*?[]!-", max_size=12), st.text("ab/.*[]!-", max_size=12))

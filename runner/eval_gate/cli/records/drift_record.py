@@ -36,7 +36,7 @@ def _over(runs: Sequence[RunResult]) -> Ledger:
     """The ledger that these runs would have left, newest first, had each known of the one before it."""
     ledger, before = EMPTY, None
     for run in reversed(runs):
-        if run.complete and not run.partial and run.shard is None:
+        if run.complete and run.eval_paths is not None and run.shard is None:
             ledger = ledger_after(run, Baseline(before, "", ledger=ledger) if before else NOT_ASKED_FOR)
             before = run
     return ledger

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
-from eval_gate.cli.running.single_run import RunCall, configuration, run_context
+from eval_gate.cli.running.single_run import RunCall, configuration, run_context, selection_of
 from eval_gate.cli.terminal.console import Verbosity, out, say
 from eval_gate.cli.terminal.output import say_written, style_of
 from eval_gate.cli.terminal.progress import progress_for
@@ -41,10 +41,9 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
     folder = Path(config.output_dir)
     requests = _requests(call, config)
     shared = run_context()
-    sessions = {
-        name: open_session(own, call.selection, shared, find_baseline_of(name, config.baseline_reference, folder))
-        for name, own in configs.items()
-    }
+    selection = selection_of(call, config, shared.root)
+    baselines = {name: find_baseline_of(name, config.baseline_reference, folder, selection.paths) for name in names}
+    sessions = {name: open_session(own, selection, shared, baselines[name]) for name, own in configs.items()}
     run_async(check_each(sessions.values()))
 
     def run_one(name: str) -> KeptRun:
@@ -90,15 +89,19 @@ def refuse_names(names: Sequence[str]) -> None:
         )
 
 
-def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Baseline | NoBaseline:
+def find_baseline_of(
+    name: str, reference: str | None, output_dir: Path, paths: tuple[str, ...] = ()
+) -> Baseline | NoBaseline:
     """The newest complete run of the same target in a folder of runs; with `latest` the newest result that passed.
+
+    `paths` are the eval paths that were chosen: a run of all their cases is as good as one of everything.
 
     Raises GateError for any other baseline: one run cannot be what several targets are held against.
     """
     if reference is None:
         return NOT_ASKED_FOR
     if reference == LATEST:
-        return newest_passed(output_dir, target=name)
+        return newest_passed(output_dir, target=name, paths=paths)
     folder = Path(reference)
     if not folder.is_dir() or (folder / RUN_NAME).exists():
         raise GateError(
@@ -107,7 +110,7 @@ def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Base
             "name a folder of runs (or latest): each target is compared with its own newest run there",
         )
     own = [one for one in kept_in(folder) if one.head.target.name == name]
-    complete = [one for one in own if one.head.complete and not one.head.partial]
+    complete = [one for one in own if one.head.complete and one.head.eval_paths in ((), paths)]
     if not complete:
         return NoBaseline("none-yet", f"there is no complete run of {shown_name(name)} in {folder} yet")
     absent = NoBaseline(

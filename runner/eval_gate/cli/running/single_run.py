@@ -12,11 +12,12 @@ from pydantic import JsonValue
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, say
 from eval_gate.cli.terminal.output import print_result, say_written
 from eval_gate.cli.terminal.progress import progress_for
-from eval_gate.config.load import find_config, load_config
+from eval_gate.config.load import find_config, load_config, usual_evals
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.formats.discovery import chosen_paths
 from eval_gate.process.ending import run_async
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
@@ -53,8 +54,18 @@ def run_and_judge(call: RunCall) -> ExitCode:
 def run_and_keep(call: RunCall, config: RunConfig, files: frozenset[str] | None = None) -> tuple[Session, KeptRun]:
     """Run, judge and keep what was asked for; of these eval files only, if any are given. Raises GateError."""
     keys = failing_cases(Path(config.output_dir), config.target.name) if call.failing else None
-    session = open_session(config, replace(call.selection, files=files, keys=keys), run_context(call.resume))
+    context = run_context(call.resume)
+    selection = replace(selection_of(call, config, context.root), files=files, keys=keys)
+    session = open_session(config, selection, context)
     return session, run_async(evaluate(session, progress_for(call.verbosity)))
+
+
+def selection_of(call: RunCall, config: RunConfig, root: Path) -> Selection:
+    """Which cases are chosen: paths that leave out eval files of the configuration are a choice. Raises GateError."""
+    if "evals" not in call.flags:
+        return call.selection
+    usual = usual_evals(os.environ, call.config_file or find_config(root))
+    return replace(call.selection, paths=chosen_paths(config.evals, usual, root))
 
 
 def show_kept(call: RunCall, session: Session, kept: KeptRun) -> None:

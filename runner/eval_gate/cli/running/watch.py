@@ -127,7 +127,7 @@ class _Watch:
             return False
         session, kept = run_and_keep(self._call, self._watched.config, self._due)
         ids = [key.case_id for key, _ in kept.run.cases()]
-        say(f"ran {count(len(ids), 'case')}{f': {_listed(ids)}' if kept.run.partial else ''}")
+        say(f"ran {count(len(ids), 'case')}{f': {_listed(ids)}' if kept.run.eval_paths is None else ''}")
         show_kept(self._call, session, kept)
         self._code, self._due = kept.exit_code, frozenset()
         return kept.interrupted is not None

@@ -89,12 +89,14 @@ async def read_inputs(
     suites = load_suites(discover(config.evals, root), root, reading)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
-    chosen = select(suites, selection)
+    narrowed = replace(selection, paths=())  # which have led to these files
+    chosen = select(suites, narrowed)
     every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
-    idle = idle_patterns(config.policy.must_pass, every_case, strict=config.strict)
+    # what other files hold is not known
+    idle = () if selection.paths else idle_patterns(config.policy.must_pass, every_case, strict=config.strict)
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
     said = said + idle + missed_files(suites, chosen)
-    return RunInputs(chosen, registry, seed, said, planned, cut_by(suites, selection))
+    return RunInputs(chosen, registry, seed, said, planned, cut_by(suites, narrowed))
 
 
 async def _registry(

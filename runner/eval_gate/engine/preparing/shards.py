@@ -91,7 +91,7 @@ def _lasted(before: RunResult | None) -> Mapping[CaseKey, int]:
 
     Empty for a run of some cases only: every shard would know other durations.
     """
-    if before is None or before.partial or before.shard is not None:
+    if before is None or before.eval_paths is None or before.shard is not None:
         return {}
     return _lasted_in(SameObject(before))
 

@@ -43,7 +43,12 @@ def with_levels(
     `before` is the run that the ledger ended with, and `earlier` says which of its cases has another key here.
     """
     known = ledger.levels
-    if any(one.run_id == run.run_id for one in known) or not run.complete or run.partial or run.shard is not None:
+    if (
+        any(one.run_id == run.run_id for one in known)
+        or not run.complete
+        or run.eval_paths is None
+        or run.shard is not None
+    ):
         return ledger
     if before is not None and (not known or known[0].run_id != before.run_id):
         begun = _levels(before, None, None, {})  # its own levels were never written down, or those of others are newer

@@ -80,7 +80,7 @@ def cases_of(run: RunResult) -> CaseGroups | None:
     None where there is none: compared with nothing, only some cases chosen, or a part of a run.
     """
     comparison = run.comparison
-    if comparison is None or comparison.evidence is None or run.partial or run.shard is not None:
+    if comparison is None or comparison.evidence is None or run.eval_paths is None or run.shard is not None:
         return None
     evidence, policy, results = comparison.evidence, run.policy, run.by_key()
     patterns = policy.must_pass if policy else ()

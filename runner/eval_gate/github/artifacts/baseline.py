@@ -215,7 +215,7 @@ class ArtifactStore:
             return "of an incomplete run"
         if self._wanted.gate and result.made_by and result.made_by.gate != self._wanted.gate:
             return f"of another gate ({result.made_by.gate})"
-        if result.partial or result.shard != self._wanted.shard:
+        if result.eval_paths is None or result.shard != self._wanted.shard:
             return "of some cases only"
         if not is_measured(result):
             self._unmeasured.append(unmeasured_run(result).model_copy(update={"sha": run.head_sha}))
