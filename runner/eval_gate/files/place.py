@@ -15,6 +15,8 @@ from typing import Final
 OUTSIDE: Final = "leads out of the working directory"
 NO_FILE: Final = "is not an ordinary file"
 NUL: Final = "holds a NUL character"
+RESULT_MARKS: Final = ("run.json", "latest.json")
+"""A folder that holds one of these holds results."""
 _NAME_BYTES: Final = 255
 """The longest name of a file or folder on Linux and macOS; on Windows it is as many characters."""
 _PATH_BYTES: Final = 4_095

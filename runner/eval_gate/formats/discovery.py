@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.files.place import shown_as
+from eval_gate.files.place import RESULT_MARKS, shown_as
 from eval_gate.formats.base import Dialect, ReadOptions, Source
 from eval_gate.formats.documents import parse_document, read_bytes
 from eval_gate.formats.names import DIALECTS as NAMES
@@ -38,8 +38,6 @@ NOT_EVALS = frozenset(
 )
 EXPECTED: Final = "a list `cases` (or such a list alone), or AgentV's `evalcases`"
 _STARS: Final = re.compile(r"\*+")
-RESULT_MARKS = ("run.json", "latest.json")
-"""A folder that holds one of these holds results."""
 
 
 class EvalFile(FrozenStruct):

@@ -1,8 +1,9 @@
 """The files of the repository that a command runs, by content: what grades by a program has changed when they have.
 
 A command is a text in a shell's language, so nobody knows for certain. A file counts where its name stands in the
-command, in whatever way: as a word, within `sh -c '…'`, behind `cd`, or as the module of `-m`; and where a file that
-counts imports it. Interpreters and other programs outside of the repository are others on every machine: they never do.
+command, in whatever way: as a word, within `sh -c '…'`, behind `cd`, or as the module of `-m`; where that of its folder
+does, unless that is only gone to or searched; and where a file that counts imports it. Interpreters and other programs
+outside of the repository are others on every machine: they never do. Neither do results of earlier runs.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from eval_gate.files.place import RESULT_MARKS
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.text.digest import file_digest
@@ -40,11 +42,15 @@ _OF_A_FOLDER: Final = ("__init__.py", "__main__.py", "index.js", "index.mjs", "i
 """Files that are run or imported where only their folder is named."""
 _WORD: Final = re.compile(r"[\w.@+/~-]+")
 _IMPORT: Final = re.compile(
-    r"^[^\S\n]*(?:from|import|export|require|include|load|source|use|\.)\b[^\n(]*(?:\([^)]{0,2000}\))?"
+    r"(?:^|[;:&|{]|\b(?:then|do|else)\b)[^\S\n]*"
+    r"(?:(?:from|import|export|require|include|load|source|use)\b|\.\s)[^\n(;]*(?:\([^)]{0,2000}\))?"
     r"|\b(?:import_module|__import__|require|import)\s*\(\s*[\"'][^\"'\n]{1,200}",
     re.MULTILINE,
 )
 """Where a program names a module: in a statement, over several lines where it has brackets, or in a call."""
+_GONE_TO: Final = re.compile(r"\b(?:cd|pushd)\s+[\"']?([^\s\"';&|)]{1,1000})")
+_SEARCHED: Final = re.compile(r"\b[A-Z_]{0,40}PATH=[\"']?([^\s\"';&|)]{0,1000})")
+"""Where folders stand in which programs or modules are looked up."""
 _QUOTED: Final = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
 """Where it may name a file."""
 
@@ -83,10 +89,11 @@ class ProgramFiles:
         return self._known[key]
 
     def _found(self, text: str, folder: Path) -> Iterator[tuple[str, str]]:
-        waiting = list(dict.fromkeys(self._matches(text, folder)))
+        others = self._other_folders(text, folder)
+        waiting = list(dict.fromkeys([*self._matches(text, folder, others), *self._in_folders(text, folder, others)]))
         found: dict[Path, str] = {}
         while waiting and len(found) < MAX_FILES:
-            file = waiting.pop(0)
+            file = Path(os.path.normpath(waiting.pop(0)))
             data = self._content(file, folder)
             if file in found or data is None:
                 continue
@@ -94,21 +101,26 @@ class ProgramFiles:
             found[file] = f"{file_digest(data)}{f' of {size}' if size > MAX_FILE_BYTES else ''}"
             if file.suffix in _PROGRAMS or data.startswith(b"#!"):
                 program = data[:MAX_PROGRAM].decode("utf-8", "replace")
-                waiting += dict.fromkeys(self._imported(program, file.parent, folder))
+                # before what only lies in a folder that is named: of that there may be too many
+                waiting[:0] = dict.fromkeys(self._imported(program, file.parent, folder, others))
         yield from sorted((self.place(file), content) for file, content in found.items())
 
-    def _imported(self, program: str, beside: Path, folder: Path) -> Iterator[Path]:
+    def _imported(self, program: str, beside: Path, folder: Path, others: Iterable[Path]) -> Iterator[Path]:
         """The files that a program in the folder `beside`, which runs in `folder`, may import or open.
 
-        A module counts where it lies in one of these folders or in a package that is named too: of the same name
-        somewhere below it is another one. Any other file counts where its name stands in quotation marks.
+        A module counts where it lies in one of these folders, in one above the program, in one that the command
+        (`others`) or the program names, or in a package that is named too: of the same name somewhere below it is
+        another one. Any other file counts where its name stands in quotation marks.
         """
-        places = dict.fromkeys((beside, folder))
-        for named in dict.fromkeys(_QUOTED.findall(program)):
+        above = [place for place in beside.parents if self._is_folder_within(place, folder)]
+        quoted = dict.fromkeys(_QUOTED.findall(program))
+        for named in quoted:
             name = named.rpartition("/")[2]
             if Path(name).suffix:
-                yield from (place / named for place in places)
-                yield from (file for place in places for file in self._folder(place).named(name))
+                yield from (place / named for place in (beside, folder, *above))
+                yield from (file for place in (beside, folder) for file in self._folder(place).named(name))
+        named_folders = self._folders_of((*quoted, *_GONE_TO.findall(program)), (beside, folder, *above), folder)
+        places = dict.fromkeys((beside, folder, *above, *others, *named_folders))
         words = dict.fromkeys(
             part for one in _IMPORT.findall(program) for word in _WORD.findall(one) for part in re.split(r"[./]", word)
         )
@@ -118,12 +130,27 @@ class ProgramFiles:
                 if package in places or package == self.root or package.name in words:
                     yield file
 
-    def _matches(self, text: str, folder: Path) -> Iterator[Path]:
+    def _other_folders(self, text: str, folder: Path) -> list[Path]:
+        """The folders that a command names, but for the one that it runs in."""
+        words = (word.rpartition("=")[2] for word in _WORD.findall(text))
+        return self._folders_of(words, (folder,), folder)
+
+    def _folders_of(self, names: Iterable[str], places: Iterable[Path], folder: Path) -> list[Path]:
+        """The folders of these names in one of these places, each once."""
+        found = dict.fromkeys(Path(os.path.normpath(place / name)) for name in names if name for place in places)
+        return [place for place in found if place != folder and self._is_folder_within(place, folder)]
+
+    def _in_folders(self, text: str, folder: Path, others: Sequence[Path]) -> Iterator[Path]:
+        """The files in the folders that a command is given, and not only goes to or searches."""
+        given = _SEARCHED.sub(" ", _GONE_TO.sub(" ", text))
+        words = (word.rpartition("=")[2] for word in _WORD.findall(given))
+        for place in self._folders_of(words, (folder, *others), folder):
+            if not folder.is_relative_to(place):
+                yield from (file for file in self._folder(place).files if not file.name.startswith("."))
+
+    def _matches(self, text: str, folder: Path, others: Sequence[Path]) -> Iterator[Path]:
         """The files that a text may mean, as paths that have not been looked at."""
-        words = dict.fromkeys(_WORD.findall(text))
-        folders = dict.fromkeys(folder / word.rpartition("=")[2] for word in words)
-        others = [place for place in folders if place != folder and self._is_folder_within(place, folder)]
-        for word in words:
+        for word in dict.fromkeys(_WORD.findall(text)):
             name = word.rpartition("=")[2].strip("/") if "=" in word else word
             for place in (folder, self.root):
                 yield place / name
@@ -183,13 +210,15 @@ class _Folder:
         return self._by_stem.get(word, ())
 
     @cached_property
-    def _files(self) -> tuple[Path, ...]:
+    def files(self) -> tuple[Path, ...]:
+        """All of them, in order."""
         found: list[Path] = []
         for place, folders, files in os.walk(self._path):
             depth = len(Path(place).relative_to(self._path).parts)
             kept = [name for name in sorted(folders) if not name.startswith(".") and name not in _PASSED_BY]
-            folders[:] = kept if depth < MAX_DEPTH else []
-            found += [Path(place, name) for name in sorted(files)]
+            of_results = not set(RESULT_MARKS).isdisjoint(files)
+            folders[:] = kept if depth < MAX_DEPTH and not of_results else []
+            found += [Path(place, name) for name in sorted(files) if not of_results]
             if len(found) > MAX_LISTED:
                 break
         return tuple(found[:MAX_LISTED])
@@ -197,14 +226,14 @@ class _Folder:
     @cached_property
     def _by_name(self) -> Mapping[str, Sequence[Path]]:
         found: dict[str, list[Path]] = defaultdict(list)
-        for file in self._files:
+        for file in self.files:
             found[file.name].append(file)
         return found
 
     @cached_property
     def _by_stem(self) -> Mapping[str, Sequence[Path]]:
         found: dict[str, list[Path]] = defaultdict(list)
-        for file in self._files:
+        for file in self.files:
             if file.suffix in _PROGRAMS:
                 found[file.stem].append(file)
             if file.name in _OF_A_FOLDER and file.parent != self._path:

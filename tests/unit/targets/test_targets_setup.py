@@ -188,6 +188,44 @@ def test_program_files__module_in_a_folder_that_the_command_names__counts(tmp_pa
     assert [file for file, _ in found] == ["grading/g.py"]
 
 
+IN_EVALS = {
+    "from a package above": ("python3 -m pk.s.g", "evals/pk/s/g.py", "from ..kind import K\n", "evals/pk/kind.py"),
+    "from the package itself": ("python3 -m pk.s.g", "evals/pk/s/g.py", "from .. import kind\n", "evals/pk/kind.py"),
+    "on a path that it sets": ("python3 g.py", "evals/g.py", "sys.path[:0] = ['../lib']\nimport kind\n", "lib/kind.py"),
+    "on a path by its parts": ("python3 g.py", "evals/g.py", "use(here.parent / 'lib')\nimport kind\n", "lib/kind.py"),
+    "on a path of the command": ("PYTHONPATH=x:../lib python3 g.py", "evals/g.py", "import kind\n", "lib/kind.py"),
+    "from the root": ("cd .. && python3 -m evals.g", "evals/g.py", "from lib.kind import K\n", "lib/kind.py"),
+    "in a folder of the command": ("python3 g.py rules", "evals/g.py", "", "evals/rules/more/a.json"),
+    "in a folder of an option": ("sh -c 'python3 g.py --rules=../rules'", "evals/g.py", "", "rules/a.json"),
+    "behind a semicolon": ("python3 g.py", "evals/g.py", "x = 1; from kind import K\n", "evals/kind.py"),
+    "behind a condition": ("python3 g.py", "evals/g.py", "if x: from kind import K\n", "evals/kind.py"),
+    "behind another command": ("sh g.sh", "evals/g.sh", "cd lib && . ./kind.sh\n", "evals/lib/kind.sh"),
+}
+
+
+@pytest.mark.parametrize("how", IN_EVALS)
+def test_program_files__file_that_a_program_in_a_folder_reads__counts(tmp_path, how) -> None:
+    command, program, text, name = IN_EVALS[how]
+    results = f"{name.rpartition('/')[0]}/results/latest.json"
+    others = {"src/agent.py": "1", "evals/more/other.json": "1", results: "1"}
+    for file, content in ({program: text, name: "1"} | others).items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(content)
+    found = [file for file, _ in ProgramFiles(tmp_path).named_by(command, tmp_path / "evals")]
+    assert found == sorted([program, name])
+
+
+@pytest.mark.parametrize(
+    "command", ["cd ../src && python3 -m g", "PYTHONPATH=/x:../src:. python3 g.py", "python3 g.py . .."]
+)
+def test_program_files__folder_that_is_only_gone_to_or_searched__does_not_count_as_a_whole(tmp_path, command) -> None:
+    for file in ("src/g.py", "evals/g.py", "src/agent.py", "src/data.json"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("1")
+    found = [file for file, _ in ProgramFiles(tmp_path).named_by(command, tmp_path / "evals")]
+    assert {"src/agent.py", "src/data.json"}.isdisjoint(found)
+
+
 def test_program_files__agent_beside_a_judge_and_module_of_a_librarys_name__do_not_count(tmp_path) -> None:
     (tmp_path / "judge.py").write_text("import json\nprint(open(0).read() if 1 else 'agent')\n")
     (tmp_path / "agent.py").write_text("1")

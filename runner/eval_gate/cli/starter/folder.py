@@ -11,10 +11,10 @@ from typing import Final
 from eval_gate.cli.starter.programs import ProgramUse, calls_of_suite
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.errors import GateError
+from eval_gate.files.place import RESULT_MARKS
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import (
     NOT_EVALS,
-    RESULT_MARKS,
     SKIPPED_FOLDERS,
     SUFFIXES,
     EvalFile,
