@@ -69,7 +69,7 @@ def test_latest__first_run_was_red__is_not_passed_over_and_says_what_to_do(tmp_p
         done = again(tmp_path, running.url)
         assert done.returncode == 3, done.stdout
         assert (
-            "not compared: no run in evals/results has passed its gate yet: "
+            "not compared: no run of agent in evals/results has passed its gate yet: "
             f"name the one to compare with by its id, such as {red}, or begin anew"
         ) in done.stdout
         assert "COULD NOT DECIDE" in done.stdout

@@ -247,9 +247,8 @@ def _notes(baseline: Baseline, current: RunResult) -> list[str]:
     if earlier.partial and earlier.selections != current.selections:
         known, names = earlier.by_key(), earlier_keys(earlier, current)
         new = sum(names.get(key, key) not in known for key, _ in current.cases())
-        notes.append(
-            f"the baseline is of chosen cases: {new} of {current.summary.total_cases} here have no result in it"
-        )
+        said = f"the baseline is of chosen cases: {new} of {current.summary.total_cases} here have no result in it"
+        notes += [said] if new else []
     if earlier.shard != current.shard:
         notes.append("the baseline holds another part of the cases: the shards differ")
     hashes = {suite.eval_file: suite.metadata.eval_file_hash for suite in earlier.suites}

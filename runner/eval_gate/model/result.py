@@ -370,11 +370,11 @@ class RunResult(Record):
         """The commit that was evaluated; None where unknown."""
         return self.git.sha if self.git else None
 
-    @property
-    def chosen_paths(self) -> tuple[str, ...]:
-        """The eval paths that were chosen, whatever else was; empty where none were, or parts chose several."""
-        paths = {one.paths for one in self.selections}
-        return paths.pop() if len(paths) == 1 else ()
+    def covers(self, chosen: Sequence[ChosenCases]) -> bool:
+        """Whether no case was left out by choice that a run of these choices takes; without any, of all."""
+        if not self.partial:
+            return True
+        return bool(chosen) and all(any(own.covers(one) for own in self.selections) for one in chosen)
 
     @property
     def eval_paths(self) -> tuple[str, ...] | None:
@@ -384,7 +384,7 @@ class RunResult(Record):
         """
         if not self.partial:
             return ()
-        paths = self.chosen_paths
+        paths = self.selections[0].paths if self.selections else ()
         return paths if paths and self.selections == (ChosenCases(paths=paths),) else None
 
     @property

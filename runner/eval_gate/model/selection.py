@@ -18,6 +18,11 @@ class ChosenCases(Record):
     keys: Many[CaseName] = ()
     """Single cases, such as those that failed when they were last run."""
 
+    def covers(self, other: "ChosenCases") -> bool:
+        """Whether a run of this choice has all cases that the other choice takes; one by name never counts as such."""
+        parts = (self.cases, other.cases), (self.tags, other.tags), (self.tiers, other.tiers), (self.paths, other.paths)
+        return not self.by_name and all(not own or own == their for own, their in parts)
+
     @property
     def by_name(self) -> bool:
         """Whether single cases or files were picked, which is not how a gate is set up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, dropwhile, islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import RunResult
+from eval_gate.model.selection import ChosenCases
 from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, is_measured, unmeasured_run
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_RUNS, Ledger, ledger_of
@@ -45,16 +46,18 @@ def find_baseline(
     history: str | None = None,
     *,
     besides: str | None = None,
-    paths: tuple[str, ...] = (),
+    chosen: Sequence[ChosenCases] = (),
+    target: str | None = None,
 ) -> Baseline | NoBaseline:
     """The baseline that was named. One that is named and cannot be found is an error, not an absence.
 
     Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake. The record of
     its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline: its ledger, or the runs
     of its folder. `besides` is the id of the run that is judged, where it is in the folder too: no run is its own
-    baseline. `paths` are its eval paths: a run of all their cases is as good for it as one of everything.
+    baseline. `chosen` says which cases were chosen for it: a run of all of these is as good as one of everything. Of
+    several targets in the folder, `latest` is about the one of the name `target`, as far as it was run there.
     """
-    found = _find_baseline(reference, output_dir, besides, paths)
+    found = _find_baseline(reference, output_dir, besides, chosen, target)
     if history is None or isinstance(found, NoBaseline):
         return found
     return replace(found, ledger=ending_with(read_history(history), found.result))
@@ -75,12 +78,16 @@ def read_history(reference: str) -> Ledger:
 
 
 def _find_baseline(
-    reference: str | None, output_dir: Path, besides: str | None, paths: tuple[str, ...]
+    reference: str | None, output_dir: Path, besides: str | None, chosen: Sequence[ChosenCases], target: str | None
 ) -> Baseline | NoBaseline:
     if reference is None:
         return NOT_ASKED_FOR
     if reference == LATEST:
-        return newest_passed(output_dir, besides=besides, paths=paths)
+        own = newest_passed(output_dir, target=target, besides=besides, chosen=chosen)
+        if target is None or isinstance(own, Baseline) or own.code != "none-yet":
+            return own
+        # it had another name before, or is new
+        return newest_passed(output_dir, besides=besides, chosen=chosen)
     path = _path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
         kept = kept_in(path)
@@ -91,7 +98,7 @@ def _find_baseline(
             raise _none_in(path, "every run of {} says that it is of the future")
         if not _complete(present):
             raise _incomplete(path, present[0].head)
-        found = first_measured(_complete(present, paths), reference, present)
+        found = first_measured(_complete(present, chosen), reference, present)
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return replace(found, notes=_of_the_future(kept))
@@ -144,18 +151,25 @@ def first_measured(complete: Iterable[StoredHead], reference: str, among: Sequen
 
 def baseline_of(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
     """The baseline of a stored run. Raises GateError `baseline-not-found` where `latest` leads nowhere as well."""
-    found = find_baseline(reference, output_dir, history, besides=current.run_id, paths=current.chosen_paths)
+    own, chosen, target = current.run_id, current.selections, current.target.name
+    found = find_baseline(reference, output_dir, history, besides=own, chosen=chosen, target=target)
     if isinstance(found, NoBaseline):
         raise GateError("baseline-not-found", found.reason, "name the run to compare with by its id or its path")
     return found
 
 
 def newest_passed(
-    folder: Path, *, target: str | None = None, besides: str | None = None, paths: tuple[str, ...] = ()
+    folder: Path,
+    *,
+    target: str | None = None,
+    besides: str | None = None,
+    chosen: Sequence[ChosenCases] = (),
+    but: Collection[str] = (),
 ) -> Baseline | NoBaseline:
     """What `latest` means as a baseline: the newest run, of this target, that passed its gate.
 
-    It is of everything, or of all that the eval `paths` take which were chosen for the run that is compared with it.
+    It is of everything, or of all cases that were `chosen` for the run that is compared with it. Targets of the names
+    in `but` are passed over.
 
     A red one never becomes what the next run is compared with by itself: the same failure would be no regression a
     second time. In the history before the baseline red ones count like all others. Where runs were judged and none has
@@ -164,9 +178,9 @@ def newest_passed(
     files = _written(folder)
     older = (one for file in files[MAX_RUNS_READ:MAX_RUNS_SOUGHT] for one in _heads([file]))
     newest = _heads(files[:MAX_RUNS_READ], made_last(folder))
-    notes = _of_the_future(_of_everything(newest, target, besides, paths))
+    notes = _of_the_future(_covering(newest, target, besides, chosen, but))
     present = (one for one in chain(newest, older) if not is_ahead(one.head.timestamp))
-    usable = _of_everything(present, target, besides, paths)
+    usable = _covering(present, target, besides, chosen, but)
     judged: StoredHead | None = None
     passed_over: list[Unmeasured] = []
     for one in usable:
@@ -327,14 +341,18 @@ def _of_the_future(kept: Iterable[StoredHead]) -> tuple[str, ...]:
     )
 
 
-def _of_everything(
-    kept: Iterable[StoredHead], target: str | None, besides: str | None, paths: tuple[str, ...]
+def _covering(
+    kept: Iterable[StoredHead],
+    target: str | None,
+    besides: str | None,
+    chosen: Sequence[ChosenCases],
+    but: Collection[str],
 ) -> Iterator[StoredHead]:
-    """The complete runs, of this target, that no cases were chosen for but by these paths, and that are no shard."""
+    """The complete runs, of this target, in which no case is left out that was chosen, and that are no shard."""
     for one in kept:
         run = one.head
-        whole = run.complete and run.eval_paths in ((), paths) and run.shard is None
-        if whole and run.run_id != besides and target in (None, run.target.name):
+        whole = run.complete and run.covers(chosen) and run.shard is None
+        if whole and run.run_id != besides and target in (None, run.target.name) and run.target.name not in but:
             yield one
 
 
@@ -353,9 +371,9 @@ def _record_in(folder: Path) -> Path:
     return next(iter(_complete(kept)), kept[0]).file
 
 
-def _complete(kept: Sequence[StoredHead], paths: tuple[str, ...] = ()) -> Sequence[StoredHead]:
-    """The complete ones: those of everything, or of all that these paths take, before those of chosen cases."""
-    return sorted((one for one in kept if one.head.complete), key=lambda one: one.head.eval_paths not in ((), paths))
+def _complete(kept: Sequence[StoredHead], chosen: Sequence[ChosenCases] = ()) -> Sequence[StoredHead]:
+    """The complete ones: those of everything, or of all that was chosen, before those of other chosen cases."""
+    return sorted((one for one in kept if one.head.complete), key=lambda one: not one.head.covers(chosen))
 
 
 def _none_in(folder: Path, what: str) -> GateError:

@@ -14,6 +14,7 @@ from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.gate.judges.known import Comparisons
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.names import LATEST
 from eval_gate.results.pushes import pushes_before
 from eval_gate.results.read import find_baseline
 from eval_gate.struct import FrozenStruct
@@ -57,10 +58,28 @@ def open_session(
     """
     if baseline is None:
         folder = Path(config.output_dir)
-        reference, own = config.baseline_reference, context.resume
-        baseline = find_baseline(reference, folder, config.history, besides=own, paths=selection.paths)
+        baseline = find_baseline(
+            config.baseline_reference,
+            folder,
+            config.history,
+            besides=context.resume,
+            chosen=selection.chosen_cases,
+            target=_asked_target(config, context),
+        )
     question = question_of(config, context.root, baseline)
     return Session(config, selection, context, question)
+
+
+def _asked_target(config: RunConfig, context: RunContext) -> str | None:
+    """The name of the target that all cases are asked of; None where the eval files say whom. Raises GateError."""
+    if context.answerer is not None:
+        return context.answerer.identity.name
+    if config.baseline_reference != LATEST or not config.target.said:
+        return None
+    from eval_gate.targets.build import described_by_flags  # 100 ms that only a run needs
+
+    described = described_by_flags(config.target)
+    return described.settings.name if described else config.target.name
 
 
 def question_of(config: RunConfig, root: Path, baseline: Baseline | NoBaseline) -> GateQuestion:

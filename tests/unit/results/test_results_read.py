@@ -13,6 +13,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import RunResult
+from eval_gate.model.selection import ChosenCases
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from eval_gate.results.read import (
@@ -105,6 +106,33 @@ def test_latest__run_of_chosen_cases_or_one_that_ended_early__is_not_it(tmp_path
     assert find_baseline("latest", tmp_path).result.run_id == OLDER
 
 
+@pytest.mark.parametrize(
+    ("earlier", "here", "as_good"),
+    [
+        ({"tags": ["smoke"]}, {"tags": ["smoke"]}, True),
+        ({"tags": ["smoke"]}, {"tags": ["smoke"], "cases": ["a*"]}, True),
+        ({"tags": ["smoke"]}, {"cases": ["a*"]}, False),
+        ({"tags": ["smoke"], "cases": ["a*"]}, {"tags": ["smoke"]}, False),
+        ({"paths": ["evals/b"]}, {"paths": ["evals/b"], "files": ["evals/b/c.json"]}, True),
+        (
+            {"paths": ["evals/b"], "files": ["evals/b/c.json"]},
+            {"paths": ["evals/b"], "files": ["evals/b/c.json"]},
+            False,
+        ),
+        ({"paths": ["evals/b"]}, {"paths": ["evals"]}, False),
+        ({"tags": ["smoke"]}, None, False),
+    ],
+)
+def test_latest__run_of_chosen_cases__is_it_for_a_run_of_no_others(tmp_path, earlier, here, as_good) -> None:
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    chosen = {"partial": True, "selections": (ChosenCases.model_validate(earlier),)}
+    write_result(tmp_path, judged_run("passed", NEWER, 2).model_copy(update=chosen))
+    asked = (ChosenCases.model_validate(here),) if here else ()
+    for reference in ("latest", str(tmp_path)):
+        found = find_baseline(reference, tmp_path, chosen=asked)
+        assert found.result.run_id == (NEWER if as_good else OLDER)
+
+
 def test_latest__many_red_runs_since__is_still_found(tmp_path) -> None:
     write_result(tmp_path, judged_run("passed", OLDER, 1))
     for number in range(MAX_RUNS_READ + 3):
@@ -115,7 +143,7 @@ def test_latest__many_red_runs_since__is_still_found(tmp_path) -> None:
 
 def test_baseline_of__latest__is_never_the_run_itself(results) -> None:
     assert baseline_of(read_run("latest", results), "latest", results).result.run_id == OLDER
-    with pytest.raises(GateError, match=r"no run in .* has passed its gate yet") as caught:
+    with pytest.raises(GateError, match=r"no run of agent in .* has passed its gate yet") as caught:
         baseline_of(read_run(OLDER, results), "latest", results)
     assert caught.value.code == "baseline-not-found"
 

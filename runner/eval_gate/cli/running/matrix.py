@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.selection import ChosenCases
 from eval_gate.process.ending import run_async
 from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
@@ -42,7 +43,9 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
     requests = _requests(call, config)
     shared = run_context()
     selection = selection_of(call, config, shared.root)
-    baselines = {name: find_baseline_of(name, config.baseline_reference, folder, selection.paths) for name in names}
+    reference, chosen = config.baseline_reference, selection.chosen_cases
+    found = {name: find_baseline_of(name, reference, folder, chosen) for name in names}
+    baselines = _renamed(found, reference, folder, chosen)
     sessions = {name: open_session(own, selection, shared, baselines[name]) for name, own in configs.items()}
     run_async(check_each(sessions.values()))
 
@@ -90,18 +93,18 @@ def refuse_names(names: Sequence[str]) -> None:
 
 
 def find_baseline_of(
-    name: str, reference: str | None, output_dir: Path, paths: tuple[str, ...] = ()
+    name: str, reference: str | None, output_dir: Path, chosen: Sequence[ChosenCases] = ()
 ) -> Baseline | NoBaseline:
     """The newest complete run of the same target in a folder of runs; with `latest` the newest result that passed.
 
-    `paths` are the eval paths that were chosen: a run of all their cases is as good as one of everything.
+    `chosen` says which cases are chosen: a run of all of these is as good as one of everything.
 
     Raises GateError for any other baseline: one run cannot be what several targets are held against.
     """
     if reference is None:
         return NOT_ASKED_FOR
     if reference == LATEST:
-        return newest_passed(output_dir, target=name, paths=paths)
+        return newest_passed(output_dir, target=name, chosen=chosen)
     folder = Path(reference)
     if not folder.is_dir() or (folder / RUN_NAME).exists():
         raise GateError(
@@ -110,13 +113,32 @@ def find_baseline_of(
             "name a folder of runs (or latest): each target is compared with its own newest run there",
         )
     own = [one for one in kept_in(folder) if one.head.target.name == name]
-    complete = [one for one in own if one.head.complete and one.head.eval_paths in ((), paths)]
+    complete = [one for one in own if one.head.complete and one.head.covers(chosen)]
     if not complete:
         return NoBaseline("none-yet", f"there is no complete run of {shown_name(name)} in {folder} yet")
     absent = NoBaseline(
         "none-yet", f"in no run of {shown_name(name)} in {folder} could half of the cases be judged yet"
     )
     return first_measured(complete, reference, own) or absent
+
+
+def _renamed(
+    found: Mapping[str, Baseline | NoBaseline],
+    reference: str | None,
+    output_dir: Path,
+    chosen: Sequence[ChosenCases],
+) -> Mapping[str, Baseline | NoBaseline]:
+    """The same; a target that was never run beside others that were may have had another name.
+
+    It is compared with the newest run of a target that is not asked any more, if there is one.
+    """
+    if reference != LATEST or not any(isinstance(one, Baseline) for one in found.values()):
+        return found
+    other = newest_passed(output_dir, chosen=chosen, but=found.keys())
+    if isinstance(other, NoBaseline):
+        return found
+    never = {name for name, one in found.items() if isinstance(one, NoBaseline) and one.code == "none-yet"}
+    return {name: other if name in never else one for name, one in found.items()}
 
 
 def run_each(

@@ -1,4 +1,4 @@
-"""Eval paths of a command line that leave out configured eval files: a choice of cases, and no whole run."""
+"""What `latest` means: a run of all that is run here, of the same target. Eval paths of a command line are a choice."""
 
 from __future__ import annotations
 
@@ -134,10 +134,48 @@ def test_paths__no_default_folder__are_no_choice(project) -> None:
     assert record(project)["partial"] is False
 
 
+def test_latest__always_the_same_choice__is_the_newest_run_of_it(project) -> None:
+    write(project, "a.golden.json", ONE | {"tags": ["smoke"]}, TWO)
+    assert run(project, "--tag", "smoke", "--baseline", "latest").returncode == 0
+    done = run(project, "--tag", "smoke", "--baseline", "latest", bad="q1")
+    assert done.returncode == 1, done.stdout
+    assert "REGRESSIONS (1): c1" in done.stdout
+
+
+def targets(folder: Path, **answers: str) -> None:
+    listed = [{"name": name, "provider": "mock", "response": answer} for name, answer in answers.items()]
+    (folder / "eval-gate.yaml").write_text(json.dumps({"targets": listed, "failOn": ["regressions"]}))
+
+
+def test_latest__runs_of_another_target_since__is_the_newest_of_its_own(project) -> None:
+    targets(project, a="ok", b="BAD")
+    assert gate(project, "run", "--target", "a").returncode == 0
+    own = record(project)["runId"]
+    assert gate(project, "run", "--target", "b", "--fail-on", "never").returncode == 0
+    targets(project, a="BAD", b="BAD", new="BAD")
+    done = gate(project, "run", "--target", "a", "--baseline", "latest")
+    assert (done.returncode, record(project)["baselineRunId"]) == (1, own), done.stdout
+    # one that was never run had another name before, or is compared with what there is
+    assert gate(project, "run", "--target", "new", "--baseline", "latest").returncode == 0
+    assert "the baseline evaluated another target: b" in json.dumps(record(project))
+
+
+@pytest.mark.slow
+def test_latest__one_of_several_targets_has_another_name__is_its_newest_run_under_the_old_one(project) -> None:
+    targets(project, a="ok", b="ok")
+    assert gate(project, "run", "--target", "a", "--target", "b").returncode == 0
+    targets(project, a="ok", c="BAD")
+    done = gate(project, "run", "--target", "a", "--target", "c", "--baseline", "latest")
+    assert done.returncode == 1, done.stdout
+    assert "c: gate failed: 3 cases that passed before fail here" in " ".join(done.stdout.split())
+    targets(project, a="ok", b="ok", new="BAD")
+    everybody = ("--target", "a", "--target", "b", "--target", "new")
+    assert gate(project, "run", *everybody, "--baseline", "latest").returncode == 0
+
+
 @pytest.mark.slow
 def test_latest__one_file_against_several_targets__is_the_run_of_all_files(project) -> None:
-    targets = [{"name": name, "provider": "mock", "response": "ok"} for name in ("x", "y")]
-    (project / "eval-gate.yaml").write_text(json.dumps({"targets": targets, "failOn": ["regressions"]}))
+    targets(project, x="ok", y="ok")
     both = ("--target", "x", "--target", "y")
     assert gate(project, "run", *both).returncode == 0
     whole = {one["target"]["name"]: one["runId"] for one in every_record(project)}
