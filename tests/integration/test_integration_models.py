@@ -191,6 +191,21 @@ def test_cache__asked_once__is_replayed_without_key_and_without_server(project) 
     assert "sk-test-abcdef" not in answers
 
 
+@pytest.mark.slow
+def test_cache__nothing_changed_since_the_baseline__is_no_change_until_somebody_writes_a_response(project) -> None:
+    fail_on = ("--cache", "auto", "--fail-on", "regressions,changed", "--baseline", "latest")
+    shared = project / "evals" / "results" / "answers.jsonl"
+    with agent(model()) as running:
+        for _ in range(3):
+            done = run(project, running.url, *fail_on)
+            assert done.returncode == 0, done.stdout
+            assert "recorded answers" not in done.stdout
+        shared.write_text(shared.read_text().replace('"text":"', '"text":" '))
+        done = run(project, running.url, *fail_on)
+    assert done.returncode == 1, done.stdout
+    assert "from recorded answers, `evals/results/answers.jsonl`, and nobody was asked" in " ".join(done.stdout.split())
+
+
 def test_cache__recording_with_damage__what_cannot_be_read_is_asked_anew_and_the_file_is_whole_again(project) -> None:
     shared = project / "evals" / "results" / "answers.jsonl"
     with agent(model()) as running:

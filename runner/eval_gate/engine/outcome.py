@@ -132,7 +132,8 @@ def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
     how = plan.measuring
     if how is None or how.recorded is None:
         return how
-    taken = (plan.recording is not None and plan.recording.used) or any(case.details.replayed for case in cases)
+    resumed = plan.resumed is not None and any(case.details.replayed for case in cases)
+    taken = resumed or (plan.recording is not None and plan.recording.used)
     return how if taken else how.model_copy(update={"recorded": None})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import RunResult
 from eval_gate.model.totals import judged_of
@@ -25,6 +27,9 @@ class Baseline(FrozenStruct):
     """Sentences about how it was found."""
     exact: str | None = None
     """What leads to exactly this run, where `source` may lead to another one later: `latest`, a folder of runs."""
+
+    folder: Path | None = None
+    """The run's own folder; None where it has none here."""
 
     @property
     def own_ledger(self) -> Ledger:

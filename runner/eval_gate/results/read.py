@@ -102,9 +102,9 @@ def _find_baseline(
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return replace(found, notes=_of_the_future(kept))
-    record, run = _record(path, reference, output_dir), find_run(reference, output_dir, compared=False)[0]
+    record, (run, its_own) = _record(path, reference, output_dir), find_run(reference, output_dir, compared=False)
     among = kept_in(record.parent.parent) if record.parent.name == run.run_id else []
-    return Baseline(run, reference, ledger=_ledger_up_to(run, record, among))
+    return Baseline(run, reference, ledger=_ledger_up_to(run, record, among), folder=its_own)
 
 
 def _ledger_up_to(run: RunResult, record: Path, among: Iterable[StoredHead]) -> Ledger:
@@ -144,7 +144,7 @@ def first_measured(complete: Iterable[StoredHead], reference: str, among: Sequen
         run = one.read()
         if is_measured(run):
             ledger, over = _ledger_up_to(run, one.file, among), tuple(passed_over)
-            return Baseline(run, reference, ledger=ledger, unmeasured=over, exact=str(one.folder))
+            return Baseline(run, reference, ledger=ledger, unmeasured=over, exact=str(one.folder), folder=one.folder)
         passed_over.append(unmeasured_run(run))
     return None
 
@@ -188,7 +188,8 @@ def newest_passed(
         if outcome is Outcome.PASS:
             run, before = one.read(), chain([one], usable)  # red ones too, but none whose change came later
             ledger, over = _ledger_up_to(run, one.file, before), tuple(passed_over)
-            return Baseline(run, LATEST, ledger=ledger, unmeasured=over, notes=notes, exact=_leads_to(one))
+            exact, own = _leads_to(one), one.folder
+            return Baseline(run, LATEST, ledger=ledger, unmeasured=over, notes=notes, exact=exact, folder=own)
         if not is_measured(run := one.read()):
             passed_over.append(unmeasured_run(run))
         if outcome is not Outcome.ERROR:

@@ -60,6 +60,8 @@ async def plan_run(session: Session) -> RunPlan:
     from eval_gate.engine.preparing.prepare import prepare  # 100 ms that results of other tools need nothing of
 
     config, around = session.config, session.context
+    if isinstance(session.question.baseline, Baseline):
+        around = replace(around, baseline_folder=session.question.baseline.folder)
     plan = await prepare(config, _by_durations(session), around)
     plan.redact.learn(around.secrets)
     again = config.policy.confirm

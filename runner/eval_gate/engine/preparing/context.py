@@ -28,6 +28,8 @@ class RunContext(FrozenStruct):
     """Decides which targets are given variables; None where all are."""
     recorded_by_baseline: str | None = None
     """The sha256 of recorded answers that came with the baseline; others somebody may have written here."""
+    baseline_folder: Path | None = None
+    """The folder of the run that is the baseline, where it is on this machine: with the responses that it used."""
     answerer: Target | None = None
     """Who answers, where that is nobody whom a configuration could describe, such as a function."""
     tmp: ProjectTmp = field(default_factory=ProjectTmp)

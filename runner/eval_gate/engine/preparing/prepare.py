@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -44,7 +45,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
-from eval_gate.targets.model.recording import RECORDING_NAME, Recording, read_recording
+from eval_gate.targets.model.recording import RECORDING_NAME, RecordedAnswer, Recording, RecordingFile, read_recording
 from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.text.case_pattern import idle_patterns
 from eval_gate.text.escape import one_line
@@ -224,16 +225,27 @@ def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) ->
     """What targets are made with, but for where agents work: tools, recorded answers, time, secrets."""
     shared = Path(config.output_dir) / RECORDING_NAME
     known = read_recording(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else None
+    kept = Store.NONE is not config.limits.stored
     return BuildContext(
         environment=context.environment,
         root=context.root,
         tools=_tools(inputs.registry),
-        recording=Recording(config.cache, shared if config.limits.stored is not Store.NONE else None, known),
+        recording=Recording(config.cache, shared if kept else None, known, _of_baseline(known, context)),
         timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
         doorkeeper=context.doorkeeper,
         redact=_redactor(config, context),
     )
+
+
+def _of_baseline(known: RecordingFile | None, context: RunContext) -> Sequence[RecordedAnswer]:
+    """The responses that the baseline itself was given, as its own folder has them."""
+    if known is None or not known.entries or context.baseline_folder is None:
+        return ()
+    try:
+        return read_recording(context.baseline_folder / RECORDING_NAME).entries
+    except GateError:  # then nobody knows, and the report says that they may be anybody's
+        return ()
 
 
 def _recorded(config: RunConfig, shared: BuildContext, context: RunContext) -> str | None:

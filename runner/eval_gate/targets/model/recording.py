@@ -6,7 +6,7 @@ A recording holds requests only as a hash, and answers as they were. Nothing of 
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -77,8 +77,14 @@ class Recording:
     as if it were not there: it is asked anew, and with the first response that is added the file is without it.
     """
 
-    def __init__(self, mode: CacheMode, shared: Path | None = None, known: RecordingFile | None = None) -> None:
-        """`known` is what `shared` holds, where it was read."""
+    def __init__(
+        self,
+        mode: CacheMode,
+        shared: Path | None = None,
+        known: RecordingFile | None = None,
+        of_baseline: Iterable[RecordedAnswer] = (),
+    ) -> None:
+        """`known` is what `shared` holds, where it was read; `of_baseline` what the baseline itself was given."""
         known = known or RecordingFile()
         self.mode = mode
         self.digest = known.digest
@@ -87,15 +93,16 @@ class Recording:
         self._unreadable = known.unreadable
         self._healed = known.unreadable == 0
         self._known = {entry.key: entry.turn for entry in known.entries}
-        self._before = frozenset(self._known)
+        given = {entry.key: entry.turn for entry in of_baseline}
+        self._before = frozenset(key for key, turn in self._known.items() if given.get(key) != turn)
         self._own: Path | None = None
         self._kept: set[str] = set()
         self.used = False
-        """Whether an answer was taken from what was there before this run."""
+        """Whether an answer was taken that was there before this run and is none of the baseline's."""
 
     @property
     def begins(self) -> bool:
-        """Whether there are answers from before this run."""
+        """Whether there are answers from before this run that are none of the baseline's."""
         return bool(self._before)
 
     @property
