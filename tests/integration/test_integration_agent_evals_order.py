@@ -136,6 +136,24 @@ def test_resume__in_the_middle_of_a_suite__runs_all_of_it_anew(tmp_path) -> None
     assert done.returncode == 1, done.stdout + done.stderr
 
 
+def test_resume__the_suites_agent_is_another__runs_all_anew_and_says_so(tmp_path) -> None:
+    with file_agent() as model:
+        with_cases(tmp_path, SAYS, asserting("more", "more"), tools=["readFile"])
+        model.gone.add("more")
+        run(tmp_path, model, *BLOCKING)
+        model.gone.clear()
+        model.prompts.clear()
+        with_cases(tmp_path, SAYS, asserting("more", "more"), tools=["listFiles"])
+        done = run(tmp_path, model, *BLOCKING, "--resume", record(tmp_path)["runId"])
+        assert sorted(model.prompts) == ["more", "say"]
+        assert "made again: agent of suites/s.json: tools readFile → listFiles" in " ".join(done.stdout.split())
+        with_cases(tmp_path, SAYS, asserting("more", "more"), tools=["readFile"])
+        again = run(tmp_path, model, *BLOCKING)
+    assert again.returncode == 0, again.stdout
+    said = "agent of `suites/s.json`: `tools` `listFiles` → `readFile` (2 cases): `says`, `more`"
+    assert said in " ".join(again.stdout.split())
+
+
 @pytest.mark.contract("agent_evals.run.cases_before")
 def test_rerun_and_failing__case_in_the_middle__run_the_cases_before_it_too(tmp_path) -> None:
     with file_agent() as model:

@@ -618,7 +618,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int,
     ),
     "agent of a suite": (
         *(lambda files: files["evals/s.json"]["agent"].update(instructions="be long"), 0),
-        *("setting of the case `agent` `#", OF_CASES, 2, 2),
+        *("agent of `evals/s.json`: `instructions` `#", "agent of evals/s.json: instructions #", 2, 2),
     ),
     "cases before": (
         *(lambda files: files["evals/s.json"]["cases"].reverse(), 1),

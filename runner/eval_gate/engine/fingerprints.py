@@ -33,8 +33,9 @@ def measured_anew(executions: int, before: RunSetup | None, now: RunSetup) -> st
 class SetupFingerprints:
     """Stands for what a case is measured with, and for what is measured.
 
-    That is prompt, expectation, graders, judges and target of the case, the settings of the run, the commit, and the
-    files that the agent's command names. Values of a live snapshot are no part of it: they are others each time.
+    That is prompt, expectation, graders, judges and target of the case, the agent that its suite brings, the settings
+    of the run, the commit, and the files that the agent's command names. Values of a live snapshot are no part of it:
+    they are others each time.
     """
 
     def __init__(

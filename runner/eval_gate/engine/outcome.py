@@ -27,9 +27,11 @@ from eval_gate.model.result import (
     ToolFacts,
     ToolIdentity,
 )
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.results.record.fitting import EVERY, MANY, RoomKeeper
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.setup import setup_of_agent
 
 _Thing = TypeVar("_Thing")
 NOTHING_ASKED: Final[Mapping[CaseKey, Sequence[TrialRecord]]] = MappingProxyType({})
@@ -65,6 +67,7 @@ def initial_record(plan: RunPlan) -> RunResult:
         tool=ToolIdentity(version=__version__),
         target=plan.target.identity,
         targets=tuple(target.identity for target in targets) if len(targets) > 1 else (),
+        agents=tuple(_agents(plan.suites)),
         git=plan.git,
         shard=plan.shard,
         cut=plan.cut,
@@ -76,6 +79,15 @@ def initial_record(plan: RunPlan) -> RunResult:
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,
     )
+
+
+def _agents(suites: Iterable[EvalSuite]) -> Iterator[TargetIdentity]:
+    """The agents that these suites bring along."""
+    for suite in suites:
+        agent = suite.cases[0].agent if suite.cases else None
+        if agent is not None:
+            bare = TargetIdentity(name=suite.file, provider=suite.format, identity=agent.name[:200])
+            yield setup_of_agent(agent).of(bare)
 
 
 def outcome(plan: RunPlan, progress: RunProgress, wall_ms: float) -> RunResult:

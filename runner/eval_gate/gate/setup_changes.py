@@ -36,20 +36,23 @@ class SetupChanges:
         before, after = then.measuring, now.measuring
         changed = changed_settings(before.settings, after.settings) if before and after else ()
         self._of_run = tuple(_change(SetupOf.RUN, "", one) for one in changed)
+        before_by, after_by = ({one.name: one for one in run.agents} for run in (then, now))
+        self._agents = before_by, after_by
         self._known: dict[tuple[object, ...], tuple[SetupChange, ...]] = {}
 
-    def of(self, then: CaseResult, now: CaseResult) -> tuple[SetupChange, ...]:
-        """The changes that this case is measured with."""
+    def of(self, then: CaseResult, now: CaseResult, files: tuple[str, str]) -> tuple[SetupChange, ...]:
+        """The changes that this case is measured with. `files` are its eval files, then and now."""
         before, after = then.yardstick or Yardstick(), now.yardstick or Yardstick()
         names = self._then.target_of(then), self._now.target_of(now)
         key = (
-            *(names, before.target, after.target, before.timeout_ms, after.timeout_ms),
+            *(names, files, before.target, after.target, before.timeout_ms, after.timeout_ms),
             *(before.judge, after.judge, before.judge_setup, after.judge_setup, before.agent, after.agent),
         )
         if key not in self._known:
             self._known[key] = (
                 *(self._of_run if then.yardstick and now.yardstick else ()),
                 *self._of_target(names, before, after),
+                *self._of_suite(files, before, after),
                 *self._of_judges(before, after),
                 *self._of_case(before, after),
             )
@@ -74,6 +77,16 @@ class SetupChanges:
         if not changed and not elsewhere:
             yield _unnamed(SetupOf.TARGET, names[0], then.target, now.target)
 
+    def _of_suite(self, files: tuple[str, str], then: Yardstick, now: Yardstick) -> Iterator[SetupChange]:
+        if None in {then.agent, now.agent} or then.agent == now.agent:
+            return
+        was, is_now = self._agents[0].get(files[0]), self._agents[1].get(files[1])
+        changed = list(changed_settings(was.setup, is_now.setup)) if was and is_now else []
+        yield from (_change(SetupOf.SUITE, files[1], one) for one in changed)
+        if not changed:
+            unnamed = _unnamed(SetupOf.SUITE, files[1], str(then.agent), str(now.agent))
+            yield unnamed._replace(kind=DifferenceKind.AGENT)
+
     def _of_judges(self, then: Yardstick, now: Yardstick) -> Iterator[SetupChange]:
         if None in {then.judge_setup, now.judge_setup} or then.judge_setup == now.judge_setup:
             return
@@ -92,8 +105,6 @@ class SetupChanges:
         if then.timeout_ms != now.timeout_ms:
             limits = (None if one.timeout_ms is None else str(one.timeout_ms) for one in (then, now))
             yield SetupChange(DifferenceKind.SETUP, SetupOf.CASE, "", "timeout", *limits)
-        if None not in {then.agent, now.agent} and then.agent != now.agent:
-            yield SetupChange(DifferenceKind.AGENT, SetupOf.CASE, "", "agent", f"#{then.agent}", f"#{now.agent}")
 
 
 class _Setups:

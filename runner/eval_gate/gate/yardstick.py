@@ -165,7 +165,7 @@ def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier
             if passed and key in removed:
                 found.by_kind[DifferenceKind.REMOVED].append(known)
             continue
-        changes = setups.of(case, other)
+        changes = setups.of(case, other, (key.suite, own.suite))
         for change in changes:
             found.setups[change].append(known)
         for kind in {change.kind for change in changes}:

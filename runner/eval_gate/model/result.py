@@ -308,6 +308,8 @@ class RunResult(Record):
     target: TargetIdentity
     targets: Many[TargetIdentity] = ()
     """All that were asked, where it was more than one."""
+    agents: Many[TargetIdentity] = ()
+    """The agents that suites bring along, each by the name of its eval file."""
     git: GitFacts | None = None
     shard: Shard | None = None
     cut: ShardCut | None = None

@@ -55,6 +55,8 @@ class SetupOf(StrEnum):
     JUDGE = "judge"
     RUN = "run"
     CASE = "case"
+    SUITE = "suite"
+    """Of the agent that a suite brings along."""
 
 
 class TouchedCase(Record):

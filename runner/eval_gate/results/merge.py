@@ -51,6 +51,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         tool=ToolIdentity(version=__version__),
         target=runs[0].target,
         targets=_targets(runs),
+        agents=tuple({one.name: one for run in reversed(runs) for one in run.agents}.values()),
         git=runs[0].git,
         # of the cases of a part that is missing nobody can say that they are gone
         partial=bool(missing) or any(run.partial for run in runs),

@@ -15,13 +15,15 @@ class RunSetup(FrozenStruct):
 
     targets: tuple[TargetIdentity, ...] = ()
     measuring: Measuring | None = None
+    agents: tuple[TargetIdentity, ...] = ()
+    """Those that suites bring along."""
     commit: str | None = None
     """The commit that was evaluated; None where unknown."""
 
     @classmethod
     def of(cls, run: RunResult) -> RunSetup:
         """That of a run on record."""
-        return cls(run.targets or (run.target,), run.measuring, run.sha)
+        return cls(run.targets or (run.target,), run.measuring, run.agents, run.sha)
 
     def differences(self, other: RunSetup) -> Iterator[str]:
         """What the other one has otherwise, in words: `target a: responsePath response → extra`. No commit."""
@@ -31,6 +33,8 @@ class RunSetup(FrozenStruct):
         yield from self._elsewhere(other)
         for name, change in changed_between(self.targets, other.targets):
             yield f"target {name}: {in_words(change)}"
+        for name, change in changed_between(self.agents, other.agents):
+            yield f"agent of {name}: {in_words(change)}"
         for name, change in changed_between(before.judges, after.judges):
             yield f"judge {name}: {in_words(change)}"
 

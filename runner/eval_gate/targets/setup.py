@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, JsonValue
+from pydantic.alias_generators import to_camel
 from pydantic_core import to_jsonable_python
 
 from eval_gate.errors import GateError
+from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Prompting
@@ -80,7 +83,7 @@ def setup_of(
     """
     parts = list(_described(settings, environment, mask))
     named = _named_files(settings, parts, files) if files else []
-    found = _put_together(settings, [*parts, *(_prompted(prompting) if prompting else ())])
+    found = _put_together(settings.provider, [*parts, *(_prompted(prompting) if prompting else ())])
     return replace(found, program=setup_fingerprint([list(one) for one in named]) if named else None)
 
 
@@ -94,7 +97,21 @@ def grading_setup_of(
         content: JsonValue = [list(one) for one in named]
         names = ", ".join(name for name, _ in named)
         parts.append(_Setting("files", content, f"{names[: MAX_SHOWN - _MARK]} #{digest(content)[:_MARK]}"))
-    return _put_together(settings, parts)
+    return _put_together(settings.provider, parts)
+
+
+@lru_cache(maxsize=1_000)
+def setup_of_agent(agent: SuiteAgent) -> TargetSetup:
+    """The set-up of the agent that a suite brings along, without its name; the model that answers is its target's."""
+    parts = []
+    for name, field in SuiteAgent.model_fields.items():
+        if name in {"name", "model"}:
+            continue
+        value: JsonValue = to_jsonable_python(getattr(agent, name))
+        usual = None if field.is_required() else shown_value(to_jsonable_python(field.default))
+        shown = f"#{digest(value)[:_MARK]}" if name == "instructions" else shown_value(value)
+        parts.append(_Setting(to_camel(name), value, shown, usual, SettingRole.AGENT))
+    return _put_together("suite", parts)
 
 
 def _named_files(settings: TargetSettings, parts: Iterable[_Setting], files: ProgramFiles) -> list[tuple[str, str]]:
@@ -106,14 +123,14 @@ def _named_files(settings: TargetSettings, parts: Iterable[_Setting], files: Pro
     return sorted({file: content for text in texts for file, content in files.named_by(text, folder)}.items())
 
 
-def _put_together(settings: TargetSettings, parts: Sequence[_Setting]) -> TargetSetup:
+def _put_together(provider: str, parts: Sequence[_Setting]) -> TargetSetup:
     shown = tuple(
         SettingValue(name=part.name, value=part.shown, default=part.default, role=part.role)
         for part in parts
         if part.shown is not None
     )
     values = sorted(f"{part.name}={sorted_json(part.value)}" for part in parts)
-    return TargetSetup(shown, setup_fingerprint([settings.provider, *values]))
+    return TargetSetup(shown, setup_fingerprint([provider, *values]))
 
 
 def _described(settings: TargetSettings, environment: Mapping[str, str], mask: Mask) -> Iterator[_Setting]:

@@ -14,12 +14,15 @@ from eval_gate.config.settings import RULES, SETTINGS, RunConfig
 from eval_gate.engine.fingerprints import SetupFingerprints
 from eval_gate.engine.preparing.yardstick import measuring
 from eval_gate.gate.yardstick import measured_differences
+from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import CaseKey, EvalCase, Location
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import RunResult, Yardstick
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.model.yardstick import Difference, DifferenceKind
+from eval_gate.results.run_setup import RunSetup
 from eval_gate.targets.program_files import ProgramFiles
+from eval_gate.targets.setup import setup_of_agent
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 OF_A_WHOLE_RUN = {
@@ -167,6 +170,31 @@ def test_settings__that_cannot_change_a_result__are_few_and_say_why() -> None:
 
 
 SOURCES = ["question", "expectation", "grader", "seeds", "judge", "judge_setup", "target", "agent", "timeout_ms"]
+
+
+AGENT = SuiteAgent(name="A", model="m", instructions="be brief", tools=("readFile", "writeFile"))
+OTHER_AGENT = {"instructions": "be long", "tools": ("readFile",), "max_turns": 4}
+
+
+@pytest.mark.parametrize("changed", sorted(SuiteAgent.model_fields.keys() - {"name", "model"}))
+def test_suite__anything_about_its_agent_is_another__gate_and_resume_see_it(changed) -> None:
+    other = AGENT.model_copy(update={changed: OTHER_AGENT[changed]})
+    case = EvalCase(id="a", suite="e", messages=(), location=Location(file="e", line=1), fingerprint="f", agent=AGENT)
+    sticks = [Yardstick(agent=setup_of_agent(one).fingerprint) for one in (AGENT, other)]
+    before, after = (SetupFingerprints(None, {case.key: stick}).of(case) for stick in sticks)
+    assert before != after
+    bare = TargetIdentity(name="evals/a.json", provider="agent-evals", identity="A")
+    then, now = (
+        make(make_suite_result([make_result("a", yardstick=stick)], eval_file="evals/a.json")).model_copy(
+            update={"agents": (setup_of_agent(agent).of(bare),)}
+        )
+        for make, agent, stick in ((make_baseline_run, AGENT, sticks[0]), (make_run, other, sticks[1]))
+    )
+    (one,) = differences(then, now)
+    assert (one.kind, one.setup_of, one.subject, one.count) == (DifferenceKind.AGENT, "suite", "evals/a.json", 1)
+    assert one.setting.lower() == changed.replace("_", "")
+    said = f"agent of evals/a.json: {one.setting} {one.then} → {one.now}"
+    assert said in RunSetup.of(then).differences(RunSetup.of(now))
 
 
 @given(st.sampled_from(SOURCES), st.booleans())

@@ -24,7 +24,15 @@ from eval_gate.model.setup import SettingValue
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.targets.base import Target
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.setup import Mask, setup_fingerprint, shown_or_empty, shown_value, with_texts, without_keys
+from eval_gate.targets.setup import (
+    Mask,
+    setup_fingerprint,
+    setup_of_agent,
+    shown_or_empty,
+    shown_value,
+    with_texts,
+    without_keys,
+)
 from eval_gate.text.digest import digest
 from eval_gate.text.escape import one_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, snapshot_tokens
@@ -105,7 +113,7 @@ def _question(case: EvalCase, tmp: str | None) -> str | None:
 def _agent(suite: EvalSuite) -> str | None:
     """The agent that a suite describes for all of its cases. Its name and the model it wishes for change nothing."""
     agent = next((case.agent for case in suite.cases if case.agent is not None), None)
-    return digest([agent.instructions, [*agent.tools], agent.max_turns]) if agent else None
+    return setup_of_agent(agent).fingerprint if agent else None
 
 
 def run_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:

@@ -33,6 +33,7 @@ _WHOSE: Final = {
     SetupOf.JUDGE: "judge",
     SetupOf.RUN: "setting",
     SetupOf.CASE: "setting of the case",
+    SetupOf.SUITE: "agent of",
 }
 _PASSING: Final = {
     DifferenceKind.REMOVED: ("is no longer checked (removed)", "are no longer checked (removed)"),
