@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.agents import Exchange, agent
-from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun, sha
+from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun
 from tests.support.github.results_service import runtime_token
 from tests.support.program import CLEAN, PROGRAM, run_program
 
@@ -63,6 +63,12 @@ class Job:
                 os.chown(path, RUNNER_ID, RUNNER_ID)
             for folder in self.workspace.parents[:-2]:
                 folder.chmod(0o755)
+
+    def check_out(self, commit: str) -> None:
+        """The workspace as actions/checkout leaves it: HEAD names the commit."""
+        git = self.workspace / ".git"
+        git.mkdir(exist_ok=True)
+        (git / "HEAD").write_text(f"{commit}\n")
 
     def write_suite(self, count: int = 4, name: str = "weather.golden.json") -> None:
         """Cases that ask `ask 0`, `ask 1`, … and want `ok` in the answer."""
@@ -180,7 +186,7 @@ class Job:
             event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo
         )
         given = {"agent-endpoint": url, **(inputs or {})}
-        merge = {"GITHUB_SHA": sha(f"merge of {pull.number}"), "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
+        merge = {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
         return self.step("pull_request", pull_request_event(self.github, pull), given, **(merge | variables))
 
     def cancelled(self, pull: PullRequest, number: int, *, timeout: float = 120) -> Ended:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.agents import Exchange, agent, unused_port
-from tests.support.github import FakeGitHub, PullRequest, sha
+from tests.support.github import FakeGitHub, PullRequest
 from tests.support.github.state import iso
 from tests.support.jobs import Ended, Job, pull_request_event, push_event
 from tests.support.program import gate
@@ -361,6 +361,8 @@ class ActionWorld:
             self.of_length(letters)
             self._commits += 1
             made.append(self.github.state.add_commit(f"main {self._commits}", branch="main").sha)
+            if (self.job.workspace / ".git").is_dir():
+                self.job.check_out(made[-1])
             self.script.begin(letters)
             ended = self.job.push(self.script.url, self._given(inputs))
             assert ended.outputs.get("artifact-id"), ended.log
@@ -380,6 +382,14 @@ class ActionWorld:
         number = len(self.github.state.pulls) + 7
         return self.github.state.add_pull(number, head_sha=f"head of {number}", head_ref=f"feature-{number}", **facts)
 
+    def merged(self, pull: PullRequest) -> PullRequest:
+        """The same pull request at its next event, where actions/checkout has taken what it takes by itself.
+
+        That is the test merge of the head and of main as it is now.
+        """
+        self.job.check_out(self.github.state.merge_again(pull))
+        return pull
+
     def here(self, letters: str, pull: PullRequest | None = None, url: str | None = None, **inputs: str) -> Seen:
         """The run of a pull request."""
         pull = pull or self.pull()
@@ -390,7 +400,7 @@ class ActionWorld:
 
     def seen_step(self, pull: PullRequest, **inputs: str) -> Seen:
         """Another step of the same run, such as one that publishes what an earlier one made."""
-        merge = {"GITHUB_SHA": sha(f"merge of {pull.number}"), "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
+        merge = {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
         given = {"agent-endpoint": self.script.url} | self._given(inputs)
         event = pull_request_event(self.github, pull)
         return self.seen(self.job.step("pull_request", event, given, **merge), pull)

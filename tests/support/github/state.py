@@ -146,7 +146,23 @@ class State:
             head_owner=head_owner,
         )
         self.pulls[pull.number] = pull
+        self._merge(pull, f"merge of {pull.number}", base)
         return pull
+
+    def merge_again(self, pull: PullRequest) -> str:
+        """The test merge of the head and of what its base branch is by now, as at the next push; its sha.
+
+        GitHub makes it for an event, and no other when the base branch moves on: what a run is given stays.
+        """
+        tip = self.branches[pull.base_ref]
+        if self.commits[pull.merge_sha].parents != (tip, pull.head_sha):
+            self._merge(pull, f"merge of {pull.number}: {pull.head_sha} into {tip}", tip)
+        return pull.merge_sha
+
+    def _merge(self, pull: PullRequest, name: str, base: str) -> None:
+        date = max(self.commits[base].date, self.commits[pull.head_sha].date)
+        message = f"Merge {pull.head_sha} into {base}"
+        pull.merge_sha = self.add_commit(name, (base, pull.head_sha), date=date, message=message).sha
 
     def add_comment(
         self, number: int, body: str, mine: bool = True, author: str = "octocat", created_at: str | None = None
@@ -253,6 +269,9 @@ class State:
             return theirs[-1].head_sha if theirs else None
         if ref in self.tags:
             return self.tags[ref]
+        if match := re.fullmatch(r"refs/pull/([0-9]+)/(head|merge)", ref):
+            pull = self.pulls.get(int(match[1]))
+            return pull and (pull.head_sha if match[2] == "head" else pull.merge_sha)
         branch = branch.removeprefix("refs/").removeprefix("heads/")
         if branch in self.branches or branch == "HEAD":
             return self.branches[self.default_branch if branch == "HEAD" else branch]

@@ -115,7 +115,7 @@ class Views:
             "updated_at": pull.created_at,
             "closed_at": None if pull.state == "open" else pull.created_at,
             "merged_at": pull.created_at if pull.merged else None,
-            "merge_commit_sha": pull.merge_commit_sha,
+            "merge_commit_sha": pull.merge_commit_sha or (pull.merge_sha if pull.state == "open" else None),
             "_links": {name: {"href": link} for name, link in links.items()},
             "labels": [self._label(name) for name in pull.labels],
             "head": self._end(pull.head_owner, pull.head_ref, pull.head_sha, pull.head_repo),

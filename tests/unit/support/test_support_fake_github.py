@@ -264,6 +264,24 @@ def test_pull_requests__from_forks__are_found_by_owner_and_branch_only(github, a
     assert github.violations == []
 
 
+def test_test_merge__main_moves_on__is_another_commit_at_the_next_event(github, api):
+    state = github.state
+    left = state.branches["main"]
+    pull = state.add_pull(7, head_sha="head")
+    first = pull.merge_sha
+    moved = state.add_commit("newer", branch="main").sha
+    repository = api.get_repo("acme/bot")
+
+    assert repository.get_commit("refs/pull/7/merge").sha == first, "what a run is given stays"
+    assert repository.get_pull(7).merge_commit_sha == first
+    assert state.merge_again(pull) == pull.merge_sha != first
+    assert state.merge_again(pull) == pull.merge_sha, "nothing is new"
+    parents = {one: [each.sha for each in repository.get_commit(one).parents] for one in (first, "refs/pull/7/merge")}
+    assert parents == {first: [left, pull.head_sha], "refs/pull/7/merge": [moved, pull.head_sha]}
+    assert repository.get_commit("refs/pull/7/head").sha == pull.head_sha
+    assert github.violations == []
+
+
 # --- checks and statuses
 
 TWO_LINES = {"start_line": 1, "end_line": 2, "end_column": 1}
