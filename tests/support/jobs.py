@@ -183,7 +183,11 @@ class Job:
     ) -> Ended:
         """A pull request's run."""
         self.begin_run(
-            event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo
+            event="pull_request",
+            head_branch=pull.head_ref,
+            head_sha=pull.head_sha,
+            head_repo=pull.head_repo,
+            actor=variables.get("GITHUB_ACTOR", "octocat"),
         )
         given = {"agent-endpoint": url, **(inputs or {})}
         merge = {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"}

@@ -11,6 +11,16 @@ from email.utils import formatdate
 
 NOT_ACCESSIBLE = "Resource not accessible by integration"
 
+IP_ALLOW_LIST = (
+    "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list "
+    "enabled, and your IP address is not permitted to access this resource."
+)
+
+SAML = (
+    "Resource protected by organization SAML enforcement. You must grant your Personal Access token access to this "
+    "organization."
+)
+
 PRIMARY = "API rate limit exceeded for installation ID 4242."
 
 SECONDARY = (
@@ -47,6 +57,16 @@ class Fault:
     def permission() -> Fault:
         """The token may not do this."""
         return Fault("permission", 403, NOT_ACCESSIBLE, kind="FORBIDDEN")
+
+    @staticmethod
+    def ip_allow_list() -> Fault:
+        """The organization lets nobody in from this address."""
+        return Fault("IP allow list", 403, IP_ALLOW_LIST, kind="FORBIDDEN")
+
+    @staticmethod
+    def saml() -> Fault:
+        """The token is nobody's who has signed in to the organization."""
+        return Fault("SAML", 403, SAML, kind="FORBIDDEN")
 
     @staticmethod
     def primary_limit(reset_in: float = 60, ahead: float = 0) -> Fault:

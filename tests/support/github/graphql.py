@@ -239,7 +239,7 @@ class GraphQL:
         pull = self.github.state.pulls.get(number)
         if pull is None:
             raise QueryError(f"Could not resolve to a PullRequest with the number of {number}.", "NOT_FOUND", path)
-        if not self.github.may("contents:read", "pull-requests:read", "issues:read"):
+        if not self.github.may("public", "pull-requests:read"):
             raise QueryError(NOT_ACCESSIBLE, "FORBIDDEN", path)
         state = "MERGED" if pull.merged else pull.state.upper()
         return {

@@ -23,6 +23,7 @@ class PullRequest:
     merge_commit_sha: str | None = None  # set and closed: it was merged
     created_at: str = "2026-01-01T00:00:00Z"
     head_owner: str = ""
+    locked: bool = False  # its conversation
     merge_sha: str = ""  # its test merge, `refs/pull/N/merge`: the newest one that was made
     labels: list[str] = field(default_factory=list)
 

@@ -9,10 +9,12 @@ from tests.support.github.rest import Call, Refused, not_found, refusal, route
 from tests.support.github.state import ME
 
 READ = ("contents:read",)
-READ_PULLS = ("contents:read", "pull-requests:read", "issues:read")
+READ_PULLS = ("public", "pull-requests:read")
+READ_COMMENTS = ("public", "pull-requests:read", "issues:read")
 WRITE_PULLS = ("pull-requests:write", "issues:write")
 
 LONGEST_COMMENT = 65_536
+LOCKED = "Unable to create comment because issue is locked."  # of a new one and of a change to one
 
 
 @route("GET", "/rate_limit")
@@ -142,7 +144,7 @@ def edit_issue(call: Call) -> Answer:
     return Answer(200, call.views.issue(found))
 
 
-@route("GET", "/issues/{issue_number}/comments", *READ_PULLS)
+@route("GET", "/issues/{issue_number}/comments", *READ_COMMENTS)
 def comments(call: Call) -> Answer:
     number, since = _pull(call, "issue_number").number, call.query.get("since", "")
     found = [each for each in call.state.comments.values() if each.issue == number and each.updated_at >= since]
@@ -153,12 +155,13 @@ def comments(call: Call) -> Answer:
 def create_comment(call: Call) -> Answer:
     asked = call.number("issue_number")
     number = asked if asked in call.state.issues else _pull(call, "issue_number").number
+    _refuse_locked(call, number)
     comment = call.state.add_comment(number, _text(call), mine=True)
     view = call.views.comment(comment)
     return Answer(201, view, {"Location": view["url"]})
 
 
-@route("GET", "/issues/comments/{comment_id}", *READ_PULLS)
+@route("GET", "/issues/comments/{comment_id}", *READ_COMMENTS)
 def comment(call: Call) -> Answer:
     return Answer(200, call.views.comment(_comment(call)))
 
@@ -166,14 +169,24 @@ def comment(call: Call) -> Answer:
 @route("PATCH", "/issues/comments/{comment_id}", *WRITE_PULLS)
 def edit_comment(call: Call) -> Answer:
     found = _comment(call)
+    _refuse_locked(call, found.issue)
     call.state.edit_comment(found, _text(call), ME)
     return Answer(200, call.views.comment(found))
 
 
 @route("DELETE", "/issues/comments/{comment_id}", *WRITE_PULLS)
 def delete_comment(call: Call) -> Answer:
-    del call.state.comments[_comment(call).id]
+    found = _comment(call)
+    _refuse_locked(call, found.issue)
+    del call.state.comments[found.id]
     return Answer(204)
+
+
+def _refuse_locked(call: Call, number: int) -> None:
+    """The token is nobody's who could write in spite of the lock."""
+    pull = call.state.pulls.get(number)
+    if pull is not None and pull.locked:
+        raise Refused(refusal(403, LOCKED))
 
 
 def _pull(call: Call, name: str) -> PullRequest:

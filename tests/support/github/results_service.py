@@ -83,6 +83,7 @@ class ResultsService:
         self.github = github
         self.uploads: dict[str, Upload] = {}
         self.camel_case = False  # answer as nektos/act does
+        self.full = False  # the quota for artifacts is used up
 
     def judge(self, request: Request) -> list[str]:
         if request.bad_json:
@@ -152,6 +153,8 @@ class ResultsService:
                 datetime.fromisoformat(asked["expires_at"])
             except ValueError:
                 return _error(400, "expires_at is not a time")
+        if self.full:
+            return _error(403, "insufficient usage to create artifact")
         if name in self.uploads:
             return _error(409, "an artifact with this name already exists on the workflow run")
         if asked["version"] == 4 and "mime_type" in asked:

@@ -19,6 +19,7 @@ from tests.support.github.views import Views
 from tests.support.github.web import Web
 
 LOOPBACK = "127.0.0.1"
+DEPENDABOT = "dependabot[bot]"
 
 ALL_PERMISSIONS = {"contents:read", "actions:read", "pull-requests:write", "checks:write", "statuses:write"}
 
@@ -34,6 +35,7 @@ class FakeGitHub:
         self.state = State()
         self.token = "ghs_fake_token"
         self.read_only = False
+        self.declares = True  # whether the workflow has `permissions:`
         self.permissions = set(ALL_PERMISSIONS)
         self.rate_limit = 1000  # requests an hour
         self.runtime_token = runtime_token()
@@ -82,9 +84,24 @@ class FakeGitHub:
         return known or self.state.add_run(self.current_run_id, status="in_progress")
 
     def may(self, *wanted: str) -> bool:
-        """Whether the token has one of these permissions. `write` implies `read`; a read-only token never writes."""
+        """Whether the token has one of these permissions. `write` implies `read`; a read-only token never writes.
+
+        `public` is what anybody may who can read the repository, and that is everybody unless it is private.
+        """
         held = self.permissions | {each.replace(":write", ":read") for each in self.permissions}
-        return any(each in held and not (self.read_only and each.endswith(":write")) for each in wanted)
+        held |= set() if self.state.private else {"public"}
+        writes = not (self.read_only or self._reads_only())
+        return any(each in held and (writes or not each.endswith(":write")) for each in wanted)
+
+    def _reads_only(self) -> bool:
+        """Whether GitHub gives the current run a token that cannot write, whatever its workflow asks for.
+
+        To a fork's pull request always; to Dependabot's only where the workflow has no `permissions:`.
+        """
+        run = self.state.runs.get(self.current_run_id)
+        if run is None or not run.event.startswith("pull_request") or run.event == "pull_request_target":
+            return False
+        return run.head_repository_id != run.repository_id or (run.actor == DEPENDABOT and not self.declares)
 
     @property
     def violations(self) -> list[str]:

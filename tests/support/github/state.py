@@ -65,7 +65,8 @@ class State:
         self.artifacts: dict[int, Artifact] = {}
         self.check_runs: dict[int, CheckRun] = {}
         self.statuses: list[Status] = []
-        self.roles: dict[str, str] = {}  # logins with more than reading: the repository is public
+        self.private = False
+        self.roles: dict[str, str] = {}  # logins with more than reading
         self.strangers: set[str] = set()  # logins that nobody has
         self.files: dict[tuple[str, str], bytes] = {}  # by commit and path
         self.workflows: list[str] = []  # paths; a workflow's id is its place here
@@ -198,6 +199,7 @@ class State:
         conclusion: str | None = "success",
         created_at: str | None = None,
         run_attempt: int = 1,
+        actor: str = "octocat",
     ) -> WorkflowRun:
         """A run on the tip of the default branch unless told otherwise; `head_repo` may be a fork's name, or None."""
         head_branch = head_branch or self.default_branch
@@ -216,6 +218,7 @@ class State:
             conclusion if status == "completed" else None,
             created_at or self.now(),
             run_attempt,
+            actor,
         )
         self.runs[run.id] = run
         self.workflow_id(path)

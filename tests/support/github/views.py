@@ -81,7 +81,8 @@ class Views:
             owner=self.user(owner),
             html_url=f"{self.base}/{full_name}",
             fork=full_name != self.state.full_name,
-            visibility="public",
+            visibility="private" if self.state.private else "public",
+            private=self.state.private,
             default_branch=self.state.default_branch,
         )
 
@@ -106,6 +107,7 @@ class Views:
             "title": pull.title,
             "state": pull.state,
             "draft": pull.draft,
+            "locked": pull.locked,
             "user": self.user(pull.user),
             "html_url": html,
             "issue_url": issue,

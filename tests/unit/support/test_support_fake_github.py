@@ -735,3 +735,49 @@ def test_camel_case__when_asked_for__is_how_the_service_answers(github):
     github.results.camel_case = True
 
     assert Upload(github).call("CreateArtifact", version=7).json().keys() == {"ok", "signedUploadUrl"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "declares", "status"),
+    [
+        ({}, False, 201),
+        ({"head_repo": "stranger/bot"}, True, 403),
+        ({"head_repo": None}, True, 403),
+        ({"actor": "dependabot[bot]"}, True, 201),
+        ({"actor": "dependabot[bot]"}, False, 403),
+        ({"actor": "dependabot[bot]", "event": "push"}, False, 201),
+        ({"head_repo": "stranger/bot", "event": "pull_request_target"}, False, 201),
+    ],
+)
+def test_token__of_a_fork_or_of_dependabot__writes_as_github_lets_it(github, http, facts, declares, status) -> None:
+    github.state.add_pull(7)
+    github.declares = declares
+    github.current_run_id = github.state.add_run(**{"event": "pull_request"} | facts).id
+    assert http.post(f"{REPO}/issues/7/comments", json={"body": "x"}).status_code == status
+
+
+def test_repository__private__pull_requests_want_their_own_permission(github, http) -> None:
+    github.state.add_pull(7)
+    github.permissions -= {"pull-requests:write"}
+    paths = [f"{REPO}/pulls/7", f"{REPO}/pulls", f"{REPO}/issues/7/comments"]
+    assert [http.get(path).status_code for path in paths] == [200, 200, 200]
+    github.state.private = True
+    assert [http.get(path).status_code for path in paths] == [403, 403, 403]
+    github.permissions.add("issues:read")
+    assert [http.get(path).status_code for path in paths] == [403, 403, 200]
+    assert http.get(REPO).json()["private"] is True
+
+
+def test_conversation__locked__takes_no_comment_and_no_change(github, http) -> None:
+    pull = github.state.add_pull(7)
+    mine = github.state.add_comment(7, "x")
+    pull.locked = True
+    calls = [
+        http.post(f"{REPO}/issues/7/comments", json={"body": "y"}),
+        http.patch(f"{REPO}/issues/comments/{mine.id}", json={"body": "y"}),
+        http.delete(f"{REPO}/issues/comments/{mine.id}"),
+    ]
+    assert {(one.status_code, one.json()["message"]) for one in calls} == {
+        (403, "Unable to create comment because issue is locked.")
+    }
+    assert http.get(f"{REPO}/pulls/7").json()["locked"] is True
