@@ -25,7 +25,7 @@ NOT = (
 )
 # it brings the libraries of model providers, a second's work that few runs need: a process by itself has them
 MODELS = "eval_gate.targets.model"
-CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 LATE_OF_MODELS = ("genai_prices", "pydantic_ai.models.openai", "pydantic_ai.providers.openai")
 
 

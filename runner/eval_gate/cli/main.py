@@ -46,6 +46,9 @@ def _run(listening: list[int]) -> int:
         from eval_gate.process.hidden import hide
 
         hide()
+        from eval_gate.files.certificates import share_certificates
+
+        share_certificates(os.environ)
         from eval_gate.cli.program import run_program
         from eval_gate.process.orphans import own_process
 

@@ -1,9 +1,39 @@
-"""The certificates that connections of this process trust, read once."""
+"""The certificates that connections of this process trust: named once, read once."""
 
 from __future__ import annotations
 
-import ssl
+import os
 from functools import cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import MutableMapping
+
+NAMES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""The variables that name certificates: the first two for OpenSSL, httpx and aiohttp, the others for requests."""
+CERTIFICATES_HINT: Final = "name a file with the certificates of your own authority in the variable `SSL_CERT_FILE`"
+
+
+def share_certificates(variables: MutableMapping[str, str]) -> None:
+    """Let every client trust what one of the variables names: each library looks at others of them.
+
+    What is set stays as it is.
+    """
+    named = next((variables[name] for name in NAMES if variables.get(name)), None)
+    if named is None:
+        return
+    if not (variables.get("SSL_CERT_FILE") or variables.get("SSL_CERT_DIR")):
+        from pathlib import Path
+
+        variables["SSL_CERT_DIR" if Path(named).is_dir() else "SSL_CERT_FILE"] = named
+    if not (variables.get("REQUESTS_CA_BUNDLE") or variables.get("CURL_CA_BUNDLE")):
+        variables["REQUESTS_CA_BUNDLE"] = named
+
+
+def named_certificates() -> str:
+    """The variable that names certificates, for a message; the usual one where none does."""
+    return next((name for name in NAMES if os.environ.get(name)), NAMES[0])
 
 
 @cache

@@ -22,6 +22,7 @@ from eval_gate.errors import needing
 from eval_gate.files.certificates import certificates
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import FailureKind, GitHubError, RefusingAnswer, refusal
+from eval_gate.github.no_answer import no_certificates, unanswered
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.secret import Secret
@@ -107,8 +108,7 @@ class Client:
         try:
             trusted = certificates()
         except OSError as error:  # which it is too where a file holds no certificate
-            doing = "reading the certificates that SSL_CERT_FILE or SSL_CERT_DIR names"
-            raise GitHubError(FailureKind.REFUSED, doing, error.strerror or type(error).__name__) from error
+            raise no_certificates(error) from error
         return httpx.Client(timeout=self.patience.transfer_silence_s, verify=trusted)
 
     def get(self, doing: str, path: str, model: type[Model], *, permission: str, query: Query | None = None) -> Model:
@@ -256,8 +256,9 @@ class Client:
             headers = {name.lower(): str(value) for name, value in (error.headers or {}).items()}
             raise refusal(RefusingAnswer(error.status, headers, _message(error.data)), doing, permission) from error
         except RequestException as error:
-            detail = f"no answer from GitHub ({type(error).__name__})"
-            raise GitHubError(FailureKind.UNREACHABLE, doing, detail) from error
+            raise unanswered(error, doing, "no answer from GitHub") from error
+        except OSError as error:  # requests finds no file where certificates are to be
+            raise no_certificates(error) from error
         except _UNREADABLE as error:  # what PyGithub does with an answer it does not expect; it may quote the token
             raise _unreadable(doing, type(error).__name__) from None
         finally:

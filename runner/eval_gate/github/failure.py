@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.struct import FrozenStruct
@@ -22,6 +22,7 @@ _SECONDARY_WAIT_S: Final = 60.0
 """GitHub's advice for a secondary limit that names no time."""
 _SPEAKING: Final = frozenset({400, 403})
 """Statuses that only the words explain: REST's 403, and PyGithub's 400 for the errors of GraphQL."""
+_PROXY_WANTS_MORE: Final = 407
 
 
 class FailureKind(StrEnum):
@@ -30,6 +31,12 @@ class FailureKind(StrEnum):
     UNAUTHORIZED = "unauthorized"
     FORBIDDEN = "forbidden"
     """The token may not do this."""
+    LOCKED = "locked"
+    """The conversation is locked, for every token but those of people who may write."""
+    BLOCKED = "blocked"
+    """A rule of the organization or of the repository, which no permission of the job changes."""
+    FULL = "full"
+    """There is no room for more artifacts."""
     RATE_LIMITED = "rate-limited"
     NOT_FOUND = "not-found"
     CONFLICT = "conflict"
@@ -41,6 +48,42 @@ class FailureKind(StrEnum):
     """Broken on their side, or an answer nobody can read."""
     UNREACHABLE = "unreachable"
     """No answer: whether the request was carried out is not known."""
+    UNTRUSTED = "untrusted"
+    """The server's certificate is not trusted here, so nothing was asked."""
+    PROXY = "proxy"
+    """The proxy refused, so nothing was asked."""
+
+
+class _Known(NamedTuple):
+    """A refusal that GitHub explains in words."""
+
+    words: str
+    """In small letters, a part of the message."""
+    kind: FailureKind
+    remedy: str
+
+
+_KNOWN: Final = (
+    _Known("issue is locked", FailureKind.LOCKED, "unlock the conversation: no permission of the job replaces that"),
+    _Known(
+        "ip allow list",
+        FailureKind.BLOCKED,
+        "add the runner's address to the IP allow list of the organization, or use a runner that is on it",
+    ),
+    _Known(
+        "saml enforcement",
+        FailureKind.BLOCKED,
+        "authorize the token in `github-token` for the organization (single sign-on), or leave the input out",
+    ),
+    _Known("archived so is read-only", FailureKind.BLOCKED, "unarchive the repository"),
+    _Known(
+        "insufficient usage",
+        FailureKind.FULL,
+        "the quota for artifact storage is used up: delete artifacts, keep them for fewer days, or raise the spending "
+        "limit; GitHub counts anew every 6 to 12 hours",
+    ),
+)
+"""What explains a refusal better than its status. `toolkit` knows the last one by the same words."""
 
 
 class RefusingAnswer(FrozenStruct):
@@ -55,15 +98,25 @@ class GitHubError(Exception):
     """A call that did not do its work. The message is a sentence for a log or a summary, without secrets."""
 
     def __init__(
-        self, kind: FailureKind, doing: str, detail: str, *, permission: str | None = None, wait_s: float | None = None
+        self,
+        kind: FailureKind,
+        doing: str,
+        detail: str,
+        *,
+        permission: str | None = None,
+        wait_s: float | None = None,
+        remedy: str = "",
     ) -> None:
+        """`remedy` says what to do, where that is no permission; half a sentence."""
         self.kind = kind
         self.doing = doing
         self.detail = detail
         self.permission = permission
+        self.remedy = remedy
         self.wait_s = wait_s
         """Seconds GitHub asks us to wait, where it does."""
-        super().__init__(f"{doing}: {detail}{self._remedy()}")
+        remedy = remedy or self._permission_words()
+        super().__init__(f"{doing}: {detail}{'; ' if remedy else ''}{remedy}")
 
     @property
     def lost(self) -> bool:
@@ -77,13 +130,16 @@ class GitHubError(Exception):
             return (self.wait_s or 0) <= MAX_WAIT_S
         return self.lost
 
-    def _remedy(self) -> str:
+    def _permission_words(self) -> str:
+        """Which permission is missing, of whom."""
         if self.permission is None:
             return ""
+        if self.kind is FailureKind.FORBIDDEN and "personal access token" in self.detail.lower():
+            return f"the personal access token in `github-token` needs the permission `{self.permission}`"
         if self.kind is FailureKind.FORBIDDEN:
-            return f"; the job needs `permissions: {self.permission}`"
+            return f"the job needs `permissions: {self.permission}`"
         if self.kind is FailureKind.UNAUTHORIZED:
-            return "; `github-token` is not a token that is valid here"
+            return "`github-token` is not a token that is valid here"
         return ""
 
 
@@ -102,6 +158,28 @@ def unavailable(what: str) -> GateError:
     return GateError("github-unavailable", what, "re-run the failed job", exit_code=ExitCode.INCOMPLETE)
 
 
+def refused_by_proxy(doing: str, said: str) -> GitHubError:
+    """The error for a proxy that did not connect; `said` begins with its status where it gave one."""
+    kind = FailureKind.PROXY if said.startswith("4") else FailureKind.UNREACHABLE
+    remedy = "check the proxy's address and credentials in `HTTPS_PROXY`, or name the host in `NO_PROXY`"
+    return GitHubError(kind, doing, f"{_proxy()} refused the connection ({said})", remedy=remedy)
+
+
+def _proxy() -> str:
+    """The proxy that the environment names, without its credentials."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    found = getproxies()
+    address = found.get("https") or found.get("all") or found.get("http") or ""
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        host = parts.hostname and f"{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+    except ValueError:
+        host = None
+    return f"the proxy {host[:200]}" if host else "a proxy"
+
+
 def answer_of(answer: httpx.Response, key: str) -> RefusingAnswer:
     """The same of an answer of httpx: its words are at `key` of its JSON; a blob store's XML is of use to nobody."""
     try:
@@ -114,12 +192,24 @@ def answer_of(answer: httpx.Response, key: str) -> RefusingAnswer:
 def refusal(answer: RefusingAnswer, doing: str, permission: str | None = None) -> GitHubError:
     """The error for an answer that is not a success."""
     message = answer.message[:300] or "no reason given"
+    if answer.status == _PROXY_WANTS_MORE:
+        return refused_by_proxy(doing, "407 Proxy Authentication Required")
     detail = f"GitHub answers {answer.status} ({message})"
+    if known := _known(answer):
+        return GitHubError(known.kind, doing, detail, remedy=known.remedy)
     kind = _kind(answer)
     wait = _wait(answer) if kind is FailureKind.RATE_LIMITED else None
     if wait is not None and wait > MAX_WAIT_S:
         detail += f", for {wait:.0f} s to come"
     return GitHubError(kind, doing, detail, permission=permission, wait_s=wait)
+
+
+def _known(answer: RefusingAnswer) -> _Known | None:
+    """The refusal that GitHub's words explain; None where the status says it."""
+    if answer.status not in _SPEAKING:
+        return None
+    said = answer.message.lower()
+    return next((one for one in _KNOWN if one.words in said), None)
 
 
 def _kind(answer: RefusingAnswer) -> FailureKind:

@@ -82,7 +82,8 @@ def store(step: Step, record: Path, log: Log, named: Callable[[str], object] = l
     except OSError as error:
         log.missed(f"the result was not stored: {error.strerror}", STEP_HINT)
     except GitHubError as error:
-        hint = CONFLICT_HINT if error.kind is FailureKind.CONFLICT else STEP_HINT
+        # where there is no room, another way to store it finds none either
+        hint = {FailureKind.CONFLICT: CONFLICT_HINT, FailureKind.FULL: ""}.get(error.kind, STEP_HINT)
         log.missed(f"the result was not stored: {error}", hint)
     return None
 

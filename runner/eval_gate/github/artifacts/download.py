@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from eval_gate.github.client import Client, user_agent
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import FailureKind, GitHubError, answer_of, refusal
+from eval_gate.github.no_answer import unanswered
 from eval_gate.model import limits
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def fetched(client: Client, address: Callable[[httpx.Client], str], to: Path, do
     try:
         return within(client.patience.transfer_s, doing, once)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise GitHubError(FailureKind.UNREACHABLE, doing, f"the download broke ({type(error).__name__})") from error
+        raise unanswered(error, doing, "the download broke") from error
 
 
 def _saved(http: httpx.Client, address: str, to: Path, doing: str, until: float) -> str:

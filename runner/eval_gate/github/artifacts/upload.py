@@ -22,6 +22,7 @@ from pydantic import AliasChoices, Field, JsonValue
 from eval_gate.github.client import ApiAnswer, Client, parsed, user_agent
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import FailureKind, GitHubError, answer_of, refusal
+from eval_gate.github.no_answer import unanswered
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.secret import Secret
 
@@ -164,7 +165,7 @@ class UploadCalls:
             try:
                 answer = within(self._client.patience.transfer_s, self.doing, asked)
             except httpx.HTTPError as error:
-                raise GitHubError(FailureKind.UNREACHABLE, self.doing, f"no answer ({type(error).__name__})") from error
+                raise unanswered(error, self.doing, "no answer") from error
             except (httpx.InvalidURL, ValueError) as error:
                 raise GitHubError(FailureKind.REFUSED, self.doing, "the service's address is none") from error
             if answer.status_code >= 300:

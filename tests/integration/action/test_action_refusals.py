@@ -1,0 +1,32 @@
+"""What GitHub refuses whatever the permissions are: the verdict stands, and the words say what it is about."""
+
+from __future__ import annotations
+
+from tests.support.agents import agent
+
+
+def warnings_of(ended) -> list[str]:
+    return [line for line in ended.commands if line.startswith("::warning")]
+
+
+def test_conversation__locked__no_permission_is_asked_for(job, github) -> None:
+    pull = github.state.add_pull(7)
+    pull.locked = True
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    (warning,) = warnings_of(ended)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass")
+    assert "No comment" in warning
+    assert "unlock the conversation" in warning
+    assert "needs `permissions" not in ended.log
+
+
+def test_artifacts__quota_is_used_up__is_named_and_no_other_upload_is_advised(job, github) -> None:
+    github.results.full = True
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    (warning,) = warnings_of(ended)
+    assert (ended.code, ended.outputs["artifact-id"]) == (0, "")
+    assert "the quota for artifact storage is used up" in warning
+    assert "upload-artifact" not in warning
