@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.agents import agent
 
 
@@ -30,3 +32,14 @@ def test_artifacts__quota_is_used_up__is_named_and_no_other_upload_is_advised(jo
     assert (ended.code, ended.outputs["artifact-id"]) == (0, "")
     assert "the quota for artifact storage is used up" in warning
     assert "upload-artifact" not in warning
+
+
+@pytest.mark.parametrize("mode", ["never", "always"])
+def test_comment__nobody_wants_one__is_not_missed(job, github, mode) -> None:
+    github.state.private = True
+    github.permissions -= {"pull-requests:write"}
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        ended = job.pull_request(pull, running.url, {"comment": mode})
+    assert ended.code == 0
+    assert any("No comment" in one for one in warnings_of(ended)) == (mode == "always")

@@ -72,7 +72,10 @@ def place_for(step: Step, draft: Draft, log: Log) -> PullThread | None:
     try:
         conversation = read_conversation(step.client, step.plan.pull_number, step.key)
     except GitHubError as error:
-        log.lost("No comment", error)
+        if step.settings.comment is CommentMode.NEVER:
+            log.did(f"no comment: comment is `never`; whether an earlier one is there is not known ({error})")
+        else:
+            log.lost("No comment", error)
         return None
     reason = _reason_against(step, draft, conversation)
     if reason is not None:
