@@ -43,3 +43,14 @@ def test_comment__nobody_wants_one__is_not_missed(job, github, mode) -> None:
         ended = job.pull_request(pull, running.url, {"comment": mode})
     assert ended.code == 0
     assert any("No comment" in one for one in warnings_of(ended)) == (mode == "always")
+
+
+@pytest.mark.parametrize("branch", ["", "develop"])
+def test_console__baseline_of_another_branch_than_the_base__names_its_branch(job, github, branch) -> None:
+    with agent() as running:
+        job.push(running.url)
+        github.state.branches["develop"] = github.state.branches["main"]
+        github.state.runs[github.current_run_id].head_branch = branch or "main"
+        pull = github.state.add_pull(7, base_ref="develop" if not branch else "main")
+        ended = job.pull_request(pull, running.url, {"baseline-branch": branch or "main"})
+    assert f"baseline {branch or 'main'}@" in ended.log, ended.log

@@ -239,7 +239,7 @@ def _rate(view: View) -> Iterator[str]:
 def _baseline(view: View) -> str:
     assert view.comparison is not None
     facts, context = view.comparison.baseline, view.context
-    branch = f"{context.base_branch}@" if context.base_branch else ""
+    branch = f"{context.branch}@" if context.branch else ""
     name, day = f"baseline {branch}{facts.sha[:7] if facts.sha else facts.run_id}", day_of(facts.timestamp)
     parts = [f"{name} of {day}" if day else name, *filter(None, [age(facts.age_days)])]
     if facts.commits_behind is not None:
