@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -100,6 +101,30 @@ class Job:
         self.attempt += 1
         self.github.current_run.run_attempt = self.attempt
         self.begin_job(leg)
+
+    def begin_attempt_of(self, run_id: int) -> None:
+        """An earlier run again, whatever has run since."""
+        self.github.current_run_id = self._runs = run_id
+        self.github.results.uploads.clear()
+        self.attempt = self.github.current_run.run_attempt
+        self.begin_attempt()
+
+    def run_python(
+        self, code: str, event_name: str, event: Mapping[str, object], inputs: Mapping[str, str], **variables: str
+    ) -> Ended:
+        """Run a program of the test's own in place of our step, such as one that breaks ours and starts it then."""
+        merged = self._environment(event_name, event, inputs) | variables
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=self.workspace,
+            env=merged,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return self.ended(done.returncode, done.stdout)
 
     def step(
         self,

@@ -12,17 +12,23 @@ from pathlib import Path
 
 from eval_gate.action.configuration import read_config
 from eval_gate.action.context import context_of
-from eval_gate.action.inputs import ControlTiming, read_inputs
+from eval_gate.action.inputs import ControlTiming, guess_inputs, read_inputs
 from eval_gate.action.judged_run import get_result, load_engine, makes_whole, session_of
 from eval_gate.action.log import Log
 from eval_gate.action.lookups import Lookups
 from eval_gate.action.plan import Mode
-from eval_gate.action.publishers import TakenError
 from eval_gate.action.publishing.drift import drift_in
-from eval_gate.action.publishing.publish import FinishedRun, RunFiles, publish, publish_nothing_yet
-from eval_gate.action.relay import find_pull_request
-from eval_gate.action.step import Step, open_step, tidied
-from eval_gate.action.trouble import publish_interruption, publish_refusal, publish_trouble, put_out_nothing
+from eval_gate.action.publishing.publish import (
+    FinishedRun,
+    RunFiles,
+    StepEnd,
+    publish,
+    publish_nothing_yet,
+    put_out,
+)
+from eval_gate.action.relay import find_pull_requests
+from eval_gate.action.step import Step, open_step, step_to_publish, tidied
+from eval_gate.action.trouble import Around, crash, nothing_to_do, publish_error, publish_interruption
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.errors import ExitCode, GateError, code_of_signal
@@ -41,38 +47,69 @@ from eval_gate.targets.coding_agent.files import FOLDERS
 
 PAGE = "html"
 """The report that is always written beside the record: the artifact carries it."""
+_BADNESS = ("", "pass", "fail", "error")
+"""Verdicts, from the best to the worst."""
+
+
+class _Known:
+    """What is known of the step so far, for whatever ends it."""
+
+    def __init__(self, around: Around) -> None:
+        self.around = around
+        self.step: Step | None = None
+        """Where comment and check run belong; None as long as nothing may be written there."""
+
+    def end(self, end: StepEnd) -> ExitCode:
+        """Put out, and say how the step ends."""
+        put_out(self.around.environment, end.outputs, self.around.commands)
+        return end.exit_code
 
 
 def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCode:
     """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow.
 
+    Whatever ends it is published: a defect of ours too, which is raised again when it is.
     `on_host`: it is the machine of the job, with the tools of whoever wrote the workflow, and no container.
     """
     environment = read_environment(variables)
-    os.chdir(environment.workspace)
     commands = Commands()
-    # until the end: only what `commands` itself writes is a command, whatever evals and agents print
-    with commands.stopped(), tidied(environment) as own:
-        try:
-            return _run(own, variables, commands, on_host=on_host)
-        except KeyboardInterrupt as by_signal:
-            # a run that is ended amid its cases is published in good order; here GitHub is waited for, or written to
-            publish_interruption(environment, commands, code_of_signal(by_signal))
-            raise
+    known = _Known(Around(environment, variables, commands))
+    try:
+        os.chdir(environment.workspace)
+        # until the end: only what `commands` itself writes is a command, whatever evals and agents print
+        with commands.stopped(), tidied(environment) as own:
+            return known.end(_run(known, own, on_host=on_host))
+    except KeyboardInterrupt as by_signal:
+        # a run that is ended amid its cases is published in good order; here GitHub is waited for, or written to
+        publish_interruption(environment, commands, code_of_signal(by_signal))
+        raise
+    except GateError as error:
+        return known.end(publish_error(known.step, error, known.around))
+    except Exception as error:
+        known.end(_publish_crash(known, crash(error)))
+        raise
 
 
-def _run(
-    environment: WorkflowEnvironment, variables: Mapping[str, str], commands: Commands, *, on_host: bool
-) -> ExitCode:
+def _publish_crash(known: _Known, error: GateError) -> StepEnd:
+    """Publish it everywhere, or where that breaks as well, where it needs nobody. The log has its traceback later."""
+    try:
+        return publish_error(known.step, error, known.around, said=True)
+    except Exception:  # noqa: BLE001 (the first one is raised, with its traceback)
+        return publish_error(None, error, known.around, said=True)
+
+
+def _run(known: _Known, environment: WorkflowEnvironment, *, on_host: bool) -> StepEnd:
+    variables, commands = known.around.variables, known.around.commands
+    settings = guess_inputs(variables, on_host=on_host)
+    for secret in (settings.token, environment.runtime_token):
+        commands.mask(secret.open() if secret else "")
     try:
         settings = read_inputs(variables, on_host=on_host)
-        for secret in (settings.token, environment.runtime_token):
-            commands.mask(secret.open() if secret else "")
         config = read_config(settings, variables, environment.workspace)
-        step = open_step(environment, settings, config)
-    except GateError as error:
-        publish_refusal(environment, error, commands)
-        return error.exit_code
+    except GateError:
+        known.step = step_to_publish(environment, settings)
+        raise
+    step = open_step(environment, settings, config)
 
     def give() -> None:
         # folders become more while it runs
@@ -81,7 +118,7 @@ def _run(
 
     LAST.add(give)  # whoever is in a hurry gets their files all the same
     try:
-        return _act(step, config, variables, Log(commands, step.plan.read_only))
+        return _act(known, step, config, Log(commands, step.plan.read_only))
     finally:
         step.client.close()
         with as_a_whole():
@@ -90,61 +127,59 @@ def _run(
 
 
 def run_publish(variables: Mapping[str, str]) -> ExitCode:
-    """The same where only a relay makes sense. Raises GateError for any event but `workflow_run`."""
-    event = read_environment(variables).event_name
-    if event != "workflow_run":
-        raise GateError(
-            "wrong-event",
-            f"publish is for workflows started by workflow_run, not by {event}",
-            "docs/forks.md shows both workflows; for everything else there is `eval-gate action`",
-        )
-    return run_action(variables)
+    """The same where only a relay makes sense. Raises GateError only outside of a workflow."""
+    environment = read_environment(variables)
+    event = environment.event_name
+    if event == "workflow_run":
+        return run_action(variables)
+    error = GateError(
+        "wrong-event",
+        f"publish is for workflows started by workflow_run, not by {event}",
+        "docs/forks.md shows both workflows; for everything else there is `eval-gate action`",
+    )
+    known = _Known(Around(environment, variables, Commands()))
+    return known.end(publish_error(None, error, known.around))
 
 
-def _act(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> ExitCode:
+def _act(known: _Known, step: Step, config: RunConfig, log: Log) -> StepEnd:
     for reason in step.plan.reasons:
         log.did(reason)
+    steps: tuple[Step, ...] = (step,) if step.plan.mode is Mode.GATE else ()
     if step.plan.mode is Mode.RELAY:
-        try:
-            found = find_pull_request(step, log)
-        except GateError as error:
-            # what the event says is not confirmed: nothing is written on its commit
-            publish_refusal(step.environment, error, log.commands)
-            return error.exit_code
-    else:
-        found = step if step.plan.mode is Mode.GATE else None
-    if found is None:
-        put_out_nothing(step, log.commands)
-        return ExitCode.PASSED
+        # until GitHub confirms what the event says, nothing is written on its commit
+        steps = find_pull_requests(step, log)
+    ends = [_ended(known, one, config, log.copy()) for one in steps]
+    # of several pull requests with one head the worst is what the step says
+    return max(ends, key=lambda end: (end.exit_code, _BADNESS.index(end.outputs["verdict"])), default=None) or (
+        nothing_to_do(step, log)
+    )
+
+
+def _ended(known: _Known, step: Step, config: RunConfig, log: Log) -> StepEnd:
+    """How it ends for one commit or pull request, whatever becomes of others."""
+    known.step = step
     try:
-        return _published(found, config, variables, log)
-    except TakenError as error:
-        # what is there is another leg's: nothing is written beside it
-        publish_refusal(step.environment, error, log.commands)
-        return error.exit_code
+        return _published(step, config, known.around.variables, log)
+    except GateError as error:
+        return publish_error(step, error, known.around)
 
 
-def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> ExitCode:
-    """Raises TakenError where another leg of this run has published under the same name."""
+def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> StepEnd:
+    """Raises GateError, as TakenError where another leg of this run has published under the same name."""
     asked = Lookups(step, config, variables, log)
     load_engine(step)
     asked.second.result()
-    try:
-        finished, context = _gate(step, asked, config, variables, log)
-    except GateError as error:
-        publish_trouble(step, error, context_of(step, variables), log)
-        return error.exit_code
+    step, finished, context = _gate(step, asked, config, variables, log)
     if finished.left:
-        publish_nothing_yet(step, finished, log)
-        return finished.exit_code
-    publish(step, finished, context, log)
+        return publish_nothing_yet(step, finished, log)
+    end = publish(step, finished, context, log)
     # a relay has done its work when it has published: the verdict is on the pull request's own commit
-    return ExitCode.PASSED if step.plan.mode is Mode.RELAY else finished.exit_code
+    return replace(end, exit_code=ExitCode.PASSED) if step.plan.mode is Mode.RELAY else end
 
 
 def _gate(
     step: Step, asked: Lookups, config: RunConfig, variables: Mapping[str, str], log: Log
-) -> tuple[FinishedRun, ReportContext]:
+) -> tuple[Step, FinishedRun, ReportContext]:
     """Everything between the plan and its publication. A baseline that was named comes before the cases."""
     ruled = asked.ruled.result()
     later = step.settings.control is ControlTiming.LATER and step.plan.mode is Mode.GATE and makes_whole(step)
@@ -152,6 +187,7 @@ def _gate(
         ruled = replace(ruled, config=replace(ruled.config, control=ControlChoice()))
     session = session_of(step, ruled.config, asked, variables, log)
     made = get_result(step, session, log)
+    step = replace(step, partial=bool(made.result.selections))
     # of an interrupted run they are there in a moment, or are not waited for
     origin, pushes = asked.origin(), asked.pushes()
     question = replace(session.question, baseline=origin.baseline, pushes=pushes)
@@ -169,7 +205,7 @@ def _gate(
         # who accepted what is asked of GitHub once: for the verdict
         heard = replace(session.question, more_waivers=None)
         finished = replace(finished, left=left_to_control(made.result, heard))
-    return finished, context
+    return step, finished, context
 
 
 def _kept(asked: Sequence[ReportRequest], kept: KeptRun, context: ReportContext) -> RunFiles:

@@ -231,7 +231,24 @@ class Settings(FrozenStruct):
 def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Settings:
     """The settings of this step. Raises GateError `invalid-input` with every problem of all inputs at once."""
     reader = _Reader(variables, on_host=on_host)
-    settings = Settings(
+    settings = _settings_of(reader, variables, on_host=on_host)
+    if reader.problems:
+        raise GateError(
+            "invalid-input",
+            "the inputs of this step are not valid",
+            "action.yml lists every input with its default",
+            problems=reader.problems,
+        )
+    return settings
+
+
+def guess_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Settings:
+    """The settings of a step whose inputs are wrong, with defaults for those: enough to publish that they are."""
+    return _settings_of(_Reader(variables, on_host=on_host), variables, on_host=on_host)
+
+
+def _settings_of(reader: _Reader, variables: Mapping[str, str], *, on_host: bool) -> Settings:
+    return Settings(
         flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))},
         config=reader.place("config") or None,
         selection=Selection(reader.list("case"), reader.list("tag"), reader.list("tier"), reader.shard()),
@@ -257,14 +274,6 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
         leg=reader.leg(),
         on_host=on_host,
     )
-    if reader.problems:
-        raise GateError(
-            "invalid-input",
-            "the inputs of this step are not valid",
-            "action.yml lists every input with its default",
-            problems=reader.problems,
-        )
-    return settings
 
 
 class _Reader:

@@ -31,6 +31,12 @@ class Log:
         self.read_only = read_only
         """Why the token is not expected to write, if it is not: its refusals are then no surprise."""
 
+    def copy(self) -> Log:
+        """One that goes on from here by itself, where a step has several things to publish."""
+        made = Log(self.commands, self.read_only)
+        made.trail, made.losses = list(self.trail), list(self.losses)
+        return made
+
     def did(self, what: str) -> None:
         """One step, in a sentence without its full stop."""
         self.trail.append(what)
@@ -50,6 +56,12 @@ class Log:
             sentence = f"{what}: {error}"
             self.trail.append(sentence)
             self.commands.warning(sentence)
+        self.losses.append(sentence)
+
+    def superseded(self, why: str) -> None:
+        """A result that is published nowhere, as a newer one counts."""
+        sentence = f"Not published: {why}"
+        self.did(sentence)
         self.losses.append(sentence)
 
     def begin(self, work: Callable[[Log], T], name: str) -> SideWork[T]:

@@ -92,6 +92,10 @@ class Plan(FrozenStruct):
     """Whether it is a run of the baseline branch itself, which goes on from the branch's run before it."""
     relayed_run: int | None = None
     """The run whose result a relay publishes."""
+    relayed_attempt: int = 1
+    """Its attempt that left the result."""
+    default_branch: str = ""
+    """The repository's default branch."""
 
 
 class PlanFacts(FrozenStruct):
@@ -130,6 +134,7 @@ def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings
         case _:
             _refuse_other_code(environment, event, facts)
             plan = _on_a_branch(environment, event, branch)
+    plan = replace(plan, default_branch=facts.default_branch)
     return replace(plan, baseline=chosen) if chosen else plan
 
 

@@ -15,7 +15,7 @@ from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.github.artifacts.baseline import result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
-from eval_gate.github.commits import RunFacts, pull_request_of, workflow_run
+from eval_gate.github.commits import PullRequest, RunFacts, pull_requests_of, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, RunResult, SuiteResult
@@ -24,22 +24,28 @@ from eval_gate.results.read import read_archive
 from eval_gate.struct import replace
 
 
-def find_pull_request(step: Step, log: Log) -> Step | None:
-    """The step with the open pull request whose head the run evaluated; None when there is none any more.
+def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
+    """A step for each open pull request whose head the run evaluated; none where there is none any more.
 
     Raises GateError when GitHub cannot be asked, or does not confirm what the event says.
     """
     try:
         run = _confirmed(step)
         owner = run.head_repository.full_name.partition("/")[0] if run.head_repository else ""
-        pull = pull_request_of(step.client, owner, run.head_branch or "", run.head_sha) if owner else None
+        pulls = pull_requests_of(step.client, owner, run.head_branch or "", run.head_sha) if owner else ()
     except GitHubError as error:
         raise _unavailable(error) from error
-    if pull is None:
+    if not pulls:
         log.did(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
-        return None
-    log.did(f"the run evaluated pull request #{pull.number}, head {run.head_sha[:7]}, into {pull.base.ref}")
-    return replace(step, plan=replace(step.plan, pull_number=pull.number, base_branch=pull.base.ref))
+    for pull in pulls:
+        log.did(f"the run evaluated pull request #{pull.number}, head {run.head_sha[:7]}, into {pull.base.ref}")
+    return tuple(_for_pull(step, run, pull) for pull in pulls)
+
+
+def _for_pull(step: Step, run: RunFacts, pull: PullRequest) -> Step:
+    """The step for one of the pull requests, each of which is judged by its own base branch."""
+    plan = replace(step.plan, pull_number=pull.number, base_branch=pull.base.ref, relayed_attempt=run.run_attempt)
+    return replace(step, plan=plan)
 
 
 def relayed_result(step: Step, log: Log) -> RunResult:

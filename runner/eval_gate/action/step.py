@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import Final
 
-from eval_gate.action.inputs import DEFAULT_ARTIFACT, DEFAULT_CHECK, Settings
+from eval_gate.action.inputs import DEFAULT_ARTIFACT, Settings
 from eval_gate.action.plan import OF_ANYBODY, Plan, PlanFacts, make_plan, pull_number
+from eval_gate.action.precedence import Publication
 from eval_gate.action.trust.checkouts import commits_read
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.config.settings import RunConfig
@@ -26,6 +28,9 @@ from eval_gate.process.identity import is_root, others_may_write
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import comment_key
 
+SOME_CASES: Final = "some cases"
+"""What a result that leaves cases out by choice is called, beside one of all cases."""
+
 
 class Step(FrozenStruct):
     """Environment, settings, plan, and the connection to GitHub."""
@@ -34,16 +39,26 @@ class Step(FrozenStruct):
     settings: Settings
     plan: Plan
     client: Client
+    partial: bool = False
+    """Whether the result that is judged is one of some cases only, whatever this step chooses."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether only some cases are judged here, so that nothing about all of them may be replaced."""
+        return self.partial or self.settings.selection.chosen
 
     @property
     def name(self) -> str | None:
         """What people call this gate where a repository has several; None for the only one."""
         settings = self.settings
         if settings.comment_key:
-            return settings.comment_key
-        if settings.config:
-            return _name_of(settings.config)
-        return settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else None
+            name: str | None = settings.comment_key
+        elif settings.config:
+            name = _name_of(settings.config)
+        else:
+            name = settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else None
+        words = [name, SOME_CASES if self.is_partial else None]
+        return ", ".join(word for word in words if word) or None
 
     @property
     def key(self) -> str:
@@ -68,6 +83,26 @@ class Step(FrozenStruct):
         return MadeBy(gate=self.key, run_id=environment.run_id, attempt=environment.run_attempt, leg=leg)
 
     @property
+    def publication(self) -> Publication:
+        """The result of this step, as comment and check run are signed.
+
+        Its gate is the key with the workflow, which a `comment-key` does not tell, and with whether all cases are run.
+        A relay stands for the workflow whose run made the result.
+        """
+        plan, maker = self.plan, self.made_by
+        gate = comment_key(f"{self._gate}.some-cases") if self.is_partial else self._gate
+        judged = None if plan.relayed_run is None else (plan.relayed_run, plan.relayed_attempt)
+        return Publication(maker.model_copy(update={"gate": gate}), plan.head_sha, judged)
+
+    @property
+    def _gate(self) -> str:
+        if self.plan.relayed_run is not None:
+            workflow = self.plan.baseline.workflow
+        else:
+            workflow = self.environment.workflow_path if self.settings.comment_key else ""
+        return comment_key(".".join(word for word in (PurePosixPath(workflow).name, self.key) if word))
+
+    @property
     def artifact_names(self) -> tuple[str, ...]:
         """What the artifact may be called: the name, and where nobody chose one, this gate's own beside another's."""
         name = self.settings.artifact_name
@@ -75,11 +110,26 @@ class Step(FrozenStruct):
 
     @property
     def check_names(self) -> tuple[str, ...]:
-        """The same for the check run; none where there is to be none."""
+        """The same for the check run, also where somebody chose its name; none where there is to be none.
+
+        Results that answer another question about the same commit have another name: into another branch than the
+        default one, of a branch without its pull request, of some cases only.
+        """
         name = self.settings.check_run
         if name is None:
             return ()
-        return (name, f"{name} ({self.key})") if name == DEFAULT_CHECK else (name,)
+        about = [word for word in (self._question, SOME_CASES if self.is_partial else "") if word]
+        plain = _with_words(name, about)
+        return (plain, _with_words(name, [*about, self._gate]))
+
+    @property
+    def _question(self) -> str:
+        """What is asked about the commit; empty for what is asked of most: may it go into the default branch."""
+        plan, environment = self.plan, self.environment
+        if plan.base_branch is not None:
+            return "" if plan.base_branch == (plan.default_branch or plan.base_branch) else f"into {plan.base_branch}"
+        usual = environment.event_name in {"merge_group", "workflow_run"} or not plan.default_branch
+        return "" if usual or environment.ref == f"refs/heads/{plan.default_branch}" else environment.event_name
 
 
 @contextmanager
@@ -135,6 +185,27 @@ def open_step(environment: WorkflowEnvironment, settings: Settings, config: RunC
     return Step(environment, settings, make_plan(environment, event, settings, known), client)
 
 
+def step_to_publish(environment: WorkflowEnvironment, settings: Settings) -> Step | None:
+    """The step where inputs or configuration are too wrong to do anything else; None where nothing may be published.
+
+    An event that anybody can cause, or that GitHub has to confirm first, says nothing about whose commit it is.
+    """
+    if not settings.token or environment.event_name in OF_ANYBODY | {"workflow_run"}:
+        return None
+    client = Client(environment.api_url, settings.token, environment.repository)
+    try:
+        event = read_event(environment.event_name, environment.event_path)
+        facts = PlanFacts(
+            default_branch=_default_branch(client, event),
+            pull=_dispatched_pull(client, event),
+            checkout=checked_out(environment.workspace),
+        )
+        return Step(environment, settings, make_plan(environment, event, settings, facts), client)
+    except (GateError, GitHubError):
+        client.close()
+        return None
+
+
 def _default_branch(client: Client, event: Event) -> str:
     """From the event, which a schedule has not in it."""
     told = event.repository.default_branch if event.repository else None
@@ -144,6 +215,10 @@ def _default_branch(client: Client, event: Event) -> str:
 def _dispatched_pull(client: Client, event: Event) -> PullRequest | None:
     number = pull_number(event)
     return None if number is None else if_there(lambda: pull_request(client, number))
+
+
+def _with_words(name: str, words: Sequence[str]) -> str:
+    return f"{name} ({', '.join(words)})" if words else name
 
 
 def _digest(text: str) -> str:

@@ -1,16 +1,20 @@
-"""A step that ends before there is a run: the explanation is published all the same."""
+"""A step that ends without a run to speak of, whatever the reason: the explanation is published all the same."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
+from eval_gate import __version__
+from eval_gate.action.context import context_of
 from eval_gate.action.log import Log
+from eval_gate.action.precedence import TakenError
 from eval_gate.action.publishing.check import CheckDraft
 from eval_gate.action.publishing.comment import Draft
 from eval_gate.action.publishing.comment_and_check import comment_and_check
-from eval_gate.action.publishing.publish import outputs_of, put_out, summarise
+from eval_gate.action.publishing.publish import StepEnd, outputs_of, put_out, summarise
 from eval_gate.action.step import Step
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import ExitCode, GateError, exhausted
 from eval_gate.github.checks import Conclusion
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment
@@ -20,44 +24,36 @@ from eval_gate.reports.check import problem_title
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem
 from eval_gate.reports.words.problems import error_lines
-from eval_gate.struct import replace
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import plain
 from eval_gate.text.redact import Redactor
 
 
-def publish_trouble(step: Step, error: GateError, context: ReportContext, log: Log) -> None:
-    """Comment, check run, summary and outputs for an error. The check is a failure: a neutral one would satisfy.
+class Around(FrozenStruct):
+    """What there is however early a step ends."""
 
-    Raises TakenError where they are another leg's of this run.
+    environment: WorkflowEnvironment
+    variables: Mapping[str, str]
+    commands: Commands
+
+
+def publish_error(step: Step | None, error: GateError, around: Around, *, said: bool = False) -> StepEnd:
+    """Publish why a step ends without a run to speak of: everywhere it can be seen, so that no result of before stays.
+
+    Without a step, and for what is another leg's, in summary and outputs alone. `said`: the log has it already.
     """
-    _say(error, log.commands)
-    heading = _heading(error)
-
-    def render(shown: ReportContext, _start: int) -> str:
-        return render_problem(error, shown, heading, as_comment=True)
-
-    text = render_problem(error, context, heading)
-    title = problem_title(error.message, usage=error.exit_code is ExitCode.USAGE)
-    comment_url, check_url = comment_and_check(
-        step,
-        Draft(Outcome.ERROR, noteworthy=True, render=render),
-        CheckDraft(Conclusion.FAILURE, title, text, ""),
-        context,
-        log,
-    )
-    lost = replace(context, losses=tuple(log.losses))
-    summarise(step.environment, render_problem(error, lost, heading), log.commands)
-    outputs = outputs_of(None, Outcome.ERROR, error.exit_code)
-    put_out(
-        step.environment, {**outputs, "comment-url": comment_url or "", "check-run-url": check_url or ""}, log.commands
-    )
-
-
-def publish_refusal(environment: WorkflowEnvironment, error: GateError, commands: Commands) -> None:
-    """The same where inputs or event are so wrong that there is nobody to talk to GitHub: summary, outputs, log."""
-    _say(error, commands)
-    context = ReportContext(run_url=environment.run_url)
-    summarise(environment, render_problem(error, context, _heading(error)), commands)
-    put_out(environment, outputs_of(None, Outcome.ERROR, error.exit_code), commands)
+    error.mask(Redactor(secrets_in(os.environ)))
+    if not said:
+        _say(error, around.commands)
+    if step is not None and not isinstance(error, TakenError):
+        log = Log(around.commands, step.plan.read_only)
+        try:
+            return _publish_trouble(step, error, around.variables, log)
+        except TakenError as taken:  # what is there is another leg's: nothing is written beside it
+            return publish_error(None, taken, around)
+    context = ReportContext(run_url=around.environment.run_url)
+    summarise(around.environment, render_problem(error, context, _heading(error)), around.commands)
+    return StepEnd(error.exit_code, outputs_of(None, Outcome.ERROR, error.exit_code))
 
 
 def publish_interruption(environment: WorkflowEnvironment, commands: Commands, code: ExitCode) -> None:
@@ -68,12 +64,48 @@ def publish_interruption(environment: WorkflowEnvironment, commands: Commands, c
         "re-run the job",
         exit_code=code,
     )
-    publish_refusal(environment, error, commands)
+    end = publish_error(None, error, Around(environment, {}, commands))
+    put_out(environment, end.outputs, commands)
 
 
-def put_out_nothing(step: Step, commands: Commands) -> None:
-    """Outputs of a step that had nothing to do: no verdict."""
-    put_out(step.environment, {**outputs_of(None, Outcome.PASS, ExitCode.PASSED), "verdict": ""}, commands)
+def nothing_to_do(step: Step, log: Log) -> StepEnd:
+    """The end of a step that had nothing to do: no verdict, and the summary says why."""
+    words = "".join(f"- {sentence}\n" for sentence in map(plain, log.trail))
+    summarise(step.environment, f"# Agent eval gate — nothing to do\n\n{words}", log.commands)
+    return StepEnd(ExitCode.PASSED, {**outputs_of(None, Outcome.PASS, ExitCode.PASSED), "verdict": ""})
+
+
+def crash(error: Exception) -> GateError:
+    """A defect of ours, or a machine that has no more of something, as what is published of it."""
+    broke = f"eval-gate {__version__} broke: {type(error).__name__}"
+    found = GateError("internal", broke, "report it with the traceback in the log", exit_code=ExitCode.INCOMPLETE)
+    return exhausted(error) or found
+
+
+def _publish_trouble(step: Step, error: GateError, variables: Mapping[str, str], log: Log) -> StepEnd:
+    """Comment, check run, summary and outputs. The check is a failure: a neutral one would satisfy.
+
+    Raises TakenError where they are another leg's of this run.
+    """
+    heading, context = _heading(error), context_of(step, variables)
+
+    def render(shown: ReportContext, _start: int) -> str:
+        return render_problem(error, shown, heading, as_comment=True)
+
+    text = render_problem(error, context, heading)
+    title = problem_title(error.message, usage=error.exit_code is ExitCode.USAGE)
+    published = comment_and_check(
+        step,
+        Draft(Outcome.ERROR, noteworthy=True, render=render),
+        CheckDraft(Conclusion.FAILURE, title, text, ""),
+        context,
+        log,
+    )
+    lost = replace(context, losses=tuple(log.losses))
+    summarise(step.environment, render_problem(error, lost, heading), log.commands)
+    outputs = outputs_of(None, Outcome.ERROR, error.exit_code)
+    urls = {"comment-url": published.comment_url or "", "check-run-url": published.check_url or ""}
+    return StepEnd(error.exit_code, {**outputs, **urls})
 
 
 def _heading(error: GateError) -> str:
@@ -81,8 +113,7 @@ def _heading(error: GateError) -> str:
 
 
 def _say(error: GateError, commands: Commands) -> None:
-    """The whole error in the log, and its sentence where the run's page shows it; keys of the step nowhere."""
-    error.mask(Redactor(secrets_in(os.environ)))
+    """The whole error in the log, and its sentence where the run's page shows it."""
     for line in error_lines(error):
         commands.say(line)
     place = next((problem for problem in error.problems if problem.file), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ MAX_TITLE: Final = 80
 MAX_ANNOTATION_TITLE: Final = 255
 """Bytes, as all limits of annotations."""
 MAX_MESSAGE: Final = 16_000
+MAX_CHECKS: Final = 1_000
 
 
 class Conclusion(StrEnum):
@@ -58,6 +60,13 @@ class CheckContent(FrozenStruct):
     """At most fifty, which is what GitHub takes at once."""
 
 
+class CheckOutput(ApiAnswer):
+    """What a check run shows."""
+
+    title: str | None = None
+    summary: str | None = None
+
+
 class CheckRun(ApiAnswer):
     """A check run as GitHub has it."""
 
@@ -65,6 +74,10 @@ class CheckRun(ApiAnswer):
     html_url: str | None = None
     external_id: str | None = None
     """What its writer gave it to be known by."""
+    head_sha: str = ""
+    conclusion: str | None = None
+    details_url: str | None = None
+    output: CheckOutput | None = None
 
 
 def write_check(client: Client, check: CheckContent) -> CheckRun:
@@ -88,6 +101,33 @@ def checks_named(client: Client, name: str, head_sha: str) -> tuple[CheckRun, ..
     """The check runs of this name on the commit, newest first; of very many the newest hundred. Raises GitHubError."""
     doing = f"looking for the check {name}"[:120]
     return tuple(sorted(_named(client, name, head_sha, doing), key=lambda one: one.id, reverse=True))
+
+
+def checks_on(client: Client, head_sha: str) -> tuple[CheckRun, ...]:
+    """The check runs on the commit, whatever they are called; of very many a thousand. Raises GitHubError."""
+    doing = f"looking for the checks on {head_sha[:7]}"
+    path = f"/commits/{quote(head_sha)}/check-runs"
+    found = client.pages(doing, path, CheckRun, permission=PERMISSION, query={"filter": "all"}, key="check_runs")
+    return tuple(islice(found, MAX_CHECKS))
+
+
+def repeat_check(client: Client, check: CheckRun, counts: CheckRun) -> CheckRun:
+    """Have a check run say what another one of its name says, which counts. Raises GitHubError.
+
+    GitHub shows whichever was completed last.
+    """
+    said = counts.output or CheckOutput()
+    output = {"title": (said.title or "Overtaken")[:MAX_TITLE], "summary": _at_most(said.summary or "", MAX_TEXT)}
+    body = {"status": "completed", "conclusion": counts.conclusion, "output": output}
+    body |= {"details_url": counts.details_url} if counts.details_url else {}
+    doing = f"correcting the check {check.id}"
+    return client.patch(doing, f"/check-runs/{check.id}", body, CheckRun, permission=PERMISSION)
+
+
+def rename_check(client: Client, check: CheckRun, name: str) -> CheckRun:
+    """Give a check run another name. Raises GitHubError."""
+    doing = f"renaming the check {check.id}"
+    return client.patch(doing, f"/check-runs/{check.id}", {"name": name}, CheckRun, permission=PERMISSION)
 
 
 def _output(check: CheckContent) -> dict[str, object]:

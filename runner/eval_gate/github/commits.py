@@ -47,6 +47,7 @@ class RunFacts(ApiAnswer):
     path: str = ""
     head_sha: str
     head_branch: str | None = None
+    run_attempt: int = 1
     repository: RepositoryName
     head_repository: RepositoryName | None = None
 
@@ -119,20 +120,20 @@ def pull_request(client: Client, number: int) -> PullRequest:
     return client.get(f"reading pull request #{number}", f"/pulls/{number}", PullRequest, permission=PULLS)
 
 
-def pull_request_of(client: Client, owner: str, branch: str, sha: str) -> PullRequest | None:
-    """The open pull request from this branch whose head is this commit, as it is now.
+def pull_requests_of(client: Client, owner: str, branch: str, sha: str) -> tuple[PullRequest, ...]:
+    """The open pull requests from this branch whose head is this commit, as they are now, the oldest first.
 
-    The list of pull requests of a commit is empty for forks, and a number inside an artifact is only a claim: both
-    sides are asked of GitHub instead.
+    There may be one into each of several branches. The list of pull requests of a commit is empty for forks, and a
+    number inside an artifact is only a claim: both sides are asked of GitHub instead. Raises GitHubError.
     """
     found = client.pages(
-        f"finding the pull request of {owner}:{branch}"[:120],
+        f"finding the pull requests of {owner}:{branch}"[:120],
         "/pulls",
         PullRequest,
         permission=PULLS,
         query={"state": "open", "head": f"{owner}:{branch}"},
     )
-    return next((pull for pull in found if pull.head.sha == sha), None)
+    return tuple(sorted((pull for pull in found if pull.head.sha == sha), key=lambda pull: pull.number))
 
 
 class _Content(ApiAnswer):

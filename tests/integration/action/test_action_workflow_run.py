@@ -193,7 +193,8 @@ def test_relay__event_names_another_commit_than_github__is_refused(forked, job, 
 
 def test_publish__any_other_event__is_refused(job, github) -> None:
     ended = job.step("push", {"repository": repository_facts(github)}, command=("publish",))
-    assert ended.code == 2
+    assert (ended.code, ended.outputs["verdict"]) == (2, "error")
+    assert "not by push" in ended.summary
     assert "error[wrong-event]: publish is for workflows started by workflow_run, not by push" in ended.log
 
 

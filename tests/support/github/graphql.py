@@ -157,7 +157,7 @@ class GraphQL:
         errors: list[dict[str, Any]] = []
         try:
             kind, selections = Parser(asked["query"], asked.get("variables") or {}).operation()
-            root = {"query": {"repository": self._repository}, "mutation": {"minimizeComment": self._minimize}}[kind]
+            root = {"query": {"repository": self._repository}, "mutation": self._mutations}[kind]
             data = self._pick(root, selections, kind.title(), errors)
         except QueryError as error:
             request.violations.append(f"GraphQL: {error}")
@@ -301,6 +301,22 @@ class GraphQL:
             "createdAt": comment.created_at,
             "updatedAt": comment.updated_at,
         }
+
+    @property
+    def _mutations(self) -> dict[str, Any]:
+        return {"minimizeComment": self._minimize, "unminimizeComment": self._unminimize}
+
+    def _unminimize(self, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002 - GitHub's name
+        path = ("unminimizeComment",)
+        if not self.github.may("pull-requests:write", "issues:write"):
+            raise QueryError(NOT_ACCESSIBLE, "FORBIDDEN", path)
+        for comment in self.github.state.comments.values():
+            if comment.node_id == input.get("subjectId"):
+                comment.minimized = None
+                return {"clientMutationId": input.get("clientMutationId"), "unminimizedComment": self._node(comment)}
+        raise QueryError(
+            f"Could not resolve to a node with the global id of '{input.get('subjectId')}'", "NOT_FOUND", path
+        )
 
     def _minimize(self, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002 - GitHub's name
         path = ("minimizeComment",)

@@ -13,7 +13,7 @@ import pytest
 from eval_gate.action.baseline import get_baseline
 from eval_gate.action.log import Log
 from eval_gate.action.publishing.check import CheckDraft, annotate, check
-from eval_gate.action.publishing.comment import MAX_REMEMBERED, MAX_RETREATS, Draft, comment_at, draft_of, place_for
+from eval_gate.action.publishing.comment import MAX_REMEMBERED, MAX_RETREATS, Draft, comment_at, draft_of, find_place
 from eval_gate.action.publishing.publish import outputs_of
 from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
@@ -74,7 +74,7 @@ def bodies(github) -> list[str]:
 
 def comment(step, draft, context, log) -> str | None:
     """The comment alone, where the gate writes it beside the check run."""
-    return comment_at(place_for(step, draft, log), step, draft, context, log)
+    return comment_at(find_place(step, draft, log).thread, step, draft, context, log).url
 
 
 def written(github, desk, step, *results) -> str:
@@ -196,6 +196,7 @@ def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
         outcome="fail",
         red_sha=pull.head_sha,
         leg=step.made_by.leg,
+        gate=KEY,
         regressed=base64.b64encode(bytes.fromhex(digest_of(CaseKey(FILE, "a")))).decode(),
     )
 
@@ -277,7 +278,7 @@ def test_check__without_annotations__counts_none_that_are_missing(github, desk, 
 
 def test_check__cannot_be_written__cases_are_annotated_by_the_step_instead(github, desk, step) -> None:
     github.faults.add("POST", "/check-runs$", Fault.permission())
-    assert check(step, DRAFT, desk.log) is None
+    assert check(step, DRAFT, desk.log).url is None
     assert desk.said.count("\n::error title=case ") == 7
     assert "50 more cases are not annotated; all are in the job summary" in desk.said
     assert "`permissions: checks: write`" in desk.said
@@ -286,7 +287,7 @@ def test_check__cannot_be_written__cases_are_annotated_by_the_step_instead(githu
 @pytest.mark.parametrize("inputs", [{"check-run": ""}, {"check-run": "", "annotations": "false"}])
 def test_check__not_wanted__none_is_written(github, desk, pull, inputs) -> None:
     step = desk.step("pull_request", pull_request_event(github, pull), inputs)
-    assert check(step, DRAFT, desk.log) is None
+    assert check(step, DRAFT, desk.log).url is None
     assert github.state.check_runs == {}
     assert desk.said.count("::error title=case ") == (0 if "annotations" in inputs else 7)
 

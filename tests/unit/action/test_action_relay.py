@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from eval_gate.action.relay import find_pull_request, relayed_result, unjudged
+from eval_gate.action.relay import find_pull_requests, relayed_result, unjudged
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.execution import Status
@@ -67,16 +67,14 @@ def relay(desk, fork):
 
 
 def test_find__pull_request_of_the_fork_s_branch__is_that_one(desk, fork, relay) -> None:
-    found = find_pull_request(relay(), desk.log)
-    assert found is not None
+    (found,) = find_pull_requests(relay(), desk.log)
     assert (found.plan.pull_number, found.plan.base_branch, found.plan.head_sha) == (9, "main", fork[0].head_sha)
 
 
 def test_find__same_branch_name_of_others__is_not_taken(desk, github, fork, relay) -> None:
     for number, owner in ((10, "eve/bot"), (11, "acme/bot")):
         github.state.add_pull(number, head_repo=owner, head_ref="main", head_sha=fork[0].head_sha)
-    found = find_pull_request(relay(), desk.log)
-    assert found is not None
+    (found,) = find_pull_requests(relay(), desk.log)
     assert found.plan.pull_number == 9
 
 
@@ -90,13 +88,13 @@ def test_find__no_open_pull_request_has_this_head__there_is_nothing_to_publish(d
             pull.head_sha = sha("newer")
         case _:
             pull.head_ref = "other"
-    assert find_pull_request(relay(head_sha=fork[1].head_sha), desk.log) is None
+    assert find_pull_requests(relay(head_sha=fork[1].head_sha), desk.log) == ()
     assert "nothing is published" in desk.said
 
 
 def test_find__fork_was_deleted__there_is_nothing_to_publish(desk, github, fork, relay) -> None:
     fork[1].head_repository_full_name = fork[1].head_repository_id = None
-    assert find_pull_request(relay(), desk.log) is None
+    assert find_pull_requests(relay(), desk.log) == ()
     assert github.requests("GET", "/pulls") == []
 
 
@@ -107,11 +105,10 @@ def test_find__event_says_something_else_than_github__github_is_believed_or_it_i
     desk, fork, relay, lie
 ) -> None:
     try:
-        found = find_pull_request(relay(**lie), desk.log)
+        (found,) = find_pull_requests(relay(**lie), desk.log)
     except GateError as error:
         assert (error.code, error.exit_code) == ("baseline-untrusted", ExitCode.INCOMPLETE)
     else:
-        assert found is not None
         assert (found.plan.pull_number, found.plan.head_sha) == (9, fork[0].head_sha)
 
 
@@ -119,7 +116,7 @@ def test_find__run_was_no_pull_request_s__is_refused(desk, fork, relay) -> None:
     step = relay()
     fork[1].event = "push"
     with pytest.raises(GateError) as caught:
-        find_pull_request(step, desk.log)
+        find_pull_requests(step, desk.log)
     assert caught.value.code == "baseline-untrusted"
 
 
@@ -127,7 +124,7 @@ def test_find__run_was_no_pull_request_s__is_refused(desk, fork, relay) -> None:
 def test_find__github_does_not_answer__is_an_error_and_never_a_pass(desk, github, relay, route) -> None:
     github.faults.add("GET", route, *[Fault.status(502)] * 5)
     with pytest.raises(GateError) as caught:
-        find_pull_request(relay(), desk.log)
+        find_pull_requests(relay(), desk.log)
     assert (caught.value.code, caught.value.exit_code) == ("github-unavailable", ExitCode.INCOMPLETE)
 
 

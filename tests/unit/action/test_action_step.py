@@ -8,6 +8,7 @@ from eval_gate.action.inputs import read_inputs
 from eval_gate.action.step import open_step
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
+from tests.support.jobs import pull_request_event
 
 PUSH = {"ref": "refs/heads/main"}
 
@@ -32,13 +33,56 @@ def test_step__inputs_of_a_gate__tell_it_from_others(desk, inputs, name, key) ->
     ("inputs", "artifacts", "checks"),
     [
         ({}, ("eval-gate-results", "eval-gate-results.gate.yml.gate"), ("eval-gate", "eval-gate (gate.yml.gate)")),
-        ({"artifact-name": "mine", "check-run": "ours"}, ("mine",), ("ours",)),
+        ({"artifact-name": "mine", "check-run": "ours"}, ("mine",), ("ours", "ours (gate.yml.gate.mine)")),
         ({"check-run": ""}, ("eval-gate-results", "eval-gate-results.gate.yml.gate"), ()),
     ],
 )
 def test_step__names_that_nobody_chose__give_way_to_another_gate(desk, inputs, artifacts, checks) -> None:
     step = desk.step("push", PUSH, inputs)
     assert (step.artifact_names, step.check_names) == (artifacts, checks)
+
+
+@pytest.mark.parametrize(
+    ("event", "inputs", "name"),
+    [
+        (("push", "refs/heads/main"), {}, "eval-gate"),
+        (("push", "refs/heads/main"), {"tag": "smoke"}, "eval-gate (some cases)"),
+        (("push", "refs/tags/main"), {}, "eval-gate (push)"),
+        (("workflow_dispatch", "refs/heads/topic"), {"tier": "golden"}, "eval-gate (workflow_dispatch, some cases)"),
+        (("workflow_dispatch", "refs/heads/topic"), {"check-run": "ours"}, "ours (workflow_dispatch)"),
+        (("push", "refs/heads/main"), {"shard": "1/2"}, "eval-gate"),
+    ],
+)
+def test_step__another_question_about_a_commit__has_another_check(desk, event, inputs, name) -> None:
+    step = desk.step(event[0], PUSH, inputs, GITHUB_REF=event[1])
+    assert step.check_names[0] == name
+
+
+@pytest.mark.parametrize(
+    ("base", "inputs", "name"),
+    [
+        ("main", {}, "eval-gate"),
+        ("release", {}, "eval-gate (into release)"),
+        ("release", {"baseline-branch": "release"}, "eval-gate (into release)"),
+    ],
+)
+def test_step__pull_request_into_another_branch__has_a_check_of_its_own(desk, github, base, inputs, name) -> None:
+    github.state.add_commit("older", github.state.branches["main"], branch="release")
+    pull = github.state.add_pull(7, base_ref=base)
+    assert desk.step("pull_request", pull_request_event(github, pull), inputs).check_names[0] == name
+
+
+@pytest.mark.parametrize(
+    ("inputs", "gate"),
+    [
+        ({}, "gate.yml.gate"),
+        ({"comment-key": "ours"}, "gate.yml.ours"),
+        ({"comment-key": "ours", "case": "a"}, "gate.yml.ours.some-cases"),
+    ],
+)
+def test_step__publication__names_the_workflow_and_whether_it_is_of_all_cases(desk, inputs, gate) -> None:
+    step = desk.step("push", PUSH, inputs)
+    assert (step.publication.maker.gate, step.made_by.gate) == (gate, step.key)
 
 
 def test_open_step__no_token__is_said(desk) -> None:

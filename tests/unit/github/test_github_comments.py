@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.github.client import Client
-from eval_gate.github.comments import CommentState, _id_of, _Node, marker, read_conversation, write_comment
+from eval_gate.github.comments import CommentState, _Node, marker, read_conversation, write_comment
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.own_texts import with_state
 from eval_gate.text.secret import Secret
@@ -257,4 +257,4 @@ def test_sticky__comment_whose_number_graphql_cannot_hold__is_known_by_its_addre
     body = "<!-- eval-gate:v1 key=k -->"
     url = "https://github.com/acme/bot/pull/7#issuecomment-3141592653"
     node = _Node.model_validate({"databaseId": None, "viewerDidAuthor": True, "body": body, "url": url})
-    assert _id_of(node) == 3141592653
+    assert node.number == 3141592653

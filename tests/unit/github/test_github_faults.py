@@ -16,7 +16,7 @@ from eval_gate.github.artifacts.upload import ArtifactService, archive, reserve
 from eval_gate.github.checks import Annotation, CheckContent, Conclusion, Level, write_check
 from eval_gate.github.client import ATTEMPTS, Client, Patience
 from eval_gate.github.comments import read_conversation, write_comment
-from eval_gate.github.commits import ancestors, distance, pull_request, pull_request_of, repository, workflow_run
+from eval_gate.github.commits import ancestors, distance, pull_request, pull_requests_of, repository, workflow_run
 from eval_gate.github.failure import MAX_WAIT_S, FailureKind, GitHubError
 from eval_gate.text.secret import Secret
 from tests.support.agents import unused_port
@@ -88,7 +88,7 @@ def download(world: World) -> object:
 CALLS = [
     Call("repository", lambda w: repository(w.client), "GET", r"/repos/acme/bot$"),
     Call("pull request", lambda w: pull_request(w.client, 7), "GET", r"/pulls/7$"),
-    Call("pull request of", lambda w: pull_request_of(w.client, "acme", "feature", w.head), "GET", r"/pulls\?"),
+    Call("pull request of", lambda w: pull_requests_of(w.client, "acme", "feature", w.head), "GET", r"/pulls\?"),
     Call("run", lambda w: workflow_run(w.client, 50), "GET", r"/actions/runs/50$"),
     Call("artifacts", lambda w: artifacts_of_run(w.client, 50, "eval-gate-results"), "GET", r"/runs/50/artifacts"),
     Call("compare", lambda w: distance(w.client, "main", w.head), "GET", "/compare/", gone_is_fine=frozenset({404})),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.action.log import Log
-from eval_gate.action.publishers import Publisher, name_taken, publisher_of
+from eval_gate.action.precedence import Publisher, name_taken, publisher_of
 from eval_gate.action.step import Step
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.own import OwnArtifact, delete_own, fetch_own, find_own

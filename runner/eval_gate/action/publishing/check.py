@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.action.inputs import DEFAULT_CHECK
 from eval_gate.action.log import Log
-from eval_gate.action.publishers import Publisher, name_taken, publisher_of
+from eval_gate.action.precedence import Overtaken, Publication, Publisher, name_taken, overtakes, publisher_of
 from eval_gate.action.step import Step
-from eval_gate.github.checks import Annotation, CheckContent, CheckRun, Conclusion, Level, checks_named, write_check
+from eval_gate.github.checks import (
+    Annotation,
+    CheckContent,
+    CheckRun,
+    Conclusion,
+    Level,
+    checks_named,
+    rename_check,
+    repeat_check,
+    write_check,
+)
 from eval_gate.github.commands import Commands
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import MadeBy
@@ -18,9 +29,10 @@ from eval_gate.reports.words.numbers import count
 from eval_gate.struct import FrozenStruct
 
 _EXTERNAL_ID: Final = re.compile(
-    r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?", re.ASCII
+    r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?(?:\.(\d{1,18})-(\d{1,9}))?",
+    re.ASCII,
 )
-"""Gate, run, attempt, and leg, which older versions did not write."""
+"""Gate, run, attempt, and leg, which older versions did not write; and run and attempt that made a relayed result."""
 
 
 NO_REMARKS: Final = Remarks()
@@ -36,58 +48,129 @@ class CheckDraft(FrozenStruct):
     remarks: Remarks = NO_REMARKS
 
 
-def check(step: Step, draft: CheckDraft, log: Log, *, first: Callable[[], object] = lambda: None) -> str | None:
-    """Write the check run; its address, or None. The log says what is lost.
+class CheckPlace(FrozenStruct):
+    """The name under which the check run is to be written; None for nowhere."""
 
-    `first` is waited for before anything is written, and not before it is seen under which name.
-    Raises TakenError where another leg of this run has written it, and nothing else but what `first` raises.
+    name: str | None = None
+    overtaken: Overtaken | None = None
+    """The result that counts on this commit, where it is not ours."""
+
+
+class WrittenCheck(FrozenStruct):
+    """The check run as it was left."""
+
+    url: str | None = None
+    overtaken: Overtaken | None = None
+    """The result that another run wrote there meanwhile, where it counts."""
+
+
+def check(step: Step, draft: CheckDraft, log: Log) -> WrittenCheck:
+    """Write the check run by itself. Raises TakenError as `find_name`."""
+    return check_at(find_name(step, log), step, draft, log)
+
+
+def find_name(step: Step, log: Log) -> CheckPlace:
+    """Under which name it is to be written; under none where none is wanted, or the log says what is lost.
+
+    Raises TakenError where another leg of this run has written it, and nothing else.
+    """
+    if step.settings.check_run is None or not step.plan.head_sha:
+        return CheckPlace()
+    try:
+        return _free_name(step, step.publication)
+    except GitHubError as error:
+        log.lost("No check run", error)
+        return CheckPlace()
+
+
+def check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: Log) -> WrittenCheck:
+    """Write the check run there, unless a newer result counts. The log says what is lost.
 
     Remarks go where they are seen once: on the check run, else as annotations of this step.
     """
     remarks = draft.remarks if step.settings.annotations else NO_REMARKS
-    if step.settings.check_run is None or not step.plan.head_sha:
-        first()
+    name = place.name
+    if name is None or place.overtaken is not None:
         annotate(log.commands, remarks)
-        return None
+        return WrittenCheck(overtaken=place.overtaken)
+    wanted = _wanted(step, name, draft, remarks)
     try:
-        wanted = _wanted(step, draft, remarks)
-        first()
         written = write_check(step.client, wanted)
     except GitHubError as error:
         log.lost("No check run", error)
         annotate(log.commands, remarks)
-        return None
+        return WrittenCheck()
     log.did(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
-    return written.html_url
+    return WrittenCheck(written.html_url, _settle(step, name, written, log))
 
 
-def _wanted(step: Step, draft: CheckDraft, remarks: Remarks) -> CheckContent:
-    environment, ours = step.environment, step.made_by
+def _settle(step: Step, name: str, written: CheckRun, log: Log) -> Overtaken | None:
+    """Give way to what was written under this name at the same time; the result that counts where ours does not.
+
+    GitHub shows the check that was completed last, and a check run cannot be taken away: ours gets another name beside
+    another gate's, and says the same as a newer result of this gate.
+    """
+    ours = step.publication
+    try:
+        checks = checks_named(step.client, name, ours.sha)
+        counts = _newest(ours, checks)
+        if counts is not None:
+            repeat_check(step.client, written, counts)
+            return _overtaken(counts)
+        before = next((found for one in checks if one.id < written.id and (found := published_by(one))), None)
+        if before is not None and before.maker.gate != ours.maker.gate:
+            rename_check(step.client, written, step.check_names[-1])
+            log.did(f"another gate has written the check {name} too: ours is {step.check_names[-1]}")
+    except GitHubError as error:
+        log.did(f"whether another run has written the check {name} meanwhile is not known: {error}")
+    return None
+
+
+def _wanted(step: Step, name: str, draft: CheckDraft, remarks: Remarks) -> CheckContent:
     return CheckContent(
-        name=_free_name(step, ours),
+        name=name,
         head_sha=step.plan.head_sha,
         conclusion=draft.conclusion,
         title=draft.title,
         summary=f"{draft.summary}\n{_left_out(remarks)}.\n" if remarks.left_out else draft.summary,
         text=draft.page,
-        details_url=environment.run_url,
-        external_id=f"{ours.gate}.{ours.run_id}.{ours.attempt}.{ours.leg}",
+        details_url=step.environment.run_url,
+        external_id=_signature(step.publication),
         annotations=tuple(_annotation(remark) for remark in remarks.shown),
     )
 
 
-def _free_name(step: Step, ours: MadeBy) -> str:
+def _free_name(step: Step, ours: Publication) -> CheckPlace:
     """The first name that no other gate has on this commit. Raises GitHubError, and TakenError."""
-    chosen = len(step.check_names) == 1
+    chosen = step.settings.check_run != DEFAULT_CHECK
     for name in step.check_names:
-        written = (_writer(one) for one in checks_named(step.client, name, step.plan.head_sha))
-        writers = [one for one in written if one is not None]
-        beside = [one for one in writers if one.run_id == ours.run_id]
-        if any(_in_the_way(ours, one, chosen=chosen) for one in beside):
+        checks = checks_named(step.client, name, step.plan.head_sha)
+        writers = [one.maker for one in map(published_by, checks) if one is not None]
+        beside = [one for one in writers if one.run_id == ours.maker.run_id]
+        if any(_in_the_way(ours.maker, one, chosen=chosen) for one in beside):
             raise name_taken(f"the check `{name}`", "check-run" if chosen else "comment-key")
-        if chosen or not writers or writers[0].gate == ours.gate:
-            return name
-    return step.check_names[-1]
+        if not writers or writers[0].gate == ours.maker.gate:
+            counts = _newest(ours, checks)
+            return CheckPlace(name, _overtaken(counts) if counts else None)
+    return CheckPlace(step.check_names[-1])
+
+
+def _newest(ours: Publication, checks: Iterable[CheckRun]) -> CheckRun | None:
+    """The check run of the newest result that counts instead of ours; one that was cancelled says nothing."""
+    counting = [
+        (theirs.order, one)
+        for one in checks
+        if (theirs := published_by(one))
+        and overtakes(theirs, ours, ours.sha)
+        and one.conclusion != Conclusion.CANCELLED
+    ]
+    return max(counting, key=lambda pair: pair[0])[1] if counting else None
+
+
+def _overtaken(counts: CheckRun) -> Overtaken:
+    theirs = published_by(counts)
+    assert theirs is not None  # it counts
+    return Overtaken(theirs.order[0], counts.conclusion == Conclusion.SUCCESS)
 
 
 def _in_the_way(ours: MadeBy, theirs: MadeBy, *, chosen: bool) -> bool:
@@ -96,13 +179,20 @@ def _in_the_way(ours: MadeBy, theirs: MadeBy, *, chosen: bool) -> bool:
     return found is Publisher.ANOTHER_LEG or (chosen and found is Publisher.ANOTHER_GATE)
 
 
-def _writer(check: CheckRun) -> MadeBy | None:
-    """Who wrote a check of ours; None for anything else of that name."""
+def _signature(ours: Publication) -> str:
+    maker, judged = ours.maker, ours.judged
+    relayed = f".{judged[0]}-{judged[1]}" if judged else ""
+    return f"{maker.gate}.{maker.run_id}.{maker.attempt}.{maker.leg}{relayed}"
+
+
+def published_by(check: CheckRun) -> Publication | None:
+    """The result that a check of ours shows; None for anything else of that name."""
     match = _EXTERNAL_ID.fullmatch(check.external_id or "")
     if match is None:
         return None
-    gate, run_id, attempt, leg = match.groups()
-    return MadeBy(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
+    gate, run_id, attempt, leg, judged, judged_attempt = match.groups()
+    maker = MadeBy(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
+    return Publication(maker, check.head_sha, (int(judged), int(judged_attempt)) if judged else None)
 
 
 def annotate(commands: Commands, remarks: Remarks) -> None:

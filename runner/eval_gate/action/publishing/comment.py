@@ -8,14 +8,23 @@ from typing import Final
 
 from eval_gate.action.inputs import CommentMode
 from eval_gate.action.log import Log
-from eval_gate.action.publishers import Publisher, name_taken, publisher_of, same_leg
+from eval_gate.action.precedence import Overtaken, Publisher, name_taken, same_leg
+from eval_gate.action.publishing.settle import belongs_to, find_newer, find_publisher, settle_comments
 from eval_gate.action.step import Step
+from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.pass_score import judged_as
-from eval_gate.github.comments import CommentState, PullThread, Sticky, read_conversation, write_comment
+from eval_gate.github.comments import (
+    CommentState,
+    PullThread,
+    Sticky,
+    read_conversation,
+    show_comment,
+    write_comment,
+)
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.own_texts import with_state
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.result import MadeBy, RunResult
+from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import changes_that_count
 from eval_gate.reports.fit import LADDER
@@ -23,6 +32,7 @@ from eval_gate.reports.links import digest_of
 from eval_gate.reports.markdown import render_comment
 from eval_gate.reports.view.view import view_of
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.quoting import quoted
 
 MAX_REMEMBERED: Final = 500
 """Regressions that a comment remembers, four bytes of each."""
@@ -62,76 +72,129 @@ def _regressions(result: RunResult) -> frozenset[str] | None:
     return frozenset(digest_of(one.key) for one in changes_that_count(result, CaseClass.REGRESSION))
 
 
-def place_for(step: Step, draft: Draft, log: Log) -> PullThread | None:
-    """Where the comment is to be written; None for nowhere, and the log says why.
+class CommentPlace(FrozenStruct):
+    """Where the comment is to be written; no thread for nowhere."""
 
-    Raises TakenError where another leg of this run has written it, and nothing else.
+    thread: PullThread | None = None
+    overtaken: Overtaken | None = None
+    """The result that the comment shows and that counts, where it is not ours."""
+
+
+class WrittenComment(FrozenStruct):
+    """The comment as it was left."""
+
+    url: str | None = None
+    overtaken: Overtaken | None = None
+    """The result that another run wrote there meanwhile, where it counts."""
+
+
+NO_COMMENT: Final = WrittenComment()
+
+
+def find_place(step: Step, draft: Draft, log: Log) -> CommentPlace:
+    """Where the comment is to be written; nowhere where the log says why.
+
+    Raises TakenError where another leg of this run has written it, GateError `base-changed` for a verdict about
+    another branch than the pull request goes into by now, and nothing else.
     """
     if step.plan.pull_number is None:
-        return None
+        return CommentPlace()
     try:
-        conversation = read_conversation(step.client, step.plan.pull_number, step.key)
+        thread = read_conversation(step.client, step.plan.pull_number, step.key, belongs_to(step.publication))
     except GitHubError as error:
         if step.settings.comment is CommentMode.NEVER:
             log.did(f"no comment: comment is `never`; whether an earlier one is there is not known ({error})")
         else:
             log.lost("No comment", error)
-        return None
-    reason = _reason_against(step, draft, conversation)
+        return CommentPlace()
+    if not thread.is_open:
+        log.did("no comment: the pull request is closed")
+        return CommentPlace()
+    head = step.plan.head_sha
+    if thread.head_sha != head:
+        moved = f"the pull request has moved on to {thread.head_sha[:7]}, this result is for {head[:7]}"
+        log.did(f"no comment: {moved}")
+        return CommentPlace()
+    if draft.outcome is not Outcome.ERROR:
+        _refuse_old_base(step, thread)
+    if (newer := find_newer(step.publication, thread.ours, head)) is not None:
+        return CommentPlace(overtaken=newer)
+    reason = _reason_against(step, draft) if thread.sticky is None else None
     if reason is not None:
         log.did(f"no comment: {reason}")
-        return None
-    _refuse_second(step, conversation)
-    return conversation
+        return CommentPlace()
+    _refuse_second(step, thread)
+    return CommentPlace(thread)
 
 
-def comment_at(place: PullThread | None, step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
-    """As `comment`, once it is known where."""
+def comment_at(place: PullThread | None, step: Step, draft: Draft, context: ReportContext, log: Log) -> WrittenComment:
+    """The comment, once it is known where. Raises TakenError where another leg of this run writes it meanwhile."""
     if place is None:
-        return None
+        return NO_COMMENT
     assert step.plan.pull_number is not None  # there is a place
     try:
-        return _write(step, step.plan.pull_number, draft, context, place.sticky, log)
+        written, body = _write(step, step.plan.pull_number, draft, context, place.sticky, log)
     except GitHubError as error:
         log.lost("No comment", error)
-        return None
+        return NO_COMMENT
+    log.did(f"comment {'updated' if place.sticky else 'written'} on #{step.plan.pull_number}")
+    left = None
+    try:
+        left = settle_comments(step, step.plan.pull_number, body, written, log)
+    except GitHubError as error:
+        log.lost("Another run's comment may be left beside this one", error)
+    if draft.outcome is not Outcome.PASS:
+        _show(step, step.plan.pull_number, left or place.sticky, log)
+    overtaken = find_newer(step.publication, (left,), left.state.sha) if left and left.state else None
+    return WrittenComment((left.url if left else written.url) or None, overtaken)
 
 
 def _write(
     step: Step, number: int, draft: Draft, context: ReportContext, sticky: Sticky | None, log: Log
-) -> str | None:
+) -> tuple[Sticky, str]:
+    """The comment and its text. Raises GitHubError."""
     earlier = sticky.state if sticky else None
-    ours = step.made_by
+    ours = step.publication
     # what another leg said was broken is not fixed here
-    if earlier is not None and not same_leg(ours, earlier.leg):
+    if earlier is not None and not same_leg(ours.maker, earlier.leg):
         earlier = None
     fixed = earlier.red_sha if earlier and draft.outcome is Outcome.PASS else None
-    environment, head = step.environment, step.plan.head_sha
+    head = step.plan.head_sha
     context = replace(_since(context, earlier, head), previous_red_sha=fixed)
     regressed, regressed_at = _remembered(draft, earlier)
     state = CommentState(
         sha=head,
-        run_id=environment.run_id,
-        attempt=environment.run_attempt,
+        run_id=ours.maker.run_id,
+        attempt=ours.maker.attempt,
         outcome=draft.outcome.value,
         red_sha=_still_red(draft, earlier, head),
-        leg=ours.leg,
+        leg=ours.maker.leg,
         regressed=regressed,
         regressed_at=regressed_at,
+        gate=ours.maker.gate,
+        judged=ours.judged,
     )
     for start in range(min(MAX_RETREATS + 1, len(LADDER))):
         body = with_state(draft.render(context, start), state)
         try:
-            written = write_comment(step.client, number, step.key, body, sticky)
+            return write_comment(step.client, number, step.key, body, sticky, belongs_to(ours)), body
         except GitHubError as error:
             if error.kind is not FailureKind.REFUSED or "too long" not in error.detail:
                 raise
             log.did(f"the comment was too long for GitHub ({len(body):,} characters), a shorter one is tried")
             last = error
-        else:
-            log.did(f"comment {'updated' if sticky else 'written'} on #{number}")
-            return written.url or None
     raise last
+
+
+def _show(step: Step, number: int, comment: Sticky | None, log: Log) -> None:
+    """Have a comment that does not pass shown, where somebody has hidden an earlier result."""
+    if comment is None or not comment.hidden:
+        return
+    try:
+        show_comment(step.client, number, comment)
+        log.did("the comment was hidden, and is shown again")
+    except GitHubError as error:
+        log.lost("The comment stays hidden", error)
 
 
 def _since(context: ReportContext, earlier: CommentState | None, head: str) -> ReportContext:
@@ -166,14 +229,23 @@ def _unpacked(packed: str) -> frozenset[str] | None:
     return frozenset(data[place : place + 4].hex() for place in range(0, len(data), 4))
 
 
-def _refuse_second(step: Step, conversation: PullThread) -> None:
+def _refuse_second(step: Step, thread: PullThread) -> None:
     """Raises TakenError where another leg of this run wrote the comment that is there."""
-    state = conversation.sticky.state if conversation.sticky else None
-    if state is None:
-        return
-    theirs = MadeBy(gate=step.key, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
-    if publisher_of(step.made_by, theirs) is Publisher.ANOTHER_LEG:
+    if thread.sticky and find_publisher(step.publication, thread.sticky) is Publisher.ANOTHER_LEG:
         raise name_taken(f"the comment `{step.key}`", "comment-key")
+
+
+def _refuse_old_base(step: Step, thread: PullThread) -> None:
+    """Raises GateError where the pull request goes into another branch by now: its rules and baseline are others."""
+    judged, now = step.plan.base_branch, thread.base_ref
+    if not judged or not now or judged == now:
+        return
+    raise GateError(
+        "base-changed",
+        f"the pull request goes into {quoted(now)} now, and this result is about {quoted(judged)}",
+        "push a commit, or close the pull request and reopen it: a re-run repeats the old event",
+        exit_code=ExitCode.INCOMPLETE,
+    )
 
 
 def _still_red(draft: Draft, earlier: CommentState | None, head: str) -> str | None:
@@ -183,18 +255,8 @@ def _still_red(draft: Draft, earlier: CommentState | None, head: str) -> str | N
     return head if draft.regressed else (earlier.red_sha if earlier else None)
 
 
-def _reason_against(step: Step, draft: Draft, conversation: PullThread) -> str | None:
-    """Why nothing is written, if nothing is."""
-    head, sticky = step.plan.head_sha, conversation.sticky
-    if not conversation.is_open:
-        return "the pull request is closed"
-    if conversation.head_sha != head:
-        return f"the pull request has moved on to {conversation.head_sha[:7]}, this result is for {head[:7]}"
-    state = sticky.state if sticky else None
-    if state and state.sha == head and state.run_id > step.environment.run_id:
-        return "a newer run has commented on this commit already"
-    if sticky is not None:
-        return None  # one that is there must not go on saying what is not true any more
+def _reason_against(step: Step, draft: Draft) -> str | None:
+    """Why none is made where there is none. One that is there must not go on saying what is not true any more."""
     match step.settings.comment:
         case CommentMode.NEVER:
             return "comment is `never`"

@@ -62,7 +62,7 @@ def tell(step: Step, drift: Drift | None, context: ReportContext, log: Log) -> D
 
 def _issue(step: Step, drift: Drift, branch: str, context: ReportContext, log: Log) -> str | None:
     """The address of the open issue; None where there is none."""
-    client, key, run_id = step.client, step.key, step.environment.run_id
+    client, key, run_id = step.client, step.publication.maker.gate, step.environment.run_id
     there = find_issue(client, key)
     known = there.state if there else None
     if known is not None and known.run_id > run_id:
@@ -90,15 +90,15 @@ def _keep(step: Step, drift: Drift, text: _Text, state: IssueState, issue: Issue
     # what was found before stays accepted by whoever closes the issue
     kept = IssueState(run_id=state.run_id, names=tuple(dict.fromkeys((*state.names, *known)))[:_MOST_NAMES])
     if drift.anything_worse:
-        update_issue(step.client, step.key, text.title, text.body, kept, issue)
+        update_issue(step.client, step.publication.maker.gate, text.title, text.body, kept, issue)
         log.did(f"updated issue #{issue.number}")
         return issue.url
     if not drift.could_find or _out_of_sight(drift, known):
         body = f"{lost_words(step.plan.baseline.branch)}\n\n{text.body}"
-        update_issue(step.client, step.key, text.title, body, kept, issue)
+        update_issue(step.client, step.publication.maker.gate, text.title, body, kept, issue)
         log.did(f"issue #{issue.number} stays open: the runs before it are on record no more")
         return issue.url
-    update_issue(step.client, step.key, text.title, text.body, state, issue)
+    update_issue(step.client, step.publication.maker.gate, text.title, text.body, state, issue)
     close_issue(step.client, text.mended, issue)
     log.did(f"closed issue #{issue.number}: {step.plan.baseline.branch} is as it was")
     return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.action.log import Log
-from eval_gate.action.publishers import TakenError
+from eval_gate.action.precedence import TakenError
 from eval_gate.action.publishing.artifacts import ArtifactKind, OutgoingArtifact, Stored, put_first, service_of
 from eval_gate.action.publishing.store import Storing
 from eval_gate.action.step import Step

@@ -15,7 +15,7 @@ from typing import Final
 
 from eval_gate.action.inputs import OUTPUTS
 from eval_gate.action.log import Log
-from eval_gate.action.publishers import TakenError
+from eval_gate.action.precedence import Overtaken, TakenError
 from eval_gate.action.publishing.artifacts import Stored
 from eval_gate.action.publishing.check import CheckDraft, check
 from eval_gate.action.publishing.comment import draft_of
@@ -37,7 +37,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.check import cancelled_title, render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import rates_of
-from eval_gate.reports.markdown import render_summary
+from eval_gate.reports.markdown import render_problem, render_summary
 from eval_gate.reports.remarks import remarks_of
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
@@ -45,6 +45,7 @@ from eval_gate.reports.words.problems import render_waiting, waiting_words
 from eval_gate.session.keep import exit_code_of
 from eval_gate.struct import FrozenStruct, replace
 
+UNDECIDED: Final = "could not decide"
 MOST_SUSPECTS: Final = 100
 """Ids that the output `suspects` names."""
 
@@ -79,22 +80,30 @@ class FinishedRun(FrozenStruct):
         return self.result.verdict.outcome if self.result.verdict and not self.interrupted else Outcome.ERROR
 
 
-def publish(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> None:
-    """Artifacts, then comment and check run or annotations, then summary and outputs: each can name those before it.
+class StepEnd(FrozenStruct):
+    """How a step ends, and what it puts out."""
 
+    exit_code: ExitCode
+    outputs: Mapping[str, str]
+
+
+def publish(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> StepEnd:
+    """Artifacts, then comment and check run or annotations, then the summary: each can name those before it.
+
+    How the step ends: by the verdict, and never by a pass where a newer result of this commit counts and does not pass.
     Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
+    Raises GateError `base-changed` where the verdict is about another branch than the pull request goes into by now.
     """
     if finished.interrupted:
-        _publish_interrupted(step, finished, context, log)
-        return
+        return _publish_interrupted(step, finished, context, log)
     try:
-        _publish(step, finished, context, log)
+        return _publish(step, finished, context, log)
     except TakenError:
         _leave(step, finished, context, log)
         raise
 
 
-def publish_nothing_yet(step: Step, finished: FinishedRun, log: Log) -> None:
+def publish_nothing_yet(step: Step, finished: FinishedRun, log: Log) -> StepEnd:
     """Summary and outputs of a red result that a second step may still turn.
 
     No check run, so that a required one is missing and blocks; and this step fails. Nothing passes because the second
@@ -104,30 +113,42 @@ def publish_nothing_yet(step: Step, finished: FinishedRun, log: Log) -> None:
     log.commands.warning(waiting_words(len(finished.left)), title="Eval Gate: not published yet")
     ids = [key.case_id for key in finished.left[:MOST_SUSPECTS]]
     outputs = {**_outputs(finished), "needs-control": "true", "suspects": json.dumps(ids)}
-    put_out(step.environment, outputs, log.commands)
+    return StepEnd(finished.exit_code, outputs)
 
 
-def _publish(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> None:
+def _publish(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> StepEnd:
     artifact, page = _stored(step, finished, context, log)
     context = replace(context, report_url=_url(step, artifact), page_url=_url(step, page))
-    comment_url, check_url = comment_and_check(
-        step, draft_of(finished.result), _check_draft(finished, context), context, log
-    )
+    published = comment_and_check(step, draft_of(finished.result), _check_draft(finished, context), context, log)
     told = tell(step, finished.drift, context, log)
+    outcome, exit_code = _standing(finished, published.overtaken)
+    if exit_code is not finished.exit_code and published.overtaken is not None:
+        error = published.overtaken.error(passed=True)
+        log.commands.error(error.message, title=f"Eval Gate: {error.code}")
+        summarise(step.environment, render_problem(error, context, UNDECIDED), log.commands)
     _leave(step, finished, context, log, told.part)
-    put_out(
-        step.environment,
+    return StepEnd(
+        exit_code,
         {
             **_outputs(finished),
+            "verdict": outcome.value,
+            "exit-code": str(int(exit_code)),
             "drift": ", ".join(told.names),
             "drift-issue-url": told.issue_url,
-            "comment-url": comment_url or "",
-            "check-run-url": check_url or "",
+            "comment-url": published.comment_url or "",
+            "check-run-url": published.check_url or "",
             "artifact-id": str(artifact.id if artifact else ""),
             "report-url": context.page_url or "",
         },
-        log.commands,
     )
+
+
+def _standing(finished: FinishedRun, overtaken: Overtaken | None) -> tuple[Outcome, ExitCode]:
+    """What the step says in the end: a pass that a newer result contradicts is none."""
+    passed = finished.outcome is Outcome.PASS
+    if passed and overtaken is not None and overtaken.contradicts(passed=passed):
+        return Outcome.ERROR, ExitCode.INCOMPLETE
+    return finished.outcome, finished.exit_code
 
 
 def _stored(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> tuple[Stored | None, Stored | None]:
@@ -154,12 +175,14 @@ def _url(step: Step, artifact: Stored | None) -> str | None:
     return f"{base}/actions/runs/{environment.run_id}/artifacts/{artifact.id}"
 
 
-def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> None:
+def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> StepEnd:
     """What needs no network first: the runner kills us within seconds. No comment, and no artifact."""
+    end = StepEnd(finished.exit_code, _outputs(finished))
     _leave(step, finished, context, log)
-    put_out(step.environment, _outputs(finished), log.commands)
+    put_out(step.environment, end.outputs, log.commands)
     with suppress(TakenError):  # it is not ours to change
         check(step, _check_draft(finished, context), log)
+    return end
 
 
 def _leave(step: Step, finished: FinishedRun, context: ReportContext, log: Log, part: str = "") -> None:

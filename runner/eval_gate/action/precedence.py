@@ -1,0 +1,118 @@
+"""Decides whose result counts: one identity of a gate, and one order of its results.
+
+Comment, check run, artifacts, outputs and summary all ask here. Two results belong to the same gate where the gate's
+key, its workflow, and whether all cases or only some were run agree. Of one gate's results the order decides: the
+commit that is the head, then the newer workflow run, then the later attempt. A result that another one has overtaken
+is published nowhere, and never makes a step green.
+
+Legs of a matrix, calls of one reusable workflow and steps of one job may share a key: then the second one stops.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.result import MadeBy
+from eval_gate.struct import FrozenStruct
+
+
+class Publisher(StrEnum):
+    """Whose something is that was published before."""
+
+    OURS = "ours"
+    """This gate's, from this attempt, an earlier one, or another run."""
+    ANOTHER_LEG = "another leg"
+    """Of the same run and with the same key, but of another leg, call or step."""
+    ANOTHER_GATE = "another gate"
+
+
+class Publication(FrozenStruct):
+    """A result that somebody published or is about to publish: of which gate and commit, and how new it is."""
+
+    maker: MadeBy
+    """The gate, and the run that publishes."""
+    sha: str
+    judged: tuple[int, int] | None = None
+    """Run and attempt that made the result, where another run publishes it (docs/forks.md)."""
+
+    @property
+    def order(self) -> tuple[int, int, int, int]:
+        """The place among the results of one gate for one commit: run, attempt, and those that publish it."""
+        publishing = (self.maker.run_id, self.maker.attempt)
+        return (*(self.judged or publishing), *publishing)
+
+
+class Overtaken(FrozenStruct):
+    """The result that counts instead of ours."""
+
+    run_id: int
+    """The run that made it."""
+    passed: bool
+    """Whether the gate passed there."""
+
+    @property
+    def words(self) -> str:
+        """Why ours is not what counts, in a sentence without its full stop."""
+        outcome = "passed" if self.passed else "did not pass"
+        return f"run {self.run_id} is newer and counts, where the gate {outcome}"
+
+    def contradicts(self, *, passed: bool) -> bool:
+        """Whether it says otherwise than a result of ours that passed, or did not."""
+        return passed is not self.passed
+
+    def error(self, *, passed: bool) -> GateError:
+        """What is to be said in place of such a result of ours."""
+        return GateError(
+            "overtaken",
+            f"the gate {'passes' if passed else 'does not pass'} here, but {self.words}",
+            f"look at run {self.run_id}, or re-run that one",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+
+
+class TakenError(GateError):
+    """Another leg, call or step of this run has published under a name of this one."""
+
+
+def name_taken(what: str, remedy: str) -> TakenError:
+    """The error; `what` is the name in the way, and `remedy` the input that gives another."""
+    message = f"{what} is there already, from another job or step of this run; it was left as it is"
+    hint = f"give each of them its own `{remedy}`, in a matrix for example `{remedy}: ${{{{ matrix.NAME }}}}`"
+    return TakenError("same-name-twice", message, hint)
+
+
+def publisher_of(ours: MadeBy, theirs: MadeBy) -> Publisher:
+    """Whose work `theirs` signs.
+
+    Within one attempt job, step and inputs have to be the same. In another attempt the job has another name: there step
+    and inputs decide. Between runs all of it may have been edited, and the key decides.
+    """
+    if theirs.gate != ours.gate:
+        return Publisher.ANOTHER_GATE
+    if theirs.run_id != ours.run_id or theirs.leg is None or ours.leg is None:
+        return Publisher.OURS
+    same = theirs.leg == ours.leg if theirs.attempt == ours.attempt else same_leg(ours, theirs.leg)
+    return Publisher.OURS if same else Publisher.ANOTHER_LEG
+
+
+def same_leg(ours: MadeBy, leg: str | None) -> bool:
+    """Whether step and inputs are those of this step; also where nothing is known about them."""
+    return leg is None or ours.leg is None or leg.partition("-")[2] == ours.leg.partition("-")[2]
+
+
+def rank(one: Publication, head: str) -> tuple[bool, int, int, int, int]:
+    """The place among the results of one gate where this commit is the head; the greatest one counts."""
+    return (one.sha == head, *one.order)
+
+
+def overtakes(theirs: Publication, ours: Publication, head: str) -> bool:
+    """Whether theirs counts and ours does not: a result of the same gate that is of the head, or newer."""
+    same = publisher_of(ours.maker, theirs.maker) is Publisher.OURS
+    return same and rank(theirs, head) > rank(ours, head)
+
+
+def is_of_run(theirs: Publication, sha: str, judged: tuple[int, int]) -> bool:
+    """Whether the run that made a result has published it for this commit by itself, in this attempt or a later one."""
+    by = (theirs.maker.run_id, theirs.maker.attempt)
+    return theirs.judged is None and theirs.sha == sha and by[0] == judged[0] and by >= judged
