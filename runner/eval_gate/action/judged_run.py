@@ -10,7 +10,7 @@ from eval_gate.action.inputs import PREFIX
 from eval_gate.action.log import Log
 from eval_gate.action.lookups import ON_ITS_WAY, LaterBaseline, Lookups
 from eval_gate.action.plan import Mode
-from eval_gate.action.relay import relayed_result
+from eval_gate.action.relay import as_asked_for, relayed_result
 from eval_gate.action.step import Step
 from eval_gate.action.trust.control import with_believed_control
 from eval_gate.action.trust.judges import comparisons_of
@@ -146,7 +146,8 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
     config, reference = session.config, step.settings.results
     if reference is None or step.plan.mode is Mode.RELAY:
         # one shard of a fork's run says nothing about the others, unless this step is about that one
-        relayed = whole_of([relayed_result(step, log)], step.settings.selection.shard)
+        selection = step.settings.selection
+        relayed = as_asked_for(whole_of([relayed_result(step, log)], selection.shard), selection)
         return with_idle_patterns(relayed, config.policy.must_pass)
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
     if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):

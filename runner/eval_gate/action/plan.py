@@ -172,7 +172,7 @@ def _pull_request(environment: WorkflowEnvironment, event: Event, branch: str) -
         read_only = "a pull request by Dependabot gets a read-only token"
     is_open = pull.state == "open"
     reasons = [f"event {event.name} #{pull.number}, head {pull.head.sha[:7]}, into {pull.base.ref}"]
-    reasons += [read_only] if read_only else []
+    reasons += [read_only if from_fork else f"{read_only}, unless `permissions:` grants more"] if read_only else []
     reasons += [] if is_open else ["the pull request is closed: no comment"]
     return Plan(
         Mode.GATE,

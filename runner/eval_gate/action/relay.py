@@ -10,15 +10,21 @@ from collections.abc import Sequence
 
 from eval_gate.action.inputs import DEFAULT_ARTIFACT
 from eval_gate.action.log import Log
+from eval_gate.action.precedence import Publication, is_of_run
+from eval_gate.action.publishing.check import published_by
 from eval_gate.action.step import Step
+from eval_gate.config.selection import Selection
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.github.artifacts.baseline import result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
+from eval_gate.github.checks import checks_on
+from eval_gate.github.comments import CommentState, has_commented
 from eval_gate.github.commits import PullRequest, RunFacts, pull_requests_of, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
-from eval_gate.model.result import GitFacts, RunResult, SuiteResult
+from eval_gate.model.result import GitFacts, MadeBy, RunResult, SuiteResult
+from eval_gate.model.selection import ChosenCases
 from eval_gate.model.totals import summarise
 from eval_gate.results.read import read_archive
 from eval_gate.struct import replace
@@ -27,6 +33,7 @@ from eval_gate.struct import replace
 def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
     """A step for each open pull request whose head the run evaluated; none where there is none any more.
 
+    None either where the run has published by itself: it had a token that may write.
     Raises GateError when GitHub cannot be asked, or does not confirm what the event says.
     """
     try:
@@ -37,6 +44,9 @@ def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
         raise _unavailable(error) from error
     if not pulls:
         log.did(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
+    elif _published_by_itself(step, run, pulls, log):
+        log.did(f"run {run.id} had a token that may write, and has published by itself")
+        return ()
     for pull in pulls:
         log.did(f"the run evaluated pull request #{pull.number}, head {run.head_sha[:7]}, into {pull.base.ref}")
     return tuple(_for_pull(step, run, pull) for pull in pulls)
@@ -46,6 +56,29 @@ def _for_pull(step: Step, run: RunFacts, pull: PullRequest) -> Step:
     """The step for one of the pull requests, each of which is judged by its own base branch."""
     plan = replace(step.plan, pull_number=pull.number, base_branch=pull.base.ref, relayed_attempt=run.run_attempt)
     return replace(step, plan=plan)
+
+
+def _published_by_itself(step: Step, run: RunFacts, pulls: Sequence[PullRequest], log: Log) -> bool:
+    """Whether a comment or check run of that very run is there, of which only its own token can be the writer.
+
+    Dependabot's token writes where `permissions:` says so, and a private repository may let forks have one.
+    """
+    judged = (run.id, run.run_attempt)
+
+    def is_its(state: CommentState | None) -> bool:
+        if state is None:
+            return False
+        maker = MadeBy(gate=step.key, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
+        return is_of_run(Publication(maker, state.sha, state.judged), run.head_sha, judged)
+
+    try:
+        signed = (published_by(one) for one in checks_on(step.client, run.head_sha))
+        return any(one and is_of_run(one, run.head_sha, judged) for one in signed) or any(
+            has_commented(step.client, pull.number, is_its) for pull in pulls
+        )
+    except GitHubError as error:
+        log.did(f"whether run {run.id} has published by itself is not known: {error}")
+        return False
 
 
 def relayed_result(step: Step, log: Log) -> RunResult:
@@ -68,6 +101,21 @@ def relayed_result(step: Step, log: Log) -> RunResult:
         raise error if error.code == "no-result" else _no_result(error.message, error.problems) from error
     log.did(f"read artifact {usable[0].id} of run {run_id}")
     return unjudged(result, GitFacts(sha=step.plan.head_sha, repository=step.client.repository))
+
+
+def as_asked_for(result: RunResult, selection: Selection) -> RunResult:
+    """The result; one of other cases than this stage asks for is not complete, as nobody said so but its own run."""
+    wanted = {_chosen(one) for one in selection.chosen_cases}
+    if not result.partial or {_chosen(one) for one in result.selections} == wanted:
+        return result
+    asked = "those that `case`, `tag` and `tier` name here" if wanted else "all of them"
+    why = f"the run's own workflow chose which cases to run, and {asked} are asked for"
+    return result.model_copy(update={"complete": False, "selections": (), "stopped": why})
+
+
+def _chosen(one: ChosenCases) -> tuple[frozenset[object], ...]:
+    """What a choice takes, however it is written down."""
+    return tuple(map(frozenset, (one.cases, one.tags, one.tiers, one.files, (key.key for key in one.keys))))
 
 
 def unjudged(result: RunResult, git: GitFacts) -> RunResult:

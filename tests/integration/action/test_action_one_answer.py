@@ -56,7 +56,7 @@ def run_again(world, pull, run_id: int, letters: str, **inputs: str):
 
 
 def test_an_older_run_again__the_newer_one_was_red__stays_red_everywhere(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPPP", pull)
     first = github.current_run_id
@@ -73,7 +73,7 @@ def test_an_older_run_again__the_newer_one_was_red__stays_red_everywhere(world, 
 def test_an_older_run_again__the_newer_one_was_green__stays_green_and_the_older_one_ends_by_its_own(
     world, github
 ) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPFP", pull)
     first = github.current_run_id
@@ -87,7 +87,7 @@ def test_an_older_run_again__the_newer_one_was_green__stays_green_and_the_older_
 
 @pytest.mark.slow
 def test_an_older_run_again__nothing_but_the_check_tells__the_comment_does_not_say_otherwise(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPPP", pull)
     first = github.current_run_id
@@ -111,7 +111,7 @@ def test_an_older_run_again__nothing_but_the_check_tells__the_comment_does_not_s
 def test_a_run_of_the_branch__green__does_not_stand_over_the_pull_requests_red_check(
     world, github, event_name, inputs, name
 ) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPFP", pull)
     assert on_branch(world, pull, event_name, "PPPP", **inputs).code == 0
@@ -120,7 +120,7 @@ def test_a_run_of_the_branch__green__does_not_stand_over_the_pull_requests_red_c
 
 @pytest.mark.slow
 def test_some_cases_by_hand_for_the_pull_request__the_whole_ones_comment_and_check_stay(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPFP", pull)
     world.job.begin_run(event="workflow_dispatch")
@@ -139,7 +139,7 @@ def test_some_cases_by_hand_for_the_pull_request__the_whole_ones_comment_and_che
 
 @pytest.mark.slow
 def test_one_head_into_two_branches__a_check_for_each(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     github.state.add_commit("older", github.state.branches["main"], branch="release")
     pull = world.pull()
     world.here("PPFP", pull)
@@ -175,7 +175,7 @@ def at_once(world, tmp_path, pull, *letters: str, workflows=("gate.yml",) * 2, *
 def test_two_runs_of_one_commit_at_once__one_comment_and_one_answer_the_newer_ones(
     world, github, tmp_path, letters
 ) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     github.faults.add("POST", r"/issues/7/comments$", *[Fault.meet(threading.Barrier(2, timeout=40))] * 2)
     github.faults.add("POST", r"/check-runs$", *[Fault.meet(threading.Barrier(2, timeout=40))] * 2)
@@ -187,7 +187,7 @@ def test_two_runs_of_one_commit_at_once__one_comment_and_one_answer_the_newer_on
 
 @pytest.mark.slow
 def test_two_gates_of_one_commit_at_once__a_check_each(world, github, tmp_path) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     github.faults.add("POST", r"/check-runs$", *[Fault.meet(threading.Barrier(2, timeout=40))] * 2)
     world.of_length("PPPP")
@@ -199,7 +199,7 @@ def test_two_gates_of_one_commit_at_once__a_check_each(world, github, tmp_path) 
 @pytest.mark.slow
 @pytest.mark.parametrize("letters", [("PPPP", "PPFP"), ("PPFP", "PPPP")])
 def test_two_runs_update_one_comment_at_once__the_newer_one_is_left(world, github, tmp_path, letters) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPPP", pull)
     github.faults.add("PATCH", r"/issues/comments/", *[Fault.meet(threading.Barrier(2, timeout=40))] * 2)
@@ -212,7 +212,7 @@ def test_two_runs_update_one_comment_at_once__the_newer_one_is_left(world, githu
 
 @pytest.mark.parametrize(("letters", "hidden"), [("PPFP", None), ("PPPP", "RESOLVED")])
 def test_hidden_comment__is_shown_again_where_the_gate_does_not_pass(world, github, letters, hidden) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPPP", pull)
     (comment,) = github.state.comments.values()
@@ -223,7 +223,7 @@ def test_hidden_comment__is_shown_again_where_the_gate_does_not_pass(world, gith
 
 @pytest.mark.slow
 def test_hidden_comment__the_token_may_not_show_it__is_said(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPPP", pull)
     next(iter(github.state.comments.values())).minimized = "RESOLVED"
@@ -235,7 +235,7 @@ def test_hidden_comment__the_token_may_not_show_it__is_said(world, github) -> No
 
 @pytest.mark.parametrize("letters", ["PPPP", "PPFP"])
 def test_pull_request_goes_into_another_branch_by_now__the_old_event_gives_no_verdict(world, github, letters) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     github.state.add_commit("older", github.state.branches["main"], branch="release")
     pull = world.pull(base_ref="release")
     world.here("PPPP", pull)
@@ -253,11 +253,11 @@ def test_pull_request_goes_into_another_branch_by_now__the_old_event_gives_no_ve
 
 
 def test_two_workflows_with_one_comment_key__a_comment_and_a_check_each(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     given = {"comment-key": "evals", "agent-endpoint": world.script.url} | world._given({})
     world.of_length("PPPP")
-    for letters, workflow in (("PPFP", "one.yml"), ("PPPP", "two.yml"), ("PPPP", "two.yml")):
+    for letters, workflow in (("PPFP", "one.yml"), ("PPPP", "two.yml")):
         world.script.begin(letters)
         path = f".github/workflows/{workflow}"
         ref = {"GITHUB_WORKFLOW_REF": f"acme/bot/{path}@refs/heads/main"}
@@ -269,7 +269,7 @@ def test_two_workflows_with_one_comment_key__a_comment_and_a_check_each(world, g
 
 @pytest.mark.slow
 def test_two_workflows_with_one_name_for_the_check__a_check_each(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     for letters, workflow in (("PPFP", "one.yml"), ("PPPP", "two.yml")):
         world.script.begin(letters)
@@ -280,6 +280,21 @@ def test_two_workflows_with_one_name_for_the_check__a_check_each(world, github) 
 
 
 # --- the second stage
+
+
+def test_dependabot_with_a_token_that_writes__the_second_stage_leaves_it_at_one(world, github) -> None:
+    world.main("PPPP")
+    pull = github.state.add_pull(7, head_ref="dependabot/pip/x", user="dependabot[bot]")
+    world.script.begin("PPFP")
+    given = world._given({})
+    assert world.job.pull_request(pull, world.script.url, given, GITHUB_ACTOR="dependabot[bot]").code == 1
+    run = github.state.runs[github.current_run_id]
+    before = comments_on(github), checks_on(github, pull.head_sha)
+    ended = relay(world.job, github, run, actor="dependabot[bot]")
+    assert (ended.code, ended.outputs["verdict"]) == (0, "")
+    assert "has published by itself" in ended.summary
+    assert (comments_on(github), checks_on(github, pull.head_sha)) == before
+    assert len(before[0]) == len(before[1]) == 1
 
 
 def forked(world, letters: str, number: int = 9, **inputs: str):
@@ -295,8 +310,21 @@ def forked(world, letters: str, number: int = 9, **inputs: str):
     return pull, run
 
 
+@pytest.mark.parametrize(("chosen", "verdict"), [("", "error"), ("gs-001,gs-000", "pass"), ("gs-000", "error")])
+def test_fork_whose_workflow_chose_some_cases__passes_only_where_the_second_stage_asks_for_those(
+    world, github, chosen, verdict
+) -> None:
+    world.main("PPPP")
+    pull, run = forked(world, "PPPP", case="gs-000,gs-001")
+    ended = relay(world.job, github, run, {"case": chosen})
+    assert (ended.code, ended.outputs["verdict"]) == (0, verdict)
+    conclusions = set(shown(github, pull.head_sha).values())
+    assert conclusions == {"success" if verdict == "pass" else "failure"}
+    assert len(comments_on(github, 9)) == 1
+
+
 def test_one_head_of_a_fork_into_two_branches__each_is_told_by_its_own_base(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     state = github.state
     state.add_commit("older", state.branches["main"], branch="release")
     state.files[state.branches["release"], "eval-gate.yaml"] = b"allowedRegressions: 5\n"
@@ -311,7 +339,7 @@ def test_one_head_of_a_fork_into_two_branches__each_is_told_by_its_own_base(worl
 
 @pytest.mark.slow
 def test_an_older_run_of_a_fork_again__does_not_win_by_a_newer_second_stage(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     _, first = forked(world, "PPPP")
     pull, second = forked(world, "PPFP")
     relay(world.job, github, second)
@@ -324,7 +352,7 @@ def test_an_older_run_of_a_fork_again__does_not_win_by_a_newer_second_stage(worl
 
 
 def test_wrong_inputs__a_green_comment_and_check_of_before_do_not_stay(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPPP", pull)
     seen = world.here("PPPP", pull, max_errors="many", upload="yes")
@@ -333,8 +361,9 @@ def test_wrong_inputs__a_green_comment_and_check_of_before_do_not_stay(world, gi
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
 
+@pytest.mark.slow
 def test_wrong_configuration__a_green_comment_and_check_of_before_do_not_stay(world, github) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPPP", pull)
     (world.job.workspace / "eval-gate.yaml").write_text("failOn: [")
@@ -365,7 +394,7 @@ sys.exit(run_program())
     ],
 )
 def test_defect_of_ours__is_published_and_no_green_result_of_before_stays(world, github, module, name, at) -> None:
-    world.main("PPPP*2")
+    world.main("PPPP")
     pull = world.pull()
     world.here("PPPP", pull)
     world.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)

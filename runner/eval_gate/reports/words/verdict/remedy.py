@@ -38,6 +38,11 @@ def says_nothing(run: RunResult, verdict: Verdict) -> bool:
     return not suspect and set(blames(run)) <= {Blame.OURS}
 
 
+def lacks_cases(run: RunResult) -> bool:
+    """Whether cases are missing by nobody's choice: those of a shard, or of a workflow that chose others than asked."""
+    return run.partial and not run.complete and not run.selections
+
+
 def outage(run: RunResult, verdict: Verdict) -> bool:
     """Whether it looks as if the target could not be reached, or hung on everything."""
     mine = verdict.outcome is Outcome.ERROR and bool(verdict.reasons) and verdict.reasons[0].code in OF_THE_RUN
@@ -49,6 +54,8 @@ def remedy(run: RunResult, verdict: Verdict) -> str:
     """Where to look if a run without a verdict ends the same way again."""
     if verdict.reasons and verdict.reasons[0].code == "baseline-unavailable":
         return "GitHub or the permissions of the job need a look, not this change"
+    if lacks_cases(run):
+        return "see why the workflow that ran the evals left cases out"
     if says_nothing(run, verdict):
         return "the judge or the engine needs a look, not this change"
     if outage(run, verdict):
