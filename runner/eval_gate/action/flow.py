@@ -47,6 +47,8 @@ from eval_gate.targets.coding_agent.files import FOLDERS
 
 PAGE = "html"
 """The report that is always written beside the record: the artifact carries it."""
+_NOWHERE = frozenset({"unsafe-event", "bad-event", "no-token", "github-unavailable"})
+"""Errors by which nobody knows whose commit it is, or nobody can write there."""
 _BADNESS = ("", "pass", "fail", "error")
 """Verdicts, from the best to the worst."""
 
@@ -106,10 +108,11 @@ def _run(known: _Known, environment: WorkflowEnvironment, *, on_host: bool) -> S
     try:
         settings = read_inputs(variables, on_host=on_host)
         config = read_config(settings, variables, environment.workspace)
-    except GateError:
-        known.step = step_to_publish(environment, settings)
+        step = open_step(environment, settings, config)
+    except GateError as error:
+        if error.code not in _NOWHERE:
+            known.step = step_to_publish(environment, settings)
         raise
-    step = open_step(environment, settings, config)
 
     def give() -> None:
         # folders become more while it runs

@@ -10,7 +10,16 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from eval_gate.action.inputs import DEFAULT_ARTIFACT, Settings
-from eval_gate.action.plan import OF_ANYBODY, Plan, PlanFacts, make_plan, pull_number
+from eval_gate.action.plan import (
+    OF_ANYBODY,
+    BaselineChoice,
+    BaselineKind,
+    Mode,
+    Plan,
+    PlanFacts,
+    make_plan,
+    pull_number,
+)
 from eval_gate.action.precedence import Publication
 from eval_gate.action.trust.checkouts import commits_read
 from eval_gate.config.load import CONFIG_NAMES
@@ -186,24 +195,41 @@ def open_step(environment: WorkflowEnvironment, settings: Settings, config: RunC
 
 
 def step_to_publish(environment: WorkflowEnvironment, settings: Settings) -> Step | None:
-    """The step where inputs or configuration are too wrong to do anything else; None where nothing may be published.
+    """The step where nothing can be planned, as far as publishing that needs it; None where it may not be published.
 
-    An event that anybody can cause, or that GitHub has to confirm first, says nothing about whose commit it is.
+    The event itself has to name the commit: one that anybody can cause, or that GitHub has to confirm first, does not.
     """
-    if not settings.token or environment.event_name in OF_ANYBODY | {"workflow_run"}:
+    if not settings.token or environment.event_name in OF_ANYBODY | {"workflow_run", "pull_request_target"}:
         return None
     client = Client(environment.api_url, settings.token, environment.repository)
     try:
         event = read_event(environment.event_name, environment.event_path)
-        facts = PlanFacts(
-            default_branch=_default_branch(client, event),
-            pull=_dispatched_pull(client, event),
-            checkout=checked_out(environment.workspace),
-        )
-        return Step(environment, settings, make_plan(environment, event, settings, facts), client)
+        if pull_number(event) is None:
+            plan = _plan_to_publish(environment, event, _default_branch(client, event))
+            return Step(environment, settings, plan, client)
     except (GateError, GitHubError):
-        client.close()
-        return None
+        pass
+    client.close()
+    return None
+
+
+def _plan_to_publish(environment: WorkflowEnvironment, event: Event, default_branch: str) -> Plan:
+    nothing, pull = BaselineChoice(BaselineKind.NONE), event.pull_request
+    if pull is None:
+        sha = event.merge_group.head_sha if event.merge_group else environment.sha
+        return Plan(Mode.GATE, sha, nothing, (), default_branch=default_branch)
+    from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
+    return Plan(
+        Mode.GATE,
+        pull.head.sha,
+        nothing,
+        (),
+        pull_number=pull.number if pull.state == "open" else None,
+        base_branch=pull.base.ref,
+        from_fork=from_fork,
+        read_only="a pull request from a fork gets a read-only token" if from_fork else None,
+        default_branch=default_branch,
+    )
 
 
 def _default_branch(client: Client, event: Event) -> str:

@@ -40,11 +40,10 @@ class Around(FrozenStruct):
 def publish_error(step: Step | None, error: GateError, around: Around, *, said: bool = False) -> StepEnd:
     """Publish why a step ends without a run to speak of: everywhere it can be seen, so that no result of before stays.
 
-    Without a step, and for what is another leg's, in summary and outputs alone. `said`: the log has it already.
+    Without a step, and for what is another leg's, in summary and outputs alone. `said`: the log has it from elsewhere.
     """
     error.mask(Redactor(secrets_in(os.environ)))
-    if not said:
-        _say(error, around.commands)
+    _say(error, around.commands, said=said)
     if step is not None and not isinstance(error, TakenError):
         log = Log(around.commands, step.plan.read_only)
         try:
@@ -112,9 +111,9 @@ def _heading(error: GateError) -> str:
     return "nothing was run" if error.exit_code is ExitCode.USAGE else "could not decide"
 
 
-def _say(error: GateError, commands: Commands) -> None:
-    """The whole error in the log, and its sentence where the run's page shows it."""
-    for line in error_lines(error):
+def _say(error: GateError, commands: Commands, *, said: bool) -> None:
+    """The whole error in the log, unless it is said there, and its sentence where the run's page shows it."""
+    for line in () if said else error_lines(error):
         commands.say(line)
     place = next((problem for problem in error.problems if problem.file), None)
     what = f"{error.message}: {error.problems[0]}" if error.problems else error.message
