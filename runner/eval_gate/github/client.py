@@ -21,7 +21,7 @@ from eval_gate import __version__
 from eval_gate.errors import needing
 from eval_gate.files.certificates import certificates
 from eval_gate.github.deadline import within
-from eval_gate.github.failure import FailureKind, GitHubError, RefusingAnswer, if_there, refusal
+from eval_gate.github.failure import FailureKind, GitHubError, RefusingAnswer, refusal
 from eval_gate.github.no_answer import no_certificates, unanswered
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
@@ -162,7 +162,11 @@ class Client:
 
     def delete(self, doing: str, path: str, *, permission: str) -> None:
         """Take something away; it may be gone already."""
-        if_there(lambda: self.repeated(lambda: self._once("DELETE", path, doing, permission)))
+        try:
+            self.repeated(lambda: self._once("DELETE", path, doing, permission))
+        except GitHubError as error:
+            if error.kind not in {FailureKind.NOT_FOUND, FailureKind.GONE}:
+                raise
 
     def graphql(self, doing: str, query: str, variables: Mapping[str, JsonValue], *, permission: str) -> JsonValue:
         """The `data` of a GraphQL query or mutation; doing it twice must do no harm."""
