@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 
 from eval_gate.action.baseline import Origin
 from eval_gate.action.inputs import PREFIX
@@ -12,16 +13,18 @@ from eval_gate.action.lookups import ON_ITS_WAY, LaterBaseline, Lookups
 from eval_gate.action.plan import Mode
 from eval_gate.action.relay import as_asked_for, relayed_result
 from eval_gate.action.step import Step
+from eval_gate.action.stored_run import find_stored_run
 from eval_gate.action.trust.control import with_believed_control
 from eval_gate.action.trust.judges import comparisons_of
 from eval_gate.action.trust.variables import doorkeeper_for
 from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.engine.preparing.context import RunContext
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import GateError
 from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.github.checkout import checked_out
+from eval_gate.github.tracked import TrackedFiles
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.process.ending import run_async
 from eval_gate.reports.words.progress import CalmProgress
@@ -120,7 +123,7 @@ def _asks_later(step: Step, session: Session) -> str | None:
         return None
     if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not is_run(reference):
         return None
-    run = _judged([reference], session)
+    run = _judged(step, [reference], session)
     return run.run_id if (run_folder(session.folder, run.run_id) / JOURNAL_NAME).is_file() else None
 
 
@@ -152,26 +155,26 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
     if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):
         return with_idle_patterns(_brought(step, session, paths, log), config.policy.must_pass, strict=config.strict)
-    result = _without_its_past(_judged(paths, session))
+    result = _without_its_past(_judged(step, paths, session, log))
     if not result.suites:
         raise GateError("no-result", f"results: {', '.join(paths)} holds no case", "name a finished run")
     log.did(f"read the result of run {result.run_id} from {', '.join(paths)}")
     return with_idle_patterns(result, config.policy.must_pass, strict=config.strict)
 
 
-def _judged(paths: Sequence[str], session: Session) -> RunResult:
-    """The run that these lead to, of shards all. Raises GateError; without a `latest` a step before did not finish."""
-    try:
-        return read_whole(paths, session.folder, session.selection.shard)
-    except GateError as error:
-        if paths != [LATEST] or error.code != "baseline-not-found":
-            raise
-        raise GateError(
-            "results-incomplete",
-            "no step before this one has stored a result, which `results: latest` is about",
-            "the log of the step with `eval-gate judge` or `eval-gate run` says what went wrong",
-            exit_code=ExitCode.INCOMPLETE,
-        ) from error
+def _judged(step: Step, paths: Sequence[str], session: Session, log: Log | None = None) -> RunResult:
+    """The run that these lead to, of shards all. Raises GateError; `latest` is a run of this job or none."""
+    files = TrackedFiles(step.environment.workspace)
+
+    def taken(file: Path) -> bool:
+        return not files.has(file)
+
+    if list(paths) == [LATEST]:
+        found = find_stored_run(step, session.folder)
+        if found.believed and log is not None:
+            log.did(f"run {found.kept.head.run_id} names no commit, and no checkout says who made it: it is believed")
+        paths = [str(found.kept.folder)]
+    return read_whole(paths, session.folder, session.selection.shard, taken)
 
 
 def _without_its_past(result: RunResult) -> RunResult:

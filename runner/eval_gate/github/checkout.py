@@ -48,6 +48,15 @@ def checkouts_below(workspace: Path, path: str | Path) -> Iterator[Path]:
     yield from (git.parent for git in (workspace / path).rglob(".git") if _is_checkout(git.parent))
 
 
+def git_folder(checkout: Path) -> Path | None:
+    """The folder with git's own files of a checkout, `git worktree` included; None where this is none."""
+    git = checkout / ".git"
+    if git.is_dir():
+        return git
+    match = _GIT_DIR.fullmatch(_text(git) or "")
+    return Path(os.path.realpath(checkout / match[1])) if match and _is_checkout(checkout) else None
+
+
 def _is_checkout(folder: Path) -> bool:
     """Whether git takes it for one, `git worktree` and `--separate-git-dir` included, but for submodules."""
     git = folder / ".git"

@@ -13,15 +13,26 @@ from pathlib import Path
 from eval_gate.model.result import RunResult, Shard
 from eval_gate.results.merge import merge
 from eval_gate.results.names import RUN_NAME
-from eval_gate.results.read import IN_ARTIFACTS, MAX_RUNS_READ, MAX_RUNS_SOUGHT, read_run, runs_in
+from eval_gate.results.read import (
+    IN_ARTIFACTS,
+    MAX_RUNS_READ,
+    MAX_RUNS_SOUGHT,
+    Taken,
+    any_record,
+    read_run,
+    runs_in,
+)
 
 
-def read_whole(references: Sequence[str], output_dir: Path, shard: Shard | None = None) -> RunResult:
+def read_whole(
+    references: Sequence[str], output_dir: Path, shard: Shard | None = None, taken: Taken = any_record
+) -> RunResult:
     """The run that these lead to, put together where it is in shards; not complete where one of them is missing.
 
-    `shard` is the part that is asked for by itself. Raises GateError as `read_run` and `merge` do.
+    `shard` is the part that is asked for by itself; of folders of runs only `taken` ones count. Raises GateError as
+    `read_run` and `merge` do.
     """
-    runs = [run for reference in references for run in read_parts(reference, output_dir)]
+    runs = [run for reference in references for run in read_parts(reference, output_dir, taken)]
     return whole_of(runs, shard)
 
 
@@ -32,18 +43,18 @@ def whole_of(runs: Sequence[RunResult], shard: Shard | None = None) -> RunResult
     return merge(runs, str(uuid.uuid4()))
 
 
-def read_parts(reference: str, output_dir: Path) -> tuple[RunResult, ...]:
+def read_parts(reference: str, output_dir: Path, taken: Taken = any_record) -> tuple[RunResult, ...]:
     """The run that a reference leads to, or all shards of a folder that holds them, each below a folder of its own.
 
     Shards lie in it as `merge-multiple` or its absence leave them: `RUN/run.json` or `ARTIFACT/RUN/run.json`.
     """
     path = Path(reference)
     if not path.is_dir() or (path / RUN_NAME).is_file():
-        return (read_run(reference, output_dir),)
-    found = runs_in(path)
+        return (read_run(reference, output_dir, taken),)
+    found = runs_in(path, taken=taken)
     if not found:
-        return runs_in(path, IN_ARTIFACTS, MAX_RUNS_SOUGHT) or (read_run(reference, output_dir),)
+        return runs_in(path, IN_ARTIFACTS, MAX_RUNS_SOUGHT, taken) or (read_run(reference, output_dir, taken),)
     if len(found) == MAX_RUNS_READ and found[0].shard is not None:
-        found = runs_in(path, most=MAX_RUNS_SOUGHT)
+        found = runs_in(path, most=MAX_RUNS_SOUGHT, taken=taken)
     shards = tuple(takewhile(lambda run: run.shard is not None, found))  # newest first: what is older is done with
-    return shards or (read_run(reference, output_dir),)
+    return shards or (read_run(reference, output_dir, taken),)

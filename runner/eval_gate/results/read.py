@@ -40,6 +40,15 @@ _HEAD: Final = 4_096
 _BEGINNING: Final = re.compile(rb'\s*\{\s*"(schemaVersion|runId)"\s*:')
 
 
+Taken = Callable[[Path], bool]
+"""Whether the record in this file may be meant, of those in a folder of runs."""
+
+
+def any_record(_file: Path) -> bool:
+    """Every record may be meant."""
+    return True
+
+
 def find_baseline(
     reference: str | None,
     output_dir: Path,
@@ -209,28 +218,30 @@ def newest_passed(
     )
 
 
-def read_run(reference: str, output_dir: Path) -> RunResult:
+def read_run(reference: str, output_dir: Path, taken: Taken = any_record) -> RunResult:
     """The run that `reference` leads to; of a folder of runs the newest complete one, `latest` the newest of all.
 
     Raises GateError `baseline-not-found`, `baseline-corrupt` or `baseline-schema`, always before anything is run.
     """
-    return find_run(reference, output_dir)[0]
+    return find_run(reference, output_dir, taken=taken)[0]
 
 
-def find_run(reference: str, output_dir: Path, *, compared: bool = True) -> tuple[RunResult, Path | None]:
+def find_run(
+    reference: str, output_dir: Path, *, compared: bool = True, taken: Taken = any_record
+) -> tuple[RunResult, Path | None]:
     """The same with the run's own folder; None where it has none, as in an archive. Raises GateError as above.
 
     Without `compared` what it was compared with is left out: a baseline is never asked for that, and it is a third.
     """
     path = _path(reference)
     if path.is_dir():
-        record = _record_in(path)
+        record = _record_in(path, taken)
         return _run_in(record, compared=compared), record.parent
     if path.is_file():
         if zipfile.is_zipfile(path):
             return read_archive(path, str(path), compared=compared), None
         return _run_in(path, compared=compared), path.parent if path.name == RUN_NAME else None
-    if reference == LATEST and (newest := kept_in(output_dir)):
+    if reference == LATEST and (newest := kept_in(output_dir, taken)):
         return newest[0].read(compared=compared), newest[0].folder
     record = output_dir / reference / RUN_NAME
     if is_run_id(reference) and record.is_file():
@@ -275,12 +286,14 @@ def _path(reference: str) -> Path:
     return path
 
 
-def runs_in(folder: Path, below: str = IN_RUNS, most: int = MAX_RUNS_READ) -> tuple[RunResult, ...]:
+def runs_in(
+    folder: Path, below: str = IN_RUNS, most: int = MAX_RUNS_READ, taken: Taken = any_record
+) -> tuple[RunResult, ...]:
     """The runs of a folder of runs, newest first. A run that cannot be read is an error: history has no holes.
 
     Of more than `most` only those that were written last are read. `below` says where in the folder they are.
     """
-    return tuple(run for run, _ in _newest_first(_written(folder, below)[:most], run_of, made_last(folder)))
+    return tuple(run for run, _ in _newest_first(_written(folder, below, taken)[:most], run_of, made_last(folder)))
 
 
 class StoredHead(FrozenStruct):
@@ -299,14 +312,14 @@ class StoredHead(FrozenStruct):
         return _run_in(self.file, compared=compared)
 
 
-def kept_in(folder: Path) -> list[StoredHead]:
+def kept_in(folder: Path, taken: Taken = any_record) -> list[StoredHead]:
     """The runs of a folder of runs, newest first; of very many those that were written last. Raises GateError."""
-    return _heads(_written(folder)[:MAX_RUNS_READ], made_last(folder))
+    return _heads(_written(folder, taken=taken)[:MAX_RUNS_READ], made_last(folder))
 
 
-def _written(folder: Path, below: str = IN_RUNS) -> list[tuple[int, Path]]:
+def _written(folder: Path, below: str = IN_RUNS, taken: Taken = any_record) -> list[tuple[int, Path]]:
     """The records of a folder of runs and when they were written, the last one first."""
-    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below)), reverse=True)
+    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below) if taken(file)), reverse=True)
 
 
 def _heads(files: Iterable[tuple[int, Path]], last: Path | None = None) -> list[StoredHead]:
@@ -362,12 +375,12 @@ def _leads_to(kept: StoredHead) -> str:
     return kept.folder.name if is_run_id(kept.folder.name) else str(kept.folder)
 
 
-def _record_in(folder: Path) -> Path:
+def _record_in(folder: Path, taken: Taken) -> Path:
     """The record of the run that a folder stands for; of the newest where none is complete."""
     own = folder / RUN_NAME
     if own.is_file():
         return own
-    if not (kept := kept_in(folder)):
+    if not (kept := kept_in(folder, taken)):
         raise _none_in(folder, "{} holds no run")
     return next(iter(_complete(kept)), kept[0]).file
 

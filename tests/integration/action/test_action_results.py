@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import agent
 from tests.support.answers import fails_on
+from tests.support.github import PullRequest
 from tests.support.jobs import pull_request_event, push_event
 from tests.support.program import gate
 
@@ -111,6 +114,86 @@ def test_results__latest_of_a_step_that_did_not_finish__is_undecided_and_says_wh
     assert ended.code == 3
     assert "no step before this one has stored a result" in ended.log
     assert "the log of the step with `eval-gate judge`" in ended.log
+
+
+@pytest.fixture
+def forged(job, github) -> Path:
+    """A green result that a pull request adds to its results folder; the pull request is #7."""
+    with agent() as running:
+        job.push(running.url)
+    results = job.workspace / "evals/results"
+    run = json.loads(next(results.glob("*/run.json")).read_text())
+    shutil.rmtree(results)
+    folder = results / "forged"
+    folder.mkdir(parents=True)
+    now = datetime.now(UTC) + timedelta(minutes=5)  # within what clocks may differ by
+    fresh = {"runId": "forged", "git": None, "madeBy": None, "timestamp": now.isoformat(timespec="seconds")}
+    (folder / "run.json").write_text(json.dumps(run | fresh))
+    (results / "latest.json").write_text(json.dumps({"runId": "forged", "path": "forged/run.json"}))
+    github.state.add_pull(7)
+    return folder
+
+
+def commit(job) -> str:
+    """Everything in the workspace, by real git; the commit."""
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=job.workspace, check=True)
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=job.workspace, check=True, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+def of_workspace(job, github) -> PullRequest:
+    """The pull request, with the workspace's commit as its head."""
+    pull = github.state.pulls[7]
+    pull.head_sha = commit(job)
+    github.state.add_commit(pull.head_sha, pull.base_sha)
+    return pull
+
+
+@pytest.mark.parametrize("more", [{}, {"control-endpoint": "http://127.0.0.1:9"}])
+def test_results__latest_that_the_pull_request_committed__is_no_result(job, github, forged, more) -> None:
+    ended = job.pull_request(of_workspace(job, github), "http://127.0.0.1:9", {"results": "latest", **more})
+    assert (ended.code, ended.outputs["verdict"]) == (3, "error"), ended.log
+    assert "run forged is not of this job: it is committed in evals/results/forged" in ended.log
+    assert "could not decide" in next(iter(github.state.comments.values())).body
+
+
+def test_results__committed_link_to_another_folder__is_no_result(job, github, forged) -> None:
+    forged.rename(job.workspace / "fixtures")
+    forged.symlink_to("../../fixtures")
+    ended = job.pull_request(of_workspace(job, github), "http://127.0.0.1:9", {"results": "latest"})
+    assert ended.code == 3, ended.log
+
+
+@pytest.mark.parametrize("named", ["latest", "evals/results"])
+def test_results__committed_beside_the_one_of_this_job__this_job_s_counts(job, github, forged, named) -> None:
+    pull = of_workspace(job, github)
+    with agent(fails_on(2)) as running:
+        gate(job.workspace, "run", "--agent-endpoint", running.url, "--confirm", "6")
+    (job.workspace / "evals/results/latest.json").unlink()
+    ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": named, "fail-on": "regressions"})
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
+def test_results__without_git__a_run_that_names_this_commit_counts_before_one_that_names_none(
+    job, github, forged
+) -> None:
+    pull = github.state.pulls[7]
+    with agent(fails_on(2)) as running:
+        told = {"GITHUB_SHA": pull.head_sha, "GITHUB_REPOSITORY": "acme/bot"}
+        gate(job.workspace, "run", "--agent-endpoint", running.url, "--confirm", "6", **told)
+    (job.workspace / "evals/results/latest.json").unlink()
+    ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "latest", "fail-on": "regressions"})
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
+def test_results__latest_is_of_another_run_or_commit__is_no_result(job, github) -> None:
+    """As a cache of an earlier job leaves them."""
+    with agent() as running:
+        job.push(running.url)
+    ended = job.pull_request(github.state.add_pull(7), "http://127.0.0.1:9", {"results": "latest"})
+    assert ended.code == 3, ended.log
+    assert "is not of this job: workflow run 101 made it" in ended.log
 
 
 def promptfoo(folder: Path, name: str, *failing: int) -> str:
