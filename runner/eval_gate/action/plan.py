@@ -245,7 +245,11 @@ def _on_a_branch(environment: WorkflowEnvironment, event: Event, branch: str) ->
         choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=sha)
         becomes = ", its result is the next baseline" if event.name in TRUSTED_EVENTS else ""
         return Plan(Mode.GATE, sha, choice, (f"{reason}{becomes}",), on_branch=event.name in TRUSTED_EVENTS)
-    return Plan(Mode.GATE, sha, BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha), (reason,))
+    # the run of a tag is listed under the tag's short name, which may be the branch's
+    stores = environment.ref.startswith("refs/heads/")
+    reason += "" if stores else "; its result is not stored, because it is no branch's"
+    choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha)
+    return Plan(Mode.GATE, sha, choice, (reason,), stores=stores)
 
 
 def _relay(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:

@@ -25,6 +25,21 @@ class Sha(ApiAnswer):
     sha: str
 
 
+class CommitParents(Sha):
+    """A commit with those that it was made from, the one of its own branch first."""
+
+    parents: tuple[Sha, ...] = ()
+
+    @property
+    def first_parent(self) -> str | None:
+        """The commit before it on its branch; None for the first of all."""
+        return self.parents[0].sha if self.parents else None
+
+
+class _Reference(ApiAnswer):
+    object: Sha
+
+
 class Distance(ApiAnswer):
     """How two commits lie to each other."""
 
@@ -97,6 +112,19 @@ def distance(client: Client, base: str, head: str) -> Distance | None:
     doing = f"comparing {base[:40]} with {head[:40]}"
     path = f"/compare/{quote(base, safe='')}...{quote(head, safe='')}"
     return if_there(lambda: client.get(doing, path, Distance, permission=CONTENTS, query={"per_page": 1}))
+
+
+def branch_tip(client: Client, branch: str) -> str | None:
+    """The commit that a branch points at; None where there is no such branch. A tag of that name says nothing here."""
+    path = f"/git/ref/{quote(f'heads/{branch}')}"
+    doing = f"reading the branch {branch}"[:120]
+    found = if_there(lambda: client.get(doing, path, _Reference, permission=CONTENTS))
+    return found.object.sha if found else None
+
+
+def commits_from(client: Client, sha: str) -> Iterator[CommitParents]:
+    """The commit and what came before it, newest first, with their parents; fetched as needed."""
+    return client.pages("listing commits", "/commits", CommitParents, permission=CONTENTS, query={"sha": sha})
 
 
 def ancestors(client: Client, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[str]:

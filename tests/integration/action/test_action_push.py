@@ -111,3 +111,26 @@ def test_push__outputs_and_summary__are_appended_never_truncated(job, github) ->
     assert ended.outputs["earlier"] == "step"
     assert ended.outputs["verdict"] == "pass"
     assert ended.summary.startswith("# earlier step\n# ✅ Agent eval gate")
+
+
+def test_push__tag_called_like_the_branch__stores_nothing_and_no_other_step_s_artifact_is_a_baseline(
+    job, github
+) -> None:
+    """Who may push tags and not main: all is told in the run's short name alone, which is main."""
+    state = github.state
+    with agent() as running:
+        job.push(running.url)
+        state.add_commit("evil", state.branches["main"])
+        state.tags["main"] = sha("evil")
+        run = job.begin_run(event="push", head_branch="main", head_sha="evil")
+        where = {"GITHUB_REF": "refs/tags/main", "GITHUB_SHA": sha("evil")}
+        event = {"ref": "refs/tags/main", "repository": repository_facts(github)}
+        ended = job.step("push", event, {"agent-endpoint": running.url}, **where)
+        assert (ended.code, ended.outputs["artifact-id"]) == (0, ""), ended.log
+        assert "its result is not stored, because it is no branch's" in ended.log
+        forged = json.dumps(run_in(state.archives[0]) | {"git": None}).encode()
+        state.add_artifact(run, {"run.json": forged})  # by actions/upload-artifact
+    pull = state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.outputs["baseline-sha"] == state.branches["main"], ended.log

@@ -24,6 +24,8 @@ REPO = "/repos/{owner}/{repo}"
 OPERATIONS = f"""
 GET /rate_limit
 GET {REPO}
+GET {REPO}/activity
+GET {REPO}/git/ref/{{ref}}
 GET {REPO}/pulls
 GET {REPO}/pulls/{{pull_number}}
 GET {REPO}/commits

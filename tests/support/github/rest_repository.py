@@ -44,6 +44,25 @@ def commits(call: Call) -> Answer:
     return call.listed(found, call.views.commit)
 
 
+@route("GET", "/git/ref/{ref}", *READ)
+def reference(call: Call) -> Answer:
+    """One ref by its full name without `refs/`; what only begins like it is not found."""
+    kind, _, name = call.args["ref"].partition("/")
+    found = {"heads": call.state.branches, "tags": call.state.tags}.get(kind, {}).get(name)
+    if found is None:
+        raise not_found()
+    return Answer(200, call.views.reference(call.args["ref"], found))
+
+
+@route("GET", "/activity", *READ)
+def activity(call: Call) -> Answer:
+    """What changed branches, newest first. Pages are by cursor: a page number is none of its parameters."""
+    wanted = call.query.get("ref", "").removeprefix("refs/heads/")
+    changes = [(number, *one) for number, one in enumerate(call.state.branches.changes) if wanted in {"", one[0]}]
+    size = min(int(call.query.get("per_page", 30)), 100)
+    return Answer(200, [call.views.activity(*one) for one in changes[::-1][:size]])
+
+
 @route("GET", "/commits/{ref}", *READ)
 def commit(call: Call) -> Answer:
     return Answer(200, call.views.commit(call.state.commits[call.commit(call.args["ref"])], files=True))

@@ -66,6 +66,8 @@ class Operation:
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.template))
         for name in ("basehead", "path"):  # a branch of a comparison may hold a slash, and so may a path
             pattern = pattern.replace(f"(?P<{name}>[^/]+)", f"(?P<{name}>.+)")
+        if "/git/ref/" in self.template:  # there it is a name in full, such as `heads/a/b`
+            pattern = pattern.replace("(?P<ref>[^/]+)", "(?P<ref>.+)")
         self.pattern = re.compile(f"^{pattern}$")
 
 

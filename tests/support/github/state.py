@@ -49,6 +49,24 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+class Branches(dict[str, str]):
+    """Branches and the commits they point at. Each change stays known: name, commit before, commit after."""
+
+    NOTHING = "0" * 40
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[tuple[str, str, str]] = []
+
+    def __setitem__(self, name: str, sha: str) -> None:
+        self.changes.append((name, self.get(name, self.NOTHING), sha))
+        super().__setitem__(name, sha)
+
+    def __delitem__(self, name: str) -> None:
+        self.changes.append((name, self[name], self.NOTHING))
+        super().__delitem__(name)
+
+
 class State:
     """One repository and all that belongs to it. It begins with one commit on its default branch."""
 
@@ -56,7 +74,7 @@ class State:
         self.full_name, self.id, self.default_branch = full_name, repository_id, default_branch
         self.lock = threading.RLock()
         self.commits: dict[str, Commit] = {}
-        self.branches: dict[str, str] = {}
+        self.branches = Branches()
         self.tags: dict[str, str] = {}
         self.pulls: dict[int, PullRequest] = {}
         self.comments: dict[int, Comment] = {}

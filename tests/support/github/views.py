@@ -212,6 +212,16 @@ class Views:
     def _file(self, name: str) -> Json:
         return fill("diff-entry", f"{self.url}/contents/{name}", filename=name, status="modified")
 
+    def reference(self, name: str, sha: str) -> Json:
+        known = {"type": "commit", "sha": sha, "url": f"{self.url}/git/commits/{sha}"}
+        return fill("git-ref", f"{self.url}/git/refs/{name}", ref=f"refs/{name}", node_id=name, object=known)
+
+    def activity(self, number: int, branch: str, before: str, after: str) -> Json:
+        created, deleted = int(before, 16) == 0, int(after, 16) == 0
+        kind = "branch_creation" if created else "branch_deletion" if deleted else "push"
+        known = {"id": number, "ref": f"refs/heads/{branch}", "before": before, "after": after, "activity_type": kind}
+        return fill("activity", f"{self.url}/activity", **known, actor=self.user("octocat"))
+
     def comparison(self, base: Commit, basehead: str, found: Comparison, page: list[Commit]) -> Json:
         files = sorted({name for commit in found.ahead for name in commit.files})
         return fill(

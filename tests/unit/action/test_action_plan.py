@@ -223,6 +223,9 @@ def test_plan__by_hand_for_a_pull_request__keeps_nothing_that_would_be_taken_for
     arguments, more = dispatched()
     assert not plan_of(*arguments, **more).stores
     assert plan_of("workflow_dispatch", {"inputs": None}).stores
+    assert plan_of("push", {}, GITHUB_REF="refs/heads/topic").stores
+    assert not plan_of("push", {}, GITHUB_REF="refs/tags/main").stores
+    assert not plan_of("push", {}, GITHUB_REF="").stores
     assert plan_of("pull_request", pull()).stores
 
 

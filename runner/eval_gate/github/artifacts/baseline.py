@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.errors import GateError
+from eval_gate.github.artifacts.branch import BranchLine
 from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import (
     Artifact,
@@ -22,7 +23,7 @@ from eval_gate.github.artifacts.listed import (
     trusted,
 )
 from eval_gate.github.client import Client
-from eval_gate.github.commits import Distance, RunFacts, distance, workflow_run
+from eval_gate.github.commits import Distance, RunFacts, branch_tip, distance, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.comparison import Unmeasured
@@ -112,16 +113,20 @@ class ArtifactStore:
         """What could not be learnt and does not matter for the verdict."""
         self._usable: dict[int, _Usable] = {}
         self._left = MAX_TRIED
+        self._tip: Callable[[], str | None] = lambda: branch_tip(client, wanted.branch)
+        """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
 
     def nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
         """The nearest trusted and complete run, or what was seen instead."""
         trail, lists = Trail(), begin_listing(self._client, self._wanted)
+        line = BranchLine(self._client, self._wanted.branch)
+        self._tip = lambda: line.tip
         self._wanted = replace(self._wanted, near=self._near())
-        found = self._first(candidates(self._client, self._wanted, trail, lists), trail, now)
+        found = self._first(candidates(self._client, self._wanted, trail, lists), line, trail, now)
         if found is None and trail.more and self._left:
-            found = self._first(of_newest_runs(self._client, self._wanted, trail), trail, now)
+            found = self._first(of_newest_runs(self._client, self._wanted, trail), line, trail, now)
         if found is not None:
             return found
         wanted = self._wanted
@@ -137,7 +142,9 @@ class ArtifactStore:
             remedy = f"run {wanted.branch} again, or name an earlier run with `baseline`"
         return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}", unavailable=hidden or self._unread)
 
-    def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> FoundBaseline | None:
+    def _first(
+        self, artifacts: Iterable[Artifact], line: BranchLine, trail: Trail, now: datetime
+    ) -> FoundBaseline | None:
         """The first of these that can be used; not more are looked at than is reasonable."""
         for looked_at, artifact in enumerate(artifacts):
             if looked_at == MAX_LOOKED_AT or not self._left:
@@ -145,6 +152,9 @@ class ArtifactStore:
                 return None
             run = trusted(self._client, artifact, self._wanted, trail)
             if run is None:
+                continue
+            if not line.had(run.head_sha):
+                trail.reject(artifact, f"of a commit that {self._wanted.branch} is not known to have had")
                 continue
             self._left -= 1
             behind = self._begin_behind(run)
@@ -248,7 +258,8 @@ class ArtifactStore:
         wanted = self._wanted
         if wanted.near or wanted.fork_point_of is None:
             return wanted.near
-        between = distance(self._client, wanted.branch, wanted.fork_point_of)
+        tip = self._tip()
+        between = distance(self._client, tip, wanted.fork_point_of) if tip else None
         if between is None:
             what = f"GitHub knows no commit that {wanted.branch} and this change share: the newest baseline is taken"
             self.notes.append(what)
@@ -256,7 +267,12 @@ class ArtifactStore:
 
     def _begin_behind(self, run: RunFacts) -> Future[Distance | None]:
         """Ask how far the branch has gone on since, while the artifact is fetched."""
-        return begin(lambda: distance(self._client, run.head_sha, self._wanted.branch), f"run {run.id} and its branch")
+
+        def asked() -> Distance | None:
+            tip = self._tip()
+            return distance(self._client, run.head_sha, tip) if tip else None
+
+        return begin(asked, f"run {run.id} and its branch")
 
     def _behind(self, asked: Future[Distance | None]) -> int | None:
         """How many commits the branch has that the baseline has not; None when that cannot be told."""

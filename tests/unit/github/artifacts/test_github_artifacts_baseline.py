@@ -90,7 +90,7 @@ def test_nearest__commit_has_its_own__is_that_and_no_ancestor_is_asked_for(githu
     for commit in ("c1", "c3", "c5"):
         keep(commit)
     assert taken(store(near=sha("c3")).nearest(NOW)) == "of-c3"
-    assert github.requests("GET", r"/commits\?") == []
+    assert len(github.requests("GET", r"/commits\?")) == 1  # the branch's own
 
 
 def test_nearest__commit_has_several__is_the_newest_of_them(store, keep) -> None:
@@ -125,7 +125,8 @@ def test_nearest__commit_is_before_all_of_a_long_history__ancestors_are_bounded(
         state.add_commit(f"long {number}", branch="main")
     keep("c1")
     assert taken(store(near=state.branches["main"]).nearest(NOW)) == "of-c1"
-    assert len(github.requests("GET", r"/commits\?")) == 3
+    asked = github.requests("GET", r"/commits\?")
+    assert len(asked) == 3 + 5  # those before the commit, and those of the branch as far as the baseline
 
 
 def test_nearest__red_default_branch__counts_all_the_same(store, keep) -> None:
@@ -410,7 +411,7 @@ def test_nearest__of_another_workflow__is_not_even_fetched(github, store, keep) 
 def test_nearest__what_the_list_speaks_against__is_asked_no_further(github, store, reject, how) -> None:
     reject(REJECTED[how][0])
     store().nearest(NOW)
-    assert len(github.log) == 1
+    assert len(github.requests("GET", "/actions/")) == 1
 
 
 def test_nearest__github_does_not_answer__is_no_absence(github, store, keep) -> None:
@@ -551,8 +552,10 @@ def test_found__clock_of_this_job_is_late__is_not_younger_than_new(store, keep) 
     assert found.baseline.age_days == 0
 
 
-def test_found__commit_is_gone_from_history__how_far_behind_is_unknown(github, store, keep) -> None:
+def test_found__commit_is_gone_from_github__how_far_behind_is_unknown(store, keep, state) -> None:
+    state.branches["main"] = sha("gone after a force push")
     keep("gone after a force push")
+    state.branches["main"] = sha("c5")
     found = store().nearest(NOW)
     assert isinstance(found, FoundBaseline)
     assert found.baseline.commits_behind is None
@@ -591,16 +594,79 @@ def test_nearest__to_where_a_change_left_the_branch__is_said_where_github_does_n
 def test_nearest__of_several_names__all_is_asked_at_the_same_time_that_needs_no_answer(
     github, store, keep, state
 ) -> None:
-    """Each waits at GitHub for the others: the fork point and both lists, then the archive and the distance."""
+    """Each waits at GitHub for the others: branch and lists, then its commits and the fork point, and so on."""
     state.add_commit("topic", sha("c2"))
     keep("c2")
-    first, second = threading.Barrier(3, timeout=20), threading.Barrier(2, timeout=20)
-    for path in (r"/compare/main\.\.\.", r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"name=another"):
+    first, then, second = (threading.Barrier(count, timeout=20) for count in (3, 2, 2))
+    for path in ("/git/ref/heads/main", r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"name=another"):
         github.faults.add("GET", path, Fault.meet(first))
+    for path in (rf"/compare/{sha('c5')}\.\.\.", r"/commits\?"):
+        github.faults.add("GET", path, Fault.meet(then))
     for path in (r"/actions/artifacts/\d+/zip", rf"/compare/{sha('c2')}\.\.\."):
         github.faults.add("GET", path, Fault.meet(second))
     one = store(names=("eval-gate-results", "another"), fork_point_of=sha("topic"))
     assert taken(one.nearest(NOW)) == "of-c2"
+
+
+# --- whose ref it was
+
+
+@pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])
+def test_nearest__run_of_a_tag_called_like_the_branch__is_not_the_branch_s(store, keep, state, event) -> None:
+    state.add_commit("evil", sha("c5"))
+    state.tags["main"] = sha("evil")
+    keep("c4")
+    keep("evil", event=event)
+    found = store(fork_point_of=sha("evil")).nearest(NOW)
+    assert taken(found) == "of-c4"
+    assert found.baseline.commits_behind == 1  # of the branch, not of the tag
+    del state.tags["main"]  # who may push one may take it away again
+    assert taken(store(near=sha("c5")).nearest(NOW)) == "of-c4"
+
+
+def test_nearest__run_of_a_tag_on_a_commit_that_was_merged__is_not_the_branch_s(store, keep, state) -> None:
+    """It comes before the branch's tip, and the branch never pointed at it: nobody reviewed it by itself."""
+    state.add_commit("theirs", sha("c4"))
+    state.add_commit("merge", (sha("c5"), sha("theirs")), branch="main")
+    keep("theirs")
+    keep("c3")
+    for near in ("merge", "theirs"):
+        found = store(near=sha(near)).nearest(NOW)
+        assert taken(found) == "of-c3"
+        assert found.trail in {"", "seen 2: 1 of a commit that main is not known to have had"}
+
+
+def test_nearest__branch_was_pushed_with_force__its_activity_knows_the_commit(store, keep, state) -> None:
+    state.add_commit("taken back", sha("c5"), branch="main")
+    keep("taken back")
+    state.branches["main"] = sha("c5")
+    assert taken(store(near=sha("c5")).nearest(NOW)) == "of-taken back"
+
+
+def test_nearest__branch_was_merged_into_another_and_is_that_now__its_activity_knows_the_commit(
+    store, keep, state
+) -> None:
+    """`git pull` on a topic, pushed to main: main's own line is the second parent."""
+    state.add_commit("topic", sha("c2"))
+    keep("c5")
+    state.add_commit("turned", (sha("topic"), sha("c5")), branch="main")
+    assert taken(store(near=sha("turned")).nearest(NOW)) == "of-c5"
+
+
+def test_nearest__branch_of_the_name_with_slashes__is_asked_by_its_whole_ref(store, keep, state) -> None:
+    state.add_commit("r1", sha("c5"), branch="release/1.x")
+    keep("r1", head_branch="release/1.x")
+    assert taken(store(branch="release/1.x", near=sha("r1")).nearest(NOW)) == "of-r1"
+
+
+def test_nearest__activity_cannot_be_asked__only_first_parents_tell(github, store, keep, state) -> None:
+    state.add_commit("taken back", sha("c5"), branch="main")
+    keep("taken back")
+    state.branches["main"] = sha("c5")
+    github.faults.add("GET", "/activity", Fault("none", 404))
+    found = store(near=sha("c5")).nearest(NOW)
+    assert isinstance(found, NoBaseline)
+    assert "seen 1: 1 of a commit that main is not known to have had" in found.reason
 
 
 # --- when pull requests fill the list

@@ -1,0 +1,93 @@
+"""Which commits a branch has pointed at: a run names its ref in short, and a tag may be called like the branch.
+
+Three things that GitHub knows tell: the commit that `refs/heads/…` points at, the first parents from there on, and the
+branch's activity, which also has what a force push took away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+from eval_gate.github.client import ApiAnswer, Client
+from eval_gate.github.commits import CONTENTS, CommitParents, branch_tip, commits_from, distance
+from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.github.side_by_side import begin
+
+FIRST_LISTED: Final = 100
+"""Commits of the branch that are listed at once, before anything about a single one is asked."""
+MAX_LISTED: Final = 3_000
+"""Commits that are listed for one that lies further back."""
+_UNKNOWN_HERE: Final = frozenset({FailureKind.NOT_FOUND, FailureKind.FORBIDDEN, FailureKind.GONE})
+"""Refusals of the list of activities: an older Enterprise Server has none."""
+
+
+class _Activity(ApiAnswer):
+    ref: str
+    before: str
+    after: str
+
+
+def first_parents(tip: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+    """The commit and its first parents, as far as they are known."""
+    at: str | None = tip
+    while at is not None and at in parents:
+        yield at
+        at = parents[at]
+
+
+class BranchLine:
+    """The commits that a branch is known to have pointed at. What is asked of GitHub is begun at once."""
+
+    def __init__(self, client: Client, branch: str) -> None:
+        self._client, self._branch = client, branch
+        self._parents: dict[str, str | None] = {}
+        self._coming: Iterator[CommitParents] = iter(())
+        self._line: set[str] = set()
+        self._active: frozenset[str] | None = None
+        self._tip = begin(lambda: branch_tip(client, branch), f"the branch {branch}"[:120])
+        self._begun = begin(self._begin, f"the commits of {branch}"[:120])
+
+    @property
+    def tip(self) -> str | None:
+        """The commit that it points at now; None where there is no such branch. Raises GitHubError."""
+        return self._tip.result()
+
+    def had(self, sha: str) -> bool:
+        """Whether the branch is known to have pointed at this commit, or past it by first parents.
+
+        Raises GitHubError where GitHub does not answer.
+        """
+        self._begun.result()
+        if sha in self._line or (self._active is not None and sha in self._active):
+            return True
+        between = distance(self._client, sha, self.tip) if self.tip else None
+        if between is not None and between.merge_base_commit.sha == sha:
+            # it comes before the tip: among so many commits it is listed
+            self._list(min(between.ahead_by + 1, MAX_LISTED) - len(self._parents))
+        return sha in self._line or sha in self._activity()
+
+    def _begin(self) -> None:
+        if self.tip is not None:
+            self._coming = commits_from(self._client, self.tip)
+            self._list(FIRST_LISTED)
+
+    def _list(self, more: int) -> None:
+        """List so many commits more."""
+        if more > 0 and self.tip is not None:
+            self._parents.update((one.sha, one.first_parent) for one in islice(self._coming, more))
+            self._line.update(first_parents(self.tip, self._parents))
+
+    def _activity(self) -> frozenset[str]:
+        """The commits between which it was moved lately: its newest hundred changes."""
+        if self._active is None:
+            ref, doing = f"refs/heads/{self._branch}", f"listing the activity of {self._branch}"[:120]
+            try:
+                found = self._client.page(doing, "/activity", _Activity, permission=CONTENTS, query={"ref": ref})
+            except GitHubError as error:
+                if error.kind not in _UNKNOWN_HERE:
+                    raise
+                found = ()
+            self._active = frozenset(sha for one in found if one.ref == ref for sha in (one.before, one.after))
+        return self._active
