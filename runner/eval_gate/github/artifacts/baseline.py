@@ -20,7 +20,7 @@ from eval_gate.github.artifacts.listed import (
     begin_listing,
     candidates,
     of_newest_runs,
-    trusted,
+    why_not_trusted,
 )
 from eval_gate.github.client import Client
 from eval_gate.github.commits import Distance, RunFacts, branch_tip, distance, workflow_run
@@ -32,11 +32,14 @@ from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured, unmeasured_run
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
 from eval_gate.results.ledger_of_run import ending_with
-from eval_gate.results.read import read_archive
+from eval_gate.results.read import read_archive, read_archived_head
 from eval_gate.struct import FrozenStruct, replace
 
 MAX_TRIED: Final = 10
-MAX_LOOKED_AT: Final = 30
+"""Results that are read as a whole: of the commit, the gate and the cases that are sought."""
+MAX_FETCHED: Final = 25
+"""Artifacts that are fetched, of which the head alone tells that most cannot serve."""
+MAX_LOOKED_AT: Final = 50
 """Artifacts whose runs are asked about, usable or not."""
 
 
@@ -112,7 +115,9 @@ class ArtifactStore:
         self.notes: list[str] = []
         """What could not be learnt and does not matter for the verdict."""
         self._usable: dict[int, _Usable] = {}
-        self._left = MAX_TRIED
+        self._left, self._to_fetch = MAX_TRIED, MAX_FETCHED
+        self._lines: dict[str, BranchLine] = {}
+        self._runs: dict[int, RunFacts] = {}
         self._tip: Callable[[], str | None] = lambda: branch_tip(client, wanted.branch)
         """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
@@ -121,47 +126,72 @@ class ArtifactStore:
     def nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
         """The nearest trusted and complete run, or what was seen instead."""
         trail, lists = Trail(), begin_listing(self._client, self._wanted)
-        line = BranchLine(self._client, self._wanted.branch)
+        line = self._line(self._wanted.branch)
         self._tip = lambda: line.tip
         self._wanted = replace(self._wanted, near=self._near())
-        found = self._first(candidates(self._client, self._wanted, trail, lists), line, trail, now)
-        if found is None and trail.more and self._left:
-            found = self._first(of_newest_runs(self._client, self._wanted, trail), line, trail, now)
+        found = self._first(candidates(self._client, self._wanted, trail, lists), trail, now)
+        if found is None and trail.more and not trail.by_runs and self._left and self._to_fetch:
+            trail.more = False
+            found = self._first(of_newest_runs(self._client, self._wanted, trail), trail, now)
         if found is not None:
             return found
         wanted = self._wanted
-        reason = f"no usable artifact {wanted.name} of {wanted.branch}"
+        among = " among the nearest" if trail.more else ""
+        reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
         seen = f"; {trail}" if trail.rejected else ""
-        elsewhere = any("another workflow" in why for why in trail.rejected.values())
-        remedy = (
-            "name its file with `baseline-workflow`" if elsewhere else f"the next run on {wanted.branch} stores one"
-        )
-        # an outage that lasted for longer than is looked back: behind it there may well be a baseline
-        hidden = bool(self._unmeasured) and not self._left
-        if hidden or self._unread:
-            remedy = f"run {wanted.branch} again, or name an earlier run with `baseline`"
-        return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}", unavailable=hidden or self._unread)
+        unknown = self._hidden or self._unread or trail.more
+        return NoBaseline("no-artifact", f"{reason}{seen}; {self._remedy(trail)}", unavailable=unknown)
 
-    def _first(
-        self, artifacts: Iterable[Artifact], line: BranchLine, trail: Trail, now: datetime
-    ) -> FoundBaseline | None:
+    @property
+    def _hidden(self) -> bool:
+        """Whether an outage lasted for longer than is looked back: behind it there may well be a baseline."""
+        return bool(self._unmeasured) and not self._left
+
+    def _remedy(self, trail: Trail) -> str:
+        """What to do where there is none."""
+        reasons = set(trail.rejected.values())
+        if self._hidden or self._unread:
+            return f"run {self._wanted.branch} again, or name an earlier run with `baseline`"
+        if any("another workflow" in why for why in reasons):
+            return "name its file with `baseline-workflow`"
+        if trail.more and any("another gate" in why for why in reasons):
+            return "give each gate its own `artifact-name`"
+        return f"the next run on {self._wanted.branch} stores one"
+
+    def _line(self, branch: str) -> BranchLine:
+        """The commits of a branch, asked for once."""
+        if branch not in self._lines:
+            self._lines[branch] = BranchLine(self._client, branch)
+        return self._lines[branch]
+
+    def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> FoundBaseline | None:
         """The first of these that can be used; not more are looked at than is reasonable."""
         for looked_at, artifact in enumerate(artifacts):
-            if looked_at == MAX_LOOKED_AT or not self._left:
+            if looked_at == MAX_LOOKED_AT or not self._left or not self._to_fetch:
                 trail.more = True
                 return None
-            run = trusted(self._client, artifact, self._wanted, trail)
+            run = self._trusted_run(artifact, trail)
             if run is None:
                 continue
-            if not line.had(run.head_sha):
-                trail.reject(artifact, f"of a commit that {self._wanted.branch} is not known to have had")
-                continue
-            self._left -= 1
             behind = self._begin_behind(run)
             usable = self._usable_run(artifact, run, trail)
             if usable is not None:
                 return self._found(artifact, run, usable, now, str(trail), behind)
         return None
+
+    def _trusted_run(self, artifact: Artifact, trail: Trail) -> RunFacts | None:
+        """The artifact's run, where it is one of the branch that makes baselines: all that costs no try."""
+        assert artifact.workflow_run is not None
+        run_id = artifact.workflow_run.id
+        if run_id not in self._runs:
+            self._runs[run_id] = workflow_run(self._client, run_id)
+        run = self._runs[run_id]
+        why = why_not_trusted(run, self._wanted)
+        if not why and not self._line(self._wanted.branch).had(run.head_sha):
+            why = f"of a commit that {self._wanted.branch} is not known to have had"
+        if why:
+            trail.reject(artifact, why)
+        return None if why else run
 
     def of_run(self, run_id: int, now: datetime) -> FoundBaseline:
         """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
@@ -191,11 +221,16 @@ class ArtifactStore:
         """
         if artifact.id in self._usable:
             return self._usable[artifact.id]
+        self._to_fetch -= 1
+        shown = f"artifact {artifact.id}"
         try:
             with result_archive(self._client, artifact, self._temporary) as archive:
                 self._due()
-                result = read_archive(archive, f"artifact {artifact.id}", compared=False)
-                refused = self._why_not(result, run)
+                refused = self._why_not(read_archived_head(archive, shown), run)
+                if not refused:
+                    self._left -= 1
+                    result = read_archive(archive, shown, compared=False)
+                    refused = self._why_not(result, run) or self._why_unmeasured(result, run)
                 if not refused:
                     if self._beside is not None:
                         self._put = extract(archive, self._beside.name, self._beside.to, self._beside.limit)
@@ -214,10 +249,7 @@ class ArtifactStore:
         return self._usable.get(artifact.id)
 
     def _why_not(self, result: RunResult, run: RunFacts) -> str:
-        """What speaks against a run as a baseline, in the words of the trail; empty when nothing does.
-
-        One that was not measured is remembered: the baseline says what it was preferred to.
-        """
+        """What a run's head says against it as a baseline, in the words of the trail; empty when nothing does."""
         evaluated = result.sha
         if evaluated and evaluated != run.head_sha:
             return "of another commit than its run's"
@@ -227,6 +259,10 @@ class ArtifactStore:
             return f"of another gate ({result.made_by.gate})"
         if result.eval_paths is None or result.shard != self._wanted.shard:
             return "of some cases only"
+        return ""
+
+    def _why_unmeasured(self, result: RunResult, run: RunFacts) -> str:
+        """The same of how much of it was judged. It is remembered: the baseline says what it was preferred to."""
         if not is_measured(result):
             self._unmeasured.append(unmeasured_run(result).model_copy(update={"sha": run.head_sha}))
             return "that could not be measured"

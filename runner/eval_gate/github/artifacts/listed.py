@@ -8,7 +8,7 @@ GitHub (docs/baselines.md explains each rule to users).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from itertools import islice
@@ -19,14 +19,16 @@ from urllib.parse import quote
 from pydantic import AwareDatetime
 
 from eval_gate.github.client import ApiAnswer, Client
-from eval_gate.github.commits import ACTIONS, RunFacts, ancestors, workflow_run
+from eval_gate.github.commits import ACTIONS, RunFacts, ancestors
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct, Struct, field
 
 MAX_LISTED: Final = 300
 MAX_RUNS: Final = 20
-"""Runs of the branch that are asked one by one where the list by name led nowhere."""
+"""Runs of the branch that are asked one by one where others fill the list by name."""
+MAX_RUNS_LISTED: Final = 300
+"""Runs of the branch among which the nearest are chosen then."""
 TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
 """Events that run what is on the branch, never what a pull request proposes."""
 
@@ -82,8 +84,10 @@ class Trail(Struct):
 
     seen: set[int] = field(default_factory=set)
     rejected: dict[int, str] = field(default_factory=dict)
+    by_runs: bool = False
+    """The runs of the branch were asked, not only the list by name."""
     more: bool = False
-    """There are more than were looked at."""
+    """More were listed than were looked at: that none can be used is not known."""
 
     def reject(self, artifact: Artifact, why: str) -> None:
         """Note that an artifact cannot be used, and why."""
@@ -114,28 +118,97 @@ def begin_listing(client: Client, wanted: BaselineSearch) -> Lists:
 def candidates(client: Client, wanted: BaselineSearch, trail: Trail, lists: Lists) -> Iterator[Artifact]:
     """Artifacts that may be trusted as far as the list tells, nearest to `wanted.near` first.
 
-    The commit's own, then those of the commits before it, nearest first, then the rest, newest first.
+    The commit's own, then those of the commits before it, nearest first, then the rest, newest first. Where others
+    fill a list by name, the commit's own runs are asked too, and then the newest runs of the branch.
     """
-    listed = []
+    listed, is_full = [], False
     for coming in lists:
         found = coming.result()
-        trail.more = trail.more or len(found) == MAX_LISTED
+        is_full = is_full or len(found) == MAX_LISTED
         listed += found
-    listed.sort(key=_made, reverse=True)
-    yield from _nearest_first(client, [one for one in listed if _usable(one, wanted, trail)], wanted)
+    usable = [one for one in sorted(listed, key=_made, reverse=True) if _usable(one, wanted, trail)]
+    if not is_full:
+        yield from _nearest_first(client, usable, wanted)
+        return
+    trail.by_runs = True
+    runs = _Runs(client, wanted, trail)
+    own = [one for one in usable if _sha(one) == wanted.near]
+    yield from own
+    if wanted.near and not own:
+        yield from runs.artifacts(runs.of_commit(wanted.near))
+    yield from _nearest_first_with_runs(client, [one for one in usable if one not in own], wanted, runs)
 
 
 def of_newest_runs(client: Client, wanted: BaselineSearch, trail: Trail) -> Iterator[Artifact]:
     """The same, asked of the wanted workflows' newest runs on the branch, where others crowd the list by name."""
-    found = [one for one in _by_runs(client, wanted) if one.id not in trail.rejected and _usable(one, wanted, trail)]
-    yield from _nearest_first(client, found, wanted)
+    trail.by_runs = True
+    yield from _nearest_first_with_runs(client, [], wanted, _Runs(client, wanted, trail))
+
+
+def _nearest_first_with_runs(
+    client: Client, usable: list[Artifact], wanted: BaselineSearch, runs: _Runs
+) -> Iterator[Artifact]:
+    """The artifacts, nearest first, and those of the branch's newest runs in their order; each once."""
+    by_commit = _by_commit(usable)
+    runs_by_commit: dict[str, list[RunFacts]] = defaultdict(list)
+    for run in runs.of_branch():
+        runs_by_commit[run.head_sha].append(run)
+    for sha in ancestors(client, wanted.near) if wanted.near else ():
+        yield from by_commit.pop(sha, ())
+        yield from runs.artifacts(runs_by_commit.pop(sha, ()))
+        if not by_commit and not runs_by_commit:
+            return
+    yield from sorted((one for group in by_commit.values() for one in group), key=_made, reverse=True)
+    yield from runs.artifacts([run for group in runs_by_commit.values() for run in group])
+
+
+class _Runs:
+    """Runs that make baselines, asked of GitHub where the list of artifacts by name leads nowhere."""
+
+    def __init__(self, client: Client, wanted: BaselineSearch, trail: Trail) -> None:
+        self._client, self._wanted, self._trail = client, wanted, trail
+        self._asked: set[int] = set()
+
+    def of_commit(self, sha: str) -> Iterator[RunFacts]:
+        """Those of one commit, newest first."""
+        query = {"head_sha": sha, "branch": self._wanted.branch, "exclude_pull_requests": "true"}
+        yield from self._trusted(self._listed("", query))
+
+    def of_branch(self) -> Iterator[RunFacts]:
+        """The newest of the branch, newest first."""
+        query = {"branch": self._wanted.branch, "exclude_pull_requests": "true"}
+        for workflow in self._wanted.workflows or ("",):
+            runs = list(islice(self._listed(workflow, query), MAX_RUNS_LISTED))
+            self._trail.more = self._trail.more or len(runs) == MAX_RUNS_LISTED
+            yield from self._trusted(runs)
+
+    def artifacts(self, runs: Iterable[RunFacts]) -> Iterator[Artifact]:
+        """What these left that may be a baseline. Of more runs than `MAX_RUNS` nobody asks."""
+        for run in runs:
+            if run.id in self._asked:
+                continue
+            if len(self._asked) == MAX_RUNS:
+                self._trail.more = True
+                return
+            self._asked.add(run.id)
+            for one in artifacts_of_run(self._client, run.id, *reversed(self._wanted.names)):
+                if one.id not in self._trail.rejected and _usable(one, self._wanted, self._trail):
+                    yield one
+
+    def _trusted(self, runs: Iterable[RunFacts]) -> Iterator[RunFacts]:
+        return (run for run in runs if not why_not_trusted(run, self._wanted) and run.id != self._wanted.own_run_id)
+
+    def _listed(self, workflow: str, query: dict[str, str]) -> Iterator[RunFacts]:
+        """The runs of one workflow; of an empty one those of all."""
+        below = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
+        doing = f"listing the runs of {workflow or self._wanted.branch}"[:120]
+        return self._client.pages(
+            doing, f"/actions{below}/runs", RunFacts, permission=ACTIONS, query=query, key="workflow_runs"
+        )
 
 
 def _nearest_first(client: Client, usable: list[Artifact], wanted: BaselineSearch) -> Iterator[Artifact]:
-    by_commit: dict[str, list[Artifact]] = defaultdict(list)
-    for one in usable:
-        assert one.workflow_run is not None
-        by_commit[one.workflow_run.head_sha].append(one)
+    by_commit = _by_commit(usable)
     if wanted.near:
         yield from by_commit.pop(wanted.near, ())
         for sha in ancestors(client, wanted.near) if by_commit else ():
@@ -145,19 +218,27 @@ def _nearest_first(client: Client, usable: list[Artifact], wanted: BaselineSearc
     yield from sorted((one for group in by_commit.values() for one in group), key=_made, reverse=True)
 
 
-def trusted(client: Client, artifact: Artifact, wanted: BaselineSearch, trail: Trail) -> RunFacts | None:
-    """The artifact's run, where it is one that makes baselines."""
+def _by_commit(usable: Iterable[Artifact]) -> dict[str, list[Artifact]]:
+    by_commit: dict[str, list[Artifact]] = defaultdict(list)
+    for one in usable:
+        by_commit[_sha(one)].append(one)
+    return by_commit
+
+
+def _sha(artifact: Artifact) -> str:
     assert artifact.workflow_run is not None
-    run = workflow_run(client, artifact.workflow_run.id)
+    return artifact.workflow_run.head_sha
+
+
+def why_not_trusted(run: RunFacts, wanted: BaselineSearch) -> str:
+    """Why a run makes no baselines, in the words of the trail; empty where it does."""
     if not run.of_this_repository:
-        trail.reject(artifact, "from a fork")
-    elif run.event not in TRUSTED_EVENTS:
-        trail.reject(artifact, f"from a run of {run.event}")
-    elif not is_workflow(run.workflow, wanted.workflows):
-        trail.reject(artifact, f"of another workflow ({run.workflow})")
-    else:
-        return run
-    return None
+        return "from a fork"
+    if run.event not in TRUSTED_EVENTS:
+        return f"from a run of {run.event}"
+    if not is_workflow(run.workflow, wanted.workflows):
+        return f"of another workflow ({run.workflow})"
+    return ""
 
 
 def is_workflow(path: str, wanted: tuple[str, ...]) -> bool:
@@ -192,19 +273,6 @@ def _listed(client: Client, name: str) -> Iterator[Artifact]:
     doing = f"listing the artifacts {name}"
     query = {"name": name}
     return client.pages(doing, "/actions/artifacts", Artifact, permission=ACTIONS, query=query, key="artifacts")
-
-
-def _by_runs(client: Client, wanted: BaselineSearch) -> Iterator[Artifact]:
-    """The artifacts of the newest runs on the branch: in a busy repository pull requests fill the list by name."""
-    for workflow in wanted.workflows:
-        path = f"/actions/workflows/{quote(PurePosixPath(workflow).name)}/runs"
-        query = {"branch": wanted.branch, "exclude_pull_requests": "true"}
-        runs = client.pages(
-            f"listing the runs of {workflow}", path, RunFacts, permission=ACTIONS, query=query, key="workflow_runs"
-        )
-        trusted_runs = (run for run in runs if run.event in TRUSTED_EVENTS and run.of_this_repository)
-        for run in islice(trusted_runs, MAX_RUNS):
-            yield from artifacts_of_run(client, run.id, *reversed(wanted.names))
 
 
 def _usable(artifact: Artifact, wanted: BaselineSearch, trail: Trail) -> bool:

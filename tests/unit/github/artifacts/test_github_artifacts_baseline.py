@@ -15,11 +15,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.github.artifacts.baseline import MAX_TRIED, ArtifactStore, Companion, FoundBaseline
-from eval_gate.github.artifacts.listed import MAX_LISTED, BaselineSearch, is_workflow
+from eval_gate.github.artifacts.baseline import MAX_FETCHED, MAX_TRIED, ArtifactStore, Companion, FoundBaseline
+from eval_gate.github.artifacts.listed import MAX_LISTED, MAX_RUNS, BaselineSearch, is_workflow
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.comparison import Unmeasured
-from eval_gate.model.result import GitFacts, Shard
+from eval_gate.model.result import GitFacts, MadeBy, Shard
 from eval_gate.results import archive
 from eval_gate.results import read as stored
 from eval_gate.results.baseline import NoBaseline
@@ -381,10 +381,10 @@ def test_nearest__record_with_very_many_mistakes__is_refused_within_bounds(tmp_p
 @pytest.mark.slow
 def test_nearest__many_that_cannot_be_used__at_most_ten_are_fetched(github, store, keep) -> None:
     for _ in range(MAX_TRIED + 5):
-        keep("c5", {"run.json": record(complete=False)})
+        keep("c5", {"run.json": record("outage", OUTAGE)})
     found = store(near=sha("c5")).nearest(NOW)
     assert isinstance(found, NoBaseline)
-    assert "10 of an incomplete run" in found.reason
+    assert "10 that could not be measured" in found.reason
     assert len(github.requests("GET", ZIP)) == MAX_TRIED == 10
 
 
@@ -606,6 +606,66 @@ def test_nearest__of_several_names__all_is_asked_at_the_same_time_that_needs_no_
         github.faults.add("GET", path, Fault.meet(second))
     one = store(names=("eval-gate-results", "another"), fork_point_of=sha("topic"))
     assert taken(one.nearest(NOW)) == "of-c2"
+
+
+# --- what hides it
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"data": {"run.json": record(partial=True)}},
+        {"data": {"run.json": record(made_by=MadeBy(gate="sales", run_id=1))}},
+        {"data": {"run.json": record(complete=False)}},
+        {"event": "pull_request"},
+        {"path": ".github/workflows/x.yml"},
+    ],
+    ids=["some cases", "another gate", "incomplete", "event", "workflow"],
+)
+def test_nearest__many_newer_ones_that_run_or_head_tell_apart__cost_no_try(store, keep, facts) -> None:
+    keep("c5")
+    for _ in range(MAX_TRIED + 2):
+        keep("c5", **facts)
+    assert taken(store(gate="support").nearest(NOW)) == "of-c5"
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_nearest__more_newer_ones_of_other_gates_than_are_fetched__is_not_taken_for_no_baseline(
+    github, store, keep, unknown
+) -> None:
+    if unknown:
+        keep("c1")
+    for _ in range(MAX_FETCHED):
+        keep("c5", {"run.json": record(made_by=MadeBy(gate="sales", run_id=1))})
+    found = store(gate="support").nearest(NOW)
+    assert isinstance(found, NoBaseline)
+    assert found.unavailable is unknown
+    assert ("among the nearest; seen 26: 25 of another gate (sales); give each gate" in found.reason) is unknown
+    assert len(github.requests("GET", ZIP)) == MAX_FETCHED
+
+
+def test_nearest__its_own_artifact_is_behind_a_full_list__the_commit_s_runs_are_asked(
+    github, store, keep, state
+) -> None:
+    keep("c3")
+    for _ in range(MAX_RUNS + 1):  # of the branch later on, all but one of which left nothing
+        state.add_run(head_sha="c5")
+    crowd = state.add_run(event="pull_request", head_branch="topic")
+    for _ in range(MAX_LISTED):
+        state.add_artifact(crowd, b"PK")
+    keep("c5")
+    assert taken(store(near=sha("c3")).nearest(NOW)) == "of-c3"
+    assert len(github.requests("GET", r"/actions/runs\?")) == 1
+
+
+def test_nearest__full_list_and_more_runs_than_are_asked__is_not_taken_for_no_baseline(store, state) -> None:
+    crowd = state.add_run(event="pull_request", head_branch="topic")
+    for _ in range(MAX_LISTED):
+        state.add_artifact(crowd, b"PK")
+    assert not store().nearest(NOW).unavailable  # the branch has no run at all
+    for _ in range(MAX_RUNS + 1):
+        state.add_run(head_sha="c5")
+    assert store().nearest(NOW).unavailable
 
 
 # --- whose ref it was

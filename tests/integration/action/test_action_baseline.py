@@ -1,0 +1,72 @@
+"""Which of the branch's results is the baseline, however busy and however crowded the repository is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.support.github import sha
+from tests.support.github.state import iso
+from tests.support.world import ActionWorld, scripted
+
+
+@pytest.fixture
+def world(tmp_path, github):
+    with scripted() as script:
+        yield ActionWorld(tmp_path, github, script)
+
+
+def of_two_days_ago(github) -> None:
+    for artifact in github.state.artifacts.values():
+        artifact.created_at = iso(datetime.now(UTC) - timedelta(days=2))
+
+
+def crowd(github, count: int, days: float) -> None:
+    """So many artifacts of pull requests, made so many days ago."""
+    for number in range(count):
+        run = github.state.add_run(None, event="pull_request", head_branch=f"f{number}", head_sha=f"pr head {number}")
+        made = iso(datetime.now(UTC) - timedelta(days=days))
+        github.state.add_artifact(run, {"run.json": b"{}"}, created_at=made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("newer", "code"), [({"job": "sales"}, 1), ({"case": "gs-000"}, 1)])
+def test_twelve_newer_results_that_cannot_serve__do_not_hide_the_baseline(world, github, newer, code) -> None:
+    world.of_length("PPPP")
+    for number in range(13):
+        github.state.add_commit(f"main {number}", branch="main")
+        world.script.begin("PPPP")
+        given = newer if number else {}
+        inputs = {name: value for name, value in given.items() if name == "case"}
+        world.job.push(world.script.url, world._given({}) | inputs, GITHUB_JOB=given.get("job", "gate"))
+    of_two_days_ago(github)
+    seen = world.here("PPFF")
+    assert (seen.code, seen.ended.outputs["baseline-sha"]) == (code, sha("main 0")), seen.text
+
+
+@pytest.mark.slow
+def test_only_results_of_another_gate_as_far_as_anybody_looks__a_failing_case_is_not_decided(world, github) -> None:
+    world.main("PPPP")
+    stored = github.state.archives[-1]
+    for number in range(30):
+        github.state.add_commit(f"later {number}", branch="main")
+        run = github.state.add_run(None, head_sha=f"later {number}")
+        github.state.add_artifact(run, stored.zip_bytes)
+    of_two_days_ago(github)
+    for artifact in github.state.archives[1:]:
+        run = github.state.runs[artifact.run_id]
+        run.head_sha = github.state.branches["main"]  # another commit than the result says
+    assert world.here("PPFF").code == 3
+    assert world.here("PPPP").code == 0
+
+
+@pytest.mark.slow
+def test_the_commit_s_own_result_is_behind_300_newer_ones_of_pull_requests__is_taken(world, github) -> None:
+    world.main("PPFP")
+    pull = world.pull()
+    world.main("PPPP")
+    crowd(github, 310, days=1)
+    github.state.archives[1].created_at = iso(datetime.now(UTC) - timedelta(hours=1))
+    seen = world.here("PPFP", pull)
+    assert (seen.code, seen.ended.outputs["baseline-sha"]) == (0, pull.base_sha), seen.text
