@@ -6,22 +6,28 @@ two cases points to none.
 An earlier case that is not here under any name is gone, or was not chosen here. What was chosen is applied to the
 baseline's own record of a case (its eval file, id, tags and tier there), so that no change of the eval files moves a
 case out of a choice without being seen.
+
+A case here that no earlier run has is new, unless the baseline cannot say so: a part of it is missing, or it has none
+of the cases here and may be another gate's. What such a case did before is known to nobody.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from eval_gate.config.selection import Selection
 from eval_gate.model.base import SameObject
 from eval_gate.model.case import CaseKey
-from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.model.comparison import CaseClass, Comparison
+from eval_gate.model.execution import Status
+from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult
 from eval_gate.struct import FrozenStruct
 
 _Cases = Mapping[CaseKey, CaseResult]
 _Sign = Callable[[CaseKey, CaseResult], Hashable]
+_WITHOUT_PAST = frozenset({CaseClass.ADDED, CaseClass.INCOMPARABLE})
 
 
 def earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey]:
@@ -89,6 +95,56 @@ def _absent(one: SameObject[RunResult], other: SameObject[RunResult]) -> AbsentC
     return AbsentCases(
         removed=tuple(key for key in gone if key in taken), left_out=tuple(key for key in gone if key not in taken)
     )
+
+
+def shares_no_case(baseline: RunResult, current: RunResult) -> bool:
+    """Whether none of the baseline's cases is here under any name, although some would have been chosen here.
+
+    Such a baseline says nothing about the cases here: it may well be another gate's.
+    """
+    absent = absent_cases(baseline, current)
+    gone = len(absent.removed) + len(absent.left_out) + len(absent.unknown)
+    return bool(absent.removed) and gone == sum(1 for _ in baseline.cases())
+
+
+def uncovered_cases(run: RunResult, comparison: Comparison, baseline: RunResult) -> tuple[CaseKey, ...]:
+    """The cases here that have no earlier result, and of which the baseline does not say that they are new."""
+    nothing_shared = shares_no_case(baseline, run)
+    unknown = [one.key for one in comparison.changes if one.change in _WITHOUT_PAST]
+    if nothing_shared:
+        return tuple(unknown)
+    return tuple(_not_covered(unknown, run, baseline))
+
+
+def why_uncovered(run: RunResult, baseline: RunResult) -> str:
+    """What the baseline lacks, as half a sentence."""
+    if shares_no_case(baseline, run):
+        return "the baseline has none of the cases here"
+    if baseline.shard is not None and baseline.shard != run.shard:
+        return f"the baseline is {_shard(baseline.shard)} alone"
+    if not baseline.complete:
+        return f"the baseline is not complete: {baseline.stopped or 'its run ended early'}"
+    return "the baseline is a run of some cases only"
+
+
+def _not_covered(keys: list[CaseKey], run: RunResult, baseline: RunResult) -> Iterator[CaseKey]:
+    there, here = baseline.by_key(), run.by_key()
+    lacks_any = not baseline.complete or (baseline.shard is not None and baseline.shard != run.shard)
+    chosen = [Selection.of_record(one) for one in baseline.selections]
+    tiers = {suite.eval_file: suite.tier and suite.tier.value for suite in run.suites}
+    for key in keys:
+        before = there.get(key)
+        if before is not None:
+            if before.status is Status.NOT_RUN:
+                yield key
+            continue
+        taken = any(each.takes(key, here[key].tags, tiers[key.suite]) for each in chosen)
+        if lacks_any or (baseline.partial and not taken):
+            yield key
+
+
+def _shard(shard: Shard) -> str:
+    return f"shard {shard.index} of {shard.count}"
 
 
 def is_whole(run: RunResult) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.moved_cases import AbsentCases, absent_cases, earlier_keys
+from eval_gate.gate.moved_cases import AbsentCases, absent_cases, earlier_keys, uncovered_cases, why_uncovered
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.rules import RuleFinding, RuleInput, findings
 from eval_gate.gate.scores import exceeds
@@ -31,7 +31,8 @@ def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) 
     - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
     - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
     - a case that passed before, or that must pass, and whose result here nobody knows: no verdict either
-    - a failure that may be a regression, but the baseline could not be had: no verdict; not having asked is no pass
+    - a failure that may be a regression, but the baseline could not be had, or lacks the case because a part of it is
+      missing or it is of other cases: no verdict; not having asked is no pass
     - a rule that nobody knows whether it holds, and nothing known against the change: no verdict either
     - more execution errors of the agent than allowed: `fail`, exit 1, worded apart; where unreachable agents and
       evaluation errors are needed for that, nobody knows: no verdict
@@ -199,17 +200,38 @@ def _unexplained(judged: RuleInput, policy: Policy, absent: NoBaseline | None) -
 
     Where nothing fails there can be no regression, and the baseline is not missed.
     """
-    if absent is None or not absent.unavailable:
+    if absent is None:
+        return _uncovered(judged, policy)
+    if not absent.unavailable:
         return ()
     run = judged.run
     waived = judged.waiving.count(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
     if policy.by_comparison and (count := run.summary.failed - waived) > 0:
-        failed = f"{count} failing case{'s' if count != 1 else ''}"
-        return (Reason(code=absent.code, message=f"whether {failed} passed before cannot be told: {absent.reason}"),)
+        message = f"whether {_failing(count)} passed before cannot be told: {absent.reason}"
+        return (Reason(code=absent.code, message=message),)
     if policy.max_score_drop is not None and (low := _may_have_dropped(judged, policy.max_score_drop)):
         scores = "1 score" if low == 1 else f"{low} scores"
         return (Reason(code=absent.code, message=f"whether {scores} dropped cannot be told: {absent.reason}"),)
     return ()
+
+
+def _uncovered(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+    """Failures of cases that the baseline lacks, where more of them may be regressions than the policy allows."""
+    if judged.comparison is None or judged.baseline is None or not policy.by_comparison:
+        return ()
+    here = judged.run.by_key()
+    keys = uncovered_cases(judged.run, judged.comparison, judged.baseline)
+    failing = [key for key in keys if here[key].status is Status.FAILED and not judged.waives(key)]
+    if not failing or len(failing) + judged.count(CaseClass.REGRESSION) <= policy.allowed_regressions:
+        return ()
+    message = (
+        f"whether {_failing(len(failing))} passed before cannot be told: {why_uncovered(judged.run, judged.baseline)}"
+    )
+    return (Reason(code="not-in-baseline", message=message),)
+
+
+def _failing(count: int) -> str:
+    return f"{count} failing case{'s' if count != 1 else ''}"
 
 
 def _may_have_dropped(judged: RuleInput, most: float) -> int:

@@ -143,7 +143,7 @@ def test_limit_words__value__is_not_rounded_to_another_limit(value, words) -> No
         ({"a": 0.9}, {"a": 0.4}, 0.49, "fail"),
         ({"a": 0.9}, {"a": 0.9}, 0.0, "pass"),
         ({"a": 0.1}, {"a": 0.9}, 0.0, "pass"),
-        ({"b": 0.9}, {"a": 0.1}, 0.0, "pass"),
+        ({"b": 0.9, "c": 0.9}, {"a": 0.1, "c": 0.9}, 0.0, "pass"),
     ],
 )
 def test_decide__max_score_drop__fails_on_what_drops_further(then, now, allowed, outcome) -> None:

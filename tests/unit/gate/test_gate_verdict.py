@@ -11,6 +11,8 @@ from eval_gate.errors import GateError
 from eval_gate.model.comparison import Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Blame
 from eval_gate.model.policy import Measuring
+from eval_gate.model.result import Shard
+from eval_gate.model.selection import ChosenCases
 from eval_gate.model.waiver import RefusedCommand
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from tests.support.graded import make_graded_run
@@ -362,6 +364,54 @@ def test_decide__nothing_that_could_be_compared__is_said_of_a_pass() -> None:
     found = verdict({"new": "passed"}, {"old": "passed"}, "regressions")
     assert said(found) == ("pass", 0, ["nothing-compared"])
     assert found.reasons[0].message.startswith("no case could be compared")
+
+
+PASSED = {"a": "passed", "b": "passed"}
+A_FAILS = {"a": "failed", "b": "passed"}
+CHOSE_B = ChosenCases(cases=("b",))
+
+
+@pytest.mark.parametrize(
+    ("then", "facts", "why"),
+    [
+        ({"x": "passed"}, {}, "the baseline has none of the cases here"),
+        ({"b": "passed"}, {"shard": Shard(index=2, count=3)}, "the baseline is shard 2 of 3 alone"),
+        ({"b": "passed"}, {"complete": False, "stopped": "shard 1 of 2 is missing"}, "is not complete: shard 1 of 2"),
+        ({"a": "not_run", "b": "passed"}, {"complete": False}, "is not complete: its run ended early"),
+        ({"b": "passed"}, {"partial": True}, "the baseline is a run of some cases only"),
+        ({"b": "passed"}, {"partial": True, "selections": (CHOSE_B,)}, "the baseline is a run of some cases only"),
+    ],
+)
+def test_decide__case_fails_that_the_baseline_lacks_and_nobody_knows_to_be_new__is_not_decided(
+    then, facts, why
+) -> None:
+    baseline = Baseline(make_run(then, **facts), "b")
+    found = judge_against(make_run(A_FAILS), baseline, Policy(rules_of("regressions"))).verdict
+    assert said(found) == ("error", 3, ["not-in-baseline"])
+    assert why in found.reasons[0].message
+    for policy in (Policy(rules_of("regressions"), allowed_regressions=1), Policy(rules_of("never"))):
+        assert judge_against(make_run(A_FAILS), baseline, policy).verdict.outcome is Outcome.PASS
+    assert judge_against(make_run(PASSED), baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("then", "facts"),
+    [
+        ({"b": "passed"}, {}),
+        ({"b": "passed"}, {"partial": True, "selections": (ChosenCases(),)}),
+        ({"b": "passed", "a": "failed"}, {"complete": False}),
+    ],
+)
+def test_decide__case_fails_that_is_new_or_known_to_fail__passes_whatever_else_the_baseline_lacks(then, facts) -> None:
+    baseline = Baseline(make_run(then, **facts), "b")
+    assert judge_against(make_run(A_FAILS), baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASS
+
+
+def test_decide__cases_chosen_here_are_not_in_the_baseline__are_new() -> None:
+    """Nobody can tell that it is another gate's: none of its cases was chosen."""
+    run = make_run({"a": "failed", "b": "passed"}, partial=True, selections=(ChosenCases(cases=("a", "b")),))
+    baseline = Baseline(make_run({"x": "passed"}), "b")
+    assert judge_against(run, baseline, Policy(rules_of("regressions"))).verdict.outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
