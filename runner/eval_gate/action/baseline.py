@@ -10,13 +10,15 @@ from eval_gate.action.log import Log
 from eval_gate.action.plan import BaselineChoice, BaselineKind
 from eval_gate.action.step import Step
 from eval_gate.config.settings import CacheMode, RunConfig
+from eval_gate.gate.moved_cases import shares_no_case
 from eval_gate.github.artifacts.baseline import ArtifactStore, Companion, FoundBaseline
 from eval_gate.github.artifacts.listed import BaselineSearch
 from eval_gate.github.failure import GitHubError
+from eval_gate.model.result import RunResult
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.read import find_baseline
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.model.recording import MAX_BYTES, RECORDING_NAME
 
 
@@ -57,12 +59,16 @@ def _from_artifacts(
     own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
     own_named = own_named or len(step.artifact_names) == 1
     own_workflow = choice.workflow or environment.workflow_path
+    workflows = settings.baseline_workflows or ((own_workflow,) if own_workflow else ())
+    # of the workflow whose runs are asked, and of this one, whose key a result may have whatever it is called
+    gates = (environment.workflow_path, *workflows)
     wanted = BaselineSearch(
-        names=step.artifact_names,
+        names=step.artifact_names_in(*gates),
+        gates=frozenset(step.key_in(one) for one in gates),
         # whoever names workflow or artifact says which gate is meant
         gate=None if own_named else step.key,
         branch=choice.branch,
-        workflows=settings.baseline_workflows or ((own_workflow,) if own_workflow else ()),
+        workflows=workflows,
         near=choice.commit,
         own_run_id=environment.run_id,
         fork_point_of=choice.fork_point_of,
@@ -85,6 +91,17 @@ def _from_artifacts(
     log.did(f"its record goes back {count(len(found.baseline.own_ledger.runs), 'run')}")
     run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
     return Origin(found.baseline, run_url, recorded=found.beside)
+
+
+def fitting(origin: Origin, run: RunResult, log: Log) -> Origin:
+    """The same, unless the baseline is another gate's and has none of the cases of the run: then it says nothing."""
+    found = origin.baseline
+    if isinstance(found, NoBaseline) or found.gate is None or not shares_no_case(found.result, run):
+        return origin
+    why = f"{found.source} is of another gate ({found.gate}) and has none of the cases here"
+    log.did(f"no baseline: {why}")
+    hint = "give both steps one `comment-key`, or the gate its own `artifact-name`"
+    return replace(origin, baseline=NoBaseline("no-artifact", f"{why}; {hint}", unavailable=True), run_url=None)
 
 
 def _sentence(found: FoundBaseline, branch: str) -> str:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from eval_gate.action.baseline import fitting
 from eval_gate.action.configuration import read_config
 from eval_gate.action.context import context_of
 from eval_gate.action.inputs import ControlTiming, guess_inputs, read_inputs
@@ -192,7 +193,7 @@ def _gate(
     made = get_result(step, session, log)
     step = replace(step, partial=bool(made.result.selections))
     # of an interrupted run they are there in a moment, or are not waited for
-    origin, pushes = asked.origin(), asked.pushes()
+    origin, pushes = fitting(asked.origin(), made.result, log), asked.pushes()
     question = replace(session.question, baseline=origin.baseline, pushes=pushes)
     session = replace(session, question=question, later_question=None)
     judged = judge(made.result, session.question)

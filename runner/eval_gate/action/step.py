@@ -72,11 +72,15 @@ class Step(FrozenStruct):
     @property
     def key(self) -> str:
         """What tells this gate's comment from others: workflow file, job, configuration, artifact."""
+        return self.key_in(self.environment.workflow_path)
+
+    def key_in(self, workflow: str) -> str:
+        """The key of the same gate in another workflow file: the same job, configuration and artifact name."""
         settings = self.settings
         if settings.comment_key:
             return comment_key(settings.comment_key)
         parts = [
-            PurePosixPath(self.environment.workflow_path).name,
+            PurePosixPath(workflow).name,
             self.environment.job,
             (_name_of(settings.config) or "") if settings.config else "",
             settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else "",
@@ -114,8 +118,13 @@ class Step(FrozenStruct):
     @property
     def artifact_names(self) -> tuple[str, ...]:
         """What the artifact may be called: the name, and where nobody chose one, this gate's own beside another's."""
+        return self.artifact_names_in(self.environment.workflow_path)
+
+    def artifact_names_in(self, *workflows: str) -> tuple[str, ...]:
+        """The same where the gate is in these workflow files."""
         name = self.settings.artifact_name
-        return (name, f"{name}.{self.key}") if name == DEFAULT_ARTIFACT else (name,)
+        own = dict.fromkeys(f"{name}.{self.key_in(one)}" for one in workflows)
+        return (name, *own) if name == DEFAULT_ARTIFACT else (name,)
 
     @property
     def check_names(self) -> tuple[str, ...]:

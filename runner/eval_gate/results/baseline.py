@@ -25,6 +25,8 @@ class Baseline(FrozenStruct):
 
     notes: tuple[str, ...] = ()
     """Sentences about how it was found."""
+    gate: str | None = None
+    """The key of another gate that made it, as it says; None where it is this gate's own, or does not say."""
     exact: str | None = None
     """What leads to exactly this run, where `source` may lead to another one later: `latest`, a folder of runs."""
 

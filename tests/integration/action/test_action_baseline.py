@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.github import sha
 from tests.support.github.state import iso
-from tests.support.world import ActionWorld, scripted
+from tests.support.world import ActionWorld, cases_of, scripted
 
 
 @pytest.fixture
@@ -70,3 +70,60 @@ def test_the_commit_s_own_result_is_behind_300_newer_ones_of_pull_requests__is_t
     github.state.archives[1].created_at = iso(datetime.now(UTC) - timedelta(hours=1))
     seen = world.here("PPFP", pull)
     assert (seen.code, seen.ended.outputs["baseline-sha"]) == (0, pull.base_sha), seen.text
+
+
+NIGHTLY = ".github/workflows/nightly.yml"
+
+
+def nightly(world, github, *gates: tuple[str, str]) -> None:
+    """One nightly run with these gates: the job of each, and the ids of its three cases."""
+    github.state.add_commit("tonight", branch="main")
+    world.job.begin_run(event="schedule", path=NIGHTLY)
+    where = {"GITHUB_WORKFLOW_REF": f"{github.state.full_name}/{NIGHTLY}@refs/heads/main"}
+    for job, ids in gates:
+        cases(world, ids)
+        world.script.begin("PPP")
+        world.job.begin_job(job)
+        given = {"agent-endpoint": world.script.url} | world._given({})
+        ended = world.job.step("schedule", {"schedule": "17 3 * * *"}, given, GITHUB_JOB=job, **where)
+        assert ended.outputs.get("artifact-id"), ended.log
+    of_two_days_ago(github)
+
+
+def cases(world, ids: str) -> None:
+    world.cases = [
+        one | {"id": f"{ids}-{at}", "input": {"message": f"{ids}: ask {at}"}} for at, one in enumerate(cases_of(3))
+    ]
+    world.suite = f"{ids}.golden.json"
+    for old in (world.job.workspace / "evals").glob("*.golden.json"):
+        old.unlink()
+    world.write()
+
+
+@pytest.mark.parametrize("job", ["sales", "support"])
+def test_two_gates_of_one_nightly_workflow__each_is_compared_with_its_own(world, github, job) -> None:
+    nightly(world, github, ("support", "help"), ("sales", "buy"))
+    cases(world, {"support": "help", "sales": "buy"}[job])
+    world.script.begin("PPF")
+    pull = world.pull()
+    ended = world.job.pull_request(
+        pull, world.script.url, world._given({"baseline_workflow": "nightly.yml"}), GITHUB_JOB=job
+    )
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
+@pytest.mark.parametrize(("letters", "code"), [("PPF", 3), ("PPP", 0)])
+def test_nightly_result_is_of_another_gate_and_none_of_its_cases_is_here__is_not_compared_with(
+    world, github, letters, code
+) -> None:
+    nightly(world, github, ("support-at-night", "help"), ("sales-at-night", "buy"))
+    cases(world, "buy")
+    world.script.begin(letters)
+    pull = world.pull()
+    ended = world.job.pull_request(
+        pull, world.script.url, world._given({"baseline_workflow": "nightly.yml"}), GITHUB_JOB="sales"
+    )
+    assert (ended.code, ended.outputs["regressions"]) == (code, ""), ended.log
+    comment = next(iter(github.state.comments.values())).body
+    assert "no longer checked" not in comment
+    assert "is of another gate (nightly.yml.support-at-night) and has none of the cases here" in ended.log

@@ -165,19 +165,29 @@ class ArtifactStore:
         return self._lines[branch]
 
     def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> FoundBaseline | None:
-        """The first of these that can be used; not more are looked at than is reasonable."""
+        """The first of these that can be used; not more are looked at than is reasonable.
+
+        Of another gate's it is only where the same run has none of this gate's own.
+        """
+        other: FoundBaseline | None = None
         for looked_at, artifact in enumerate(artifacts):
+            if other is not None and (artifact.workflow_run is None or artifact.workflow_run.id != other.run_id):
+                return other
             if looked_at == MAX_LOOKED_AT or not self._left or not self._to_fetch:
                 trail.more = True
-                return None
+                return other
             run = self._trusted_run(artifact, trail)
             if run is None:
                 continue
             behind = self._begin_behind(run)
             usable = self._usable_run(artifact, run, trail)
-            if usable is not None:
-                return self._found(artifact, run, usable, now, str(trail), behind)
-        return None
+            if usable is None:
+                continue
+            found = self._found(artifact, run, usable, now, str(trail), behind)
+            if found.baseline.gate is None:
+                return found
+            other = other or found
+        return other
 
     def _trusted_run(self, artifact: Artifact, trail: Trail) -> RunFacts | None:
         """The artifact's run, where it is one of the branch that makes baselines: all that costs no try."""
@@ -286,8 +296,14 @@ class ArtifactStore:
             commits_behind=self._behind(behind),
             ledger=usable.ledger,
             unmeasured=tuple(self._unmeasured),
+            gate=self._other_gate(usable.run),
         )
         return FoundBaseline(baseline, run.id, run.head_sha, trail, usable.lost, self._put)
+
+    def _other_gate(self, run: RunResult) -> str | None:
+        """The key of the gate that made a run, where it is another one."""
+        made = run.made_by.gate if run.made_by else None
+        return made if made and self._wanted.gates and made not in self._wanted.gates else None
 
     def _near(self) -> str | None:
         """The commit to which the nearest is sought."""

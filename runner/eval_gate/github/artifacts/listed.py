@@ -72,6 +72,8 @@ class BaselineSearch(FrozenStruct):
     """The part of the cases that is run here; None for all of them."""
     gate: str | None = None
     """The key of the gate that may have made it; None for any."""
+    gates: frozenset[str] = frozenset()
+    """The keys of this gate in all workflows that count: of a run's results the one of such a gate is taken."""
 
     @property
     def name(self) -> str:
