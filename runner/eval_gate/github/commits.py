@@ -44,6 +44,8 @@ class Distance(ApiAnswer):
     """How two commits lie to each other."""
 
     ahead_by: int
+    base_commit: Sha
+    """What the first of the two stands for."""
     merge_base_commit: Sha
 
 

@@ -310,8 +310,10 @@ class ArtifactStore:
         wanted = self._wanted
         if wanted.near or wanted.fork_point_of is None:
             return wanted.near
-        tip = self._tip()
-        between = distance(self._client, tip, wanted.fork_point_of) if tip else None
+        between, tip = distance(self._client, wanted.branch, wanted.fork_point_of), self._tip()
+        if between is not None and tip is not None and between.base_commit.sha != tip:
+            # the short name stands for something else, such as a tag, or the branch has gone on in between
+            between = distance(self._client, tip, wanted.fork_point_of)
         if between is None:
             what = f"GitHub knows no commit that {wanted.branch} and this change share: the newest baseline is taken"
             self.notes.append(what)

@@ -594,14 +594,13 @@ def test_nearest__to_where_a_change_left_the_branch__is_said_where_github_does_n
 def test_nearest__of_several_names__all_is_asked_at_the_same_time_that_needs_no_answer(
     github, store, keep, state
 ) -> None:
-    """Each waits at GitHub for the others: branch and lists, then its commits and the fork point, and so on."""
+    """Each waits at GitHub for the others: fork point, branch and both lists, then the archive and the distance."""
     state.add_commit("topic", sha("c2"))
     keep("c2")
-    first, then, second = (threading.Barrier(count, timeout=20) for count in (3, 2, 2))
-    for path in ("/git/ref/heads/main", r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"name=another"):
+    first, second = threading.Barrier(4, timeout=20), threading.Barrier(2, timeout=20)
+    lists = (r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"name=another")
+    for path in (r"/compare/main\.\.\.", "/git/ref/heads/main", *lists):
         github.faults.add("GET", path, Fault.meet(first))
-    for path in (rf"/compare/{sha('c5')}\.\.\.", r"/commits\?"):
-        github.faults.add("GET", path, Fault.meet(then))
     for path in (r"/actions/artifacts/\d+/zip", rf"/compare/{sha('c2')}\.\.\."):
         github.faults.add("GET", path, Fault.meet(second))
     one = store(names=("eval-gate-results", "another"), fork_point_of=sha("topic"))
@@ -676,10 +675,13 @@ def test_nearest__run_of_a_tag_called_like_the_branch__is_not_the_branch_s(store
     state.add_commit("evil", sha("c5"))
     state.tags["main"] = sha("evil")
     keep("c4")
+    keep("c1")
     keep("evil", event=event)
     found = store(fork_point_of=sha("evil")).nearest(NOW)
     assert taken(found) == "of-c4"
     assert found.baseline.commits_behind == 1  # of the branch, not of the tag
+    state.tags["main"] = sha("c1")  # nor does it move the fork point
+    assert taken(store(fork_point_of=sha("c5")).nearest(NOW)) == "of-c4"
     del state.tags["main"]  # who may push one may take it away again
     assert taken(store(near=sha("c5")).nearest(NOW)) == "of-c4"
 
