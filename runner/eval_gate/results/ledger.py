@@ -219,6 +219,30 @@ def ledger_of(runs: Iterable[RunResult]) -> Ledger:
     return ledger
 
 
+def case_of(seen: Iterable[tuple[str, LedgerEntry] | None]) -> LedgerCase:
+    """A case from what each run saw of it, newest first: the yardstick and the entry, whose place is not looked at."""
+    yardsticks: dict[str, int] = {}
+    words = []
+    for one in seen:
+        if one is None:
+            words.append(NOTHING)
+        else:
+            yardstick, entry = one
+            words.append(_word(entry._replace(place=yardsticks.setdefault(yardstick, len(yardsticks)))))
+    return construct(LedgerCase, yardsticks=tuple(yardsticks), runs=_limited(" ".join(words)))
+
+
+def construct_ledger(
+    runs: tuple[LedgerRun, ...], suites: Mapping[str, Mapping[str, LedgerCase]], levels: tuple[RunLevels, ...]
+) -> Ledger:
+    """A ledger of parts of our own, without the cases that none of the runs has."""
+    kept = {
+        suite: {case_id: case for case_id, case in cases.items() if not _empty(case.runs)}
+        for suite, cases in suites.items()
+    }
+    return construct(Ledger, runs=runs, suites={suite: cases for suite, cases in kept.items() if cases}, levels=levels)
+
+
 def read_ledger(data: bytes, shown: str) -> Ledger:
     """A ledger from a file; `shown` names it. Raises GateError `ledger-corrupt` for what is none."""
     if len(data) > MAX_LEDGER_BYTES:

@@ -55,6 +55,12 @@ def ending_with(ledger: Ledger, run: RunResult) -> Ledger:
     return known if _says_the_same(known, run) else known.without_newest(1).with_run(run).with_levels(known.levels)
 
 
+def ending_at(ledger: Ledger, run_id: str) -> Ledger:
+    """Up to the run of this id; an empty one where it does not know it."""
+    start = next((at for at, one in enumerate(ledger.runs) if one.run_id == run_id), len(ledger.runs))
+    return ledger.without_newest(start)
+
+
 def _says_the_same(known: Ledger, run: RunResult) -> bool:
     """Whether its newest run is this one, with the cases that it has and what they did."""
     if known.runs[0].model_copy(update={"sha": run.sha}) != ledger_run(run):

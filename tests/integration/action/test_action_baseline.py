@@ -127,3 +127,26 @@ def test_nightly_result_is_of_another_gate_and_none_of_its_cases_is_here__is_not
     comment = next(iter(github.state.comments.values())).body
     assert "no longer checked" not in comment
     assert "is of another gate (nightly.yml.support-at-night) and has none of the cases here" in ended.log
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overlap", [1, 4])
+def test_runs_of_main_overlap__the_record_has_all_of_them(world, github, overlap) -> None:
+    """A merge each five minutes and runs of twenty: none knows the three before it."""
+    state = github.state
+    world.of_length("PPPP")
+    for number in range(16):
+        for artifact in state.artifacts.values():
+            artifact.expired = False
+        for artifact in state.archives[-(overlap - 1) :] if overlap > 1 else []:
+            artifact.expired = True  # its run has not ended yet
+        state.add_commit(f"main {number}", branch="main")
+        world.script.begin("PPPF" if number % 4 == 1 else "PPPP")
+        world.job.push(world.script.url, world._given({"confirm": "0"}))
+    for artifact in state.artifacts.values():
+        artifact.expired = False
+    of_two_days_ago(github)
+    seen = world.here("PPPF(FP)")
+    assert (seen.code, "goes back 16 runs" in seen.ended.log) == (0, True), seen.text
+    asked = github.requests("GET", r"/actions/artifacts/\d+/zip")
+    assert len(asked) < 16 * overlap + 8

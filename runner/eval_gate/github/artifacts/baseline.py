@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +22,7 @@ from eval_gate.github.artifacts.listed import (
     begin_listing,
     candidates,
     of_newest_runs,
+    usable_of,
     why_not_trusted,
 )
 from eval_gate.github.client import Client
@@ -30,8 +33,9 @@ from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured, unmeasured_run
-from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
-from eval_gate.results.ledger_of_run import ending_with
+from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, MAX_RUNS, Ledger, read_ledger
+from eval_gate.results.ledger_join import join_ledgers
+from eval_gate.results.ledger_of_run import ending_at, ending_with
 from eval_gate.results.read import read_archive, read_archived_head
 from eval_gate.struct import FrozenStruct, replace
 
@@ -39,6 +43,10 @@ MAX_TRIED: Final = 10
 """Results that are read as a whole: of the commit, the gate and the cases that are sought."""
 MAX_FETCHED: Final = 25
 """Artifacts that are fetched, of which the head alone tells that most cannot serve."""
+MAX_JOINED: Final = 8
+"""Results beside the baseline whose ledgers are fetched: so many runs of the branch may be under way at once."""
+MAX_IN_VAIN: Final = 2
+"""Of these so many at most that add nothing, such as results of some cases only."""
 MAX_LOOKED_AT: Final = 50
 """Artifacts whose runs are asked about, usable or not."""
 
@@ -116,6 +124,7 @@ class ArtifactStore:
         """What could not be learnt and does not matter for the verdict."""
         self._usable: dict[int, _Usable] = {}
         self._left, self._to_fetch = MAX_TRIED, MAX_FETCHED
+        self._to_join = MAX_JOINED
         self._lines: dict[str, BranchLine] = {}
         self._runs: dict[int, RunFacts] = {}
         self._tip: Callable[[], str | None] = lambda: branch_tip(client, wanted.branch)
@@ -134,7 +143,7 @@ class ArtifactStore:
             trail.more = False
             found = self._first(of_newest_runs(self._client, self._wanted, trail), trail, now)
         if found is not None:
-            return found
+            return self._with_joined_ledger(found, usable_of(self._wanted, lists), trail)
         wanted = self._wanted
         among = " among the nearest" if trail.more else ""
         reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
@@ -188,6 +197,52 @@ class ArtifactStore:
                 return found
             other = other or found
         return other
+
+    def _with_joined_ledger(self, found: FoundBaseline, listed: list[Artifact], trail: Trail) -> FoundBaseline:
+        """With what the results before it know of runs that the baseline's own ledger has not: they overlapped."""
+        ledger = own = found.baseline.own_ledger
+        in_vain = 0
+        try:
+            for artifact in self._not_in(ledger, found, listed, trail):
+                if not self._to_join or in_vain == MAX_IN_VAIN:
+                    break
+                if _is_known(artifact, ledger):
+                    continue
+                other = self._ledger_of(artifact, found, trail)
+                joined = join_ledgers(ledger, [other]) if other is not None else ledger
+                in_vain += joined is ledger
+                ledger = joined
+        except GitHubError as error:  # less of the past says less, and nothing wrong
+            self.notes.append(f"what runs beside the baseline's saw is not known: {error}")
+        return found if ledger is own else replace(found, baseline=replace(found.baseline, ledger=ledger))
+
+    def _not_in(self, ledger: Ledger, found: FoundBaseline, listed: list[Artifact], trail: Trail) -> Iterator[Artifact]:
+        """The artifacts of commits before the baseline's that its ledger does not know, the nearest first."""
+        others = [one for one in listed if one.id not in trail.rejected and not _is_known(one, ledger)]
+        by_commit = defaultdict(list)
+        for one in others:
+            if one.workflow_run is not None and one.workflow_run.id != found.run_id:
+                by_commit[one.workflow_run.head_sha].append(one)
+        if by_commit and ledger.runs:
+            for sha in islice(self._line(self._wanted.branch).before(found.sha), MAX_RUNS):
+                yield from by_commit.pop(sha, ())
+
+    def _ledger_of(self, artifact: Artifact, found: FoundBaseline, trail: Trail) -> Ledger | None:
+        """The ledger that ends with the run in an artifact; None where that is none of this gate on this branch."""
+        run = self._trusted_run(artifact, trail)
+        if run is None:
+            return None
+        self._to_join -= 1
+        shown = f"the ledger of {_source(artifact, run)}"
+        try:
+            with result_archive(self._client, artifact, self._temporary) as archive:
+                head = read_archived_head(archive, shown)
+                if self._why_not(head, run) or self._other_gate(head) != found.baseline.gate:
+                    return None
+                data = entry_of(archive, LEDGER_NAME, MAX_LEDGER_BYTES)
+                return ending_at(read_ledger(data, shown), head.run_id) if data is not None else None
+        except (BadArchiveError, GateError):
+            return None
 
     def _trusted_run(self, artifact: Artifact, trail: Trail) -> RunFacts | None:
         """The artifact's run, where it is one of the branch that makes baselines: all that costs no try."""
@@ -340,6 +395,12 @@ class ArtifactStore:
 
 def _days_since(made: datetime | None, now: datetime) -> float | None:
     return max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None
+
+
+def _is_known(artifact: Artifact, ledger: Ledger) -> bool:
+    """Whether a ledger has a run of the artifact's commit."""
+    run = artifact.workflow_run
+    return run is not None and any(one.sha == run.head_sha for one in ledger.runs)
 
 
 def _source(artifact: Artifact, run: RunFacts) -> str:

@@ -68,6 +68,10 @@ class BranchLine:
             self._list(min(between.ahead_by + 1, MAX_LISTED) - len(self._parents))
         return sha in self._line or sha in self._activity()
 
+    def before(self, sha: str) -> Iterator[str]:
+        """The commit and its first parents, newest first, as far as they were listed: asks nothing."""
+        return first_parents(sha, self._parents)
+
     def _begin(self) -> None:
         if self.tip is not None:
             self._coming = commits_from(self._client, self.tip)

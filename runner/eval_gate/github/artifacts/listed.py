@@ -117,6 +117,11 @@ def begin_listing(client: Client, wanted: BaselineSearch) -> Lists:
     return [of_name(name) for name in reversed(wanted.names)]
 
 
+def usable_of(wanted: BaselineSearch, lists: Lists) -> list[Artifact]:
+    """What the lists say nothing against."""
+    return [one for coming in lists for one in coming.result() if _usable(one, wanted, Trail())]
+
+
 def candidates(client: Client, wanted: BaselineSearch, trail: Trail, lists: Lists) -> Iterator[Artifact]:
     """Artifacts that may be trusted as far as the list tells, nearest to `wanted.near` first.
 

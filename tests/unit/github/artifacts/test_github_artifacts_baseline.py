@@ -15,7 +15,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.github.artifacts.baseline import MAX_FETCHED, MAX_TRIED, ArtifactStore, Companion, FoundBaseline
+from eval_gate.github.artifacts.baseline import (
+    MAX_FETCHED,
+    MAX_IN_VAIN,
+    MAX_TRIED,
+    ArtifactStore,
+    Companion,
+    FoundBaseline,
+)
 from eval_gate.github.artifacts.listed import MAX_LISTED, MAX_RUNS, BaselineSearch, is_workflow
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.comparison import Unmeasured
@@ -23,7 +30,7 @@ from eval_gate.model.result import GitFacts, MadeBy, Shard
 from eval_gate.results import archive
 from eval_gate.results import read as stored
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.results.ledger import Ledger, LedgerCase, LedgerRun, ledger_bytes
+from eval_gate.results.ledger import Ledger, LedgerCase, LedgerRun, ledger_bytes, ledger_of
 from eval_gate.struct import replace
 from tests.support.github import GATE, Fault, sha, zipped
 from tests.support.github.state import iso
@@ -665,6 +672,67 @@ def test_nearest__full_list_and_more_runs_than_are_asked__is_not_taken_for_no_ba
     for _ in range(MAX_RUNS + 1):
         state.add_run(head_sha="c5")
     assert store().nearest(NOW).unavailable
+
+
+# --- runs that overlapped
+
+
+def chain(run_id: str, *before: str) -> dict[str, bytes]:
+    """A result, with a ledger of itself and of these runs; run `c5` is of commit `c5`."""
+    run = make_run({"a": "passed"}, run_id=run_id, git=None, timestamp=f"2026-11-20T10:00:0{run_id[-1]}Z")
+    older = ledger_of(
+        [
+            make_run({"a": "failed"}, run_id=one, git=GitFacts(sha=sha(one)), timestamp=f"2026-11-20T10:00:0{one[-1]}Z")
+            for one in before
+        ]
+    )
+    ledger = older.with_run(run.model_copy(update={"git": GitFacts(sha=sha(run_id))}))
+    return {"run.json": run.model_dump_json(by_alias=True).encode(), "ledger.json": ledger_bytes(ledger)}
+
+
+def names(found: FoundBaseline | NoBaseline) -> list[str]:
+    assert isinstance(found, FoundBaseline)
+    return [one.run_id for one in found.baseline.own_ledger.runs]
+
+
+def test_nearest__runs_overlapped__their_ledgers_are_joined(github, store, keep) -> None:
+    for at in (1, 2, 3, 4, 5):
+        keep(f"c{at}", chain(f"c{at}", *[f"c{one}" for one in range(at - 2, 0, -2)]))
+    found = store(near=sha("c5")).nearest(NOW)
+    assert names(found) == ["c5", "c4", "c3", "c2", "c1"]
+    assert len(github.requests("GET", ZIP)) == 2  # what the second brings is all there is
+
+
+def test_nearest__every_run_knows_the_ones_before__nothing_else_is_fetched(github, store, keep) -> None:
+    for at in (3, 4, 5):
+        keep(f"c{at}", chain(f"c{at}", *[f"c{one}" for one in range(at - 1, 2, -1)]))
+    assert names(store(near=sha("c4")).nearest(NOW)) == ["c4", "c3"]  # c5 is later
+    assert len(github.requests("GET", ZIP)) == 1
+
+
+def test_nearest__others_before_it_cannot_serve__two_are_fetched_in_vain(github, store, keep, state) -> None:
+    keep("c1", chain("c1"))
+    for at in (2, 3, 4):
+        keep(f"c{at}", {"run.json": record(partial=True)})
+    keep("c5", chain("c5"))
+    assert names(store(near=sha("c5")).nearest(NOW)) == ["c5"]
+    assert len(github.requests("GET", ZIP)) == 1 + MAX_IN_VAIN
+
+
+@pytest.mark.parametrize("facts", [{"event": "pull_request"}, {"head_repo": "mallory/bot"}, {"head_branch": "topic"}])
+def test_nearest__run_beside_it_is_not_the_branch_s__its_ledger_does_not_count(store, keep, facts) -> None:
+    keep("c4", chain("c4"), **facts)
+    keep("c5", chain("c5"))
+    assert names(store(near=sha("c5")).nearest(NOW)) == ["c5"]
+
+
+def test_nearest__ledger_beside_it_cannot_be_had__is_noted_and_the_baseline_is_there(github, store, keep) -> None:
+    other = keep("c4", chain("c4"))
+    keep("c5", chain("c5"))
+    github.faults.add("GET", rf"/actions/artifacts/{other.id}/zip", Fault.permission())
+    one = store(near=sha("c5"))
+    assert names(one.nearest(NOW)) == ["c5"]
+    assert ["what runs beside the baseline's saw is not known" in note for note in one.notes] == [True]
 
 
 # --- whose ref it was
