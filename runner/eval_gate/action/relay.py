@@ -85,9 +85,14 @@ def relayed_result(step: Step, log: Log) -> RunResult:
     """The result that the run left, with nothing of its own judgement in it. Raises GateError."""
     name, run_id = step.settings.artifact_name, _run_id(step)
     try:
-        several = any(one.startswith(f"{name}.") for one in names_of_run(step.client, run_id))
-        if several and name == DEFAULT_ARTIFACT:
-            raise _several(run_id)
+        if name == DEFAULT_ARTIFACT:
+            names = sorted(
+                one for one in names_of_run(step.client, run_id) if one == name or one.startswith(f"{name}.")
+            )
+            if len(names) > 1:
+                raise _several(run_id)
+            # the gate's own name, where an upload that broke took the plain one
+            name = names[0] if names else name
         usable = [one for one in artifacts_of_run(step.client, run_id, name) if not one.expired]
         if not usable:
             raise _no_result(f"run {run_id} left no artifact {name}")

@@ -11,7 +11,7 @@ from tests.support.answers import fails_on
 from tests.support.github import Fault, sha
 from tests.support.github.results_service import Upload
 from tests.support.github.storage import Blob
-from tests.support.jobs import repository_facts
+from tests.support.jobs import push_event, repository_facts
 
 
 def run_in(artifact) -> dict:
@@ -82,6 +82,32 @@ def test_push__the_name_is_an_upload_steps__the_first_stays_and_the_remedy_is_sa
     assert ended.code == 0
     assert list(github.state.artifacts.values()) == [upload.artifact]
     assert any("choose another `artifact-name`" in line for line in ended.commands)
+
+
+def test_push__last_step_of_the_upload_is_refused__a_re_run_stores_under_its_own_name(job, github) -> None:
+    github.faults.add("POST", "FinalizeArtifact", *[Fault.status(403, message="insufficient usage")] * 2)
+    with agent() as running:
+        ended = job.push(running.url)
+        assert (ended.code, ended.outputs["artifact-id"]) == (0, ""), ended.log
+        job.begin_attempt()
+        ended = job.step("push", push_event(github), {"agent-endpoint": running.url})
+        assert (ended.code, [one.name for one in github.state.archives]) == (0, ["eval-gate-results.gate.yml.gate"])
+        assert "an upload of an earlier attempt was not finished, and keeps the name" in ended.log
+        github.state.add_commit("next", branch="main")
+        ended = job.push(running.url)
+    assert ended.outputs["baseline-run-id"] == run_in(github.state.archives[0])["runId"]
+
+
+def test_push__last_step_of_the_upload_is_refused__a_name_that_was_chosen_is_said_to_be_lost(job, github) -> None:
+    inputs = {"artifact-name": "mine"}
+    github.faults.add("POST", "FinalizeArtifact", *[Fault.status(403, message="insufficient usage")] * 2)
+    with agent() as running:
+        job.push(running.url, inputs)
+        job.begin_attempt()
+        ended = job.step("push", push_event(github), {"agent-endpoint": running.url, **inputs})
+    assert (ended.code, github.state.archives) == (0, [])
+    assert any("an upload of an earlier attempt was not finished" in line for line in ended.commands)
+    assert not any("another step" in line for line in ended.commands)
 
 
 def test_push__other_branch__is_compared_and_its_result_is_no_baseline(job, github) -> None:

@@ -205,9 +205,10 @@ class ResultsService:
         return Answer(200, {"signed_url": self.github.storage.sign(_path(asked["name"]), upload.blob, "r", name=name)})
 
     def _delete(self, asked: dict[str, Any]) -> Answer:
-        upload = self.uploads.pop(asked["name"], None)
-        if upload is None or upload.artifact is None:
+        upload = self.uploads.get(asked["name"])
+        if upload is None or upload.artifact is None:  # what was never finished keeps its name, and is no artifact
             return _error(404, "no such artifact")
+        del self.uploads[asked["name"]]
         self.github.state.artifacts.pop(upload.artifact.id, None)
         return Answer(200, {"ok": True, "artifact_id": str(upload.artifact.id)})
 

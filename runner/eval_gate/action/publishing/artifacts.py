@@ -55,12 +55,26 @@ def put_first(
 ) -> Stored:
     """Store the file under the first of these names that is not another gate's. Raises GitHubError and TakenError."""
     for name in names:
-        number = _put(step, service, kind, name, sending)
+        try:
+            number = _put(step, service, kind, name, sending)
+        except UnfinishedError as unfinished:
+            if name == names[-1]:
+                raise
+            log.did(str(unfinished))
+            continue
         if number is not None:
             log.did(f"{kind.words} stored as artifact {name} ({number})")
             return Stored(name, number)
         log.did(f"the artifact {name} of this run is another gate's")
     raise name_taken(f"the artifact {names[-1]}", "comment-key")
+
+
+class UnfinishedError(GitHubError):
+    """The name is taken in this run by an upload of an earlier attempt that never ended: nobody can use it any more."""
+
+    def __init__(self, name: str) -> None:
+        why = "an upload of an earlier attempt was not finished, and keeps the name"
+        super().__init__(FailureKind.REFUSED, f"storing the artifact {name}"[:120], why)
 
 
 def maker_of(step: Step, service: ArtifactService, kind: ArtifactKind, artifact: OwnArtifact) -> MadeBy | None:
@@ -90,7 +104,10 @@ def _put(step: Step, service: ArtifactService, sort: ArtifactKind, name: str, se
     try:
         return send()
     except GitHubError as error:
-        there = find_own(step.client, service, name) if error.kind is FailureKind.CONFLICT else None
+        taken = error.kind is FailureKind.CONFLICT
+        there = find_own(step.client, service, name) if taken else None
+        if taken and there is None and step.environment.run_attempt > 1:
+            raise UnfinishedError(name) from error
         maker = maker_of(step, service, sort, there) if there else None
         if there is None or maker is None:
             raise  # somebody else's, such as an upload step's

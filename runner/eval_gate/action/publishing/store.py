@@ -12,6 +12,7 @@ from eval_gate.action.publishing.artifacts import (
     ArtifactKind,
     OutgoingArtifact,
     Stored,
+    UnfinishedError,
     is_ours,
     maker_of,
     put_first,
@@ -28,6 +29,7 @@ from eval_gate.results.read import read_archived_head
 from eval_gate.targets.model.recording import RECORDING_NAME
 
 CONFLICT_HINT = "another step of this run has stored something under this name: choose another `artifact-name`"
+UNFINISHED_HINT = "a new run of the workflow stores it: re-runs of this one cannot, unless `artifact-name` is another"
 STEP_HINT = "an actions/upload-artifact step with `path: <result-path's folder>` does the same (docs/baselines.md)"
 
 
@@ -81,6 +83,8 @@ def store(step: Step, record: Path, log: Log, named: Callable[[str], object] = l
             return put_first(step, service, _RESULT, step.artifact_names, OutgoingArtifact(packed, named), log)
     except OSError as error:
         log.missed(f"the result was not stored: {error.strerror}", STEP_HINT)
+    except UnfinishedError as error:
+        log.missed(f"the result was not stored: {error}", UNFINISHED_HINT)
     except GitHubError as error:
         # where there is no room, another way to store it finds none either
         hint = {FailureKind.CONFLICT: CONFLICT_HINT, FailureKind.FULL: ""}.get(error.kind, STEP_HINT)
