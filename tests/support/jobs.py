@@ -187,7 +187,7 @@ class Job:
             "GITHUB_ACTION": "__acme_eval-gate",
             "RUNNER_NAME": f"runner of {self.leg}, attempt {self.attempt}",
             "GITHUB_RETENTION_DAYS": "90",
-            "GITHUB_SHA": self.github.state.branches["main"],
+            "GITHUB_SHA": self.github.state.branches[self.github.state.default_branch],
             "GITHUB_REF": "refs/heads/main",
             "RUNNER_TEMP": str(self.folder / "temp"),
             **{f"INPUT_{name.upper()}": value for name, value in given.items()},

@@ -150,3 +150,21 @@ def test_runs_of_main_overlap__the_record_has_all_of_them(world, github, overlap
     assert (seen.code, "goes back 16 runs" in seen.ended.log) == (0, True), seen.text
     asked = github.requests("GET", r"/actions/artifacts/\d+/zip")
     assert len(asked) < 16 * overlap + 8
+
+
+def test_the_default_branch_was_renamed__heading_and_reason_say_what_to_do(world, github) -> None:
+    world.main("PPPP*2")
+    state = github.state
+    state.branches["trunk"] = state.branches["main"]
+    del state.branches["main"]
+    state.default_branch = "trunk"
+    seen = world.here("PPFP")
+    assert seen.code == 0
+    assert "no baseline yet under the branch's new name: run the workflow on it" in seen.title
+    assert "trunk was called main; run the workflow on trunk to store a baseline" in seen.text
+
+
+def test_the_baseline_branch_does_not_exist__a_failing_case_is_not_decided(world) -> None:
+    world.main("PPPP")
+    seen = world.here("PPFP", baseline_branch="trunk")
+    assert (seen.code, "there is no branch trunk here" in " ".join(seen.text.split())) == (3, True), seen.text

@@ -17,6 +17,7 @@ from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import (
     Artifact,
     BaselineSearch,
+    Lists,
     Trail,
     artifacts_of_run,
     begin_listing,
@@ -47,6 +48,8 @@ MAX_JOINED: Final = 8
 """Results beside the baseline whose ledgers are fetched: so many runs of the branch may be under way at once."""
 MAX_IN_VAIN: Final = 2
 """Of these so many at most that add nothing, such as results of some cases only."""
+MAX_NAMES: Final = 3
+"""Names of which it is asked whether the branch had them."""
 MAX_LOOKED_AT: Final = 50
 """Artifacts whose runs are asked about, usable or not."""
 
@@ -145,11 +148,32 @@ class ArtifactStore:
         if found is not None:
             return self._with_joined_ledger(found, usable_of(self._wanted, lists), trail)
         wanted = self._wanted
+        if self._tip() is None:
+            why = f"there is no branch {wanted.branch} here; name another one with `baseline-branch`"
+            return NoBaseline("no-such-branch", why, unavailable=True)
+        if not trail.seen and (before := self._name_before(lists)) is not None:
+            why = f"{wanted.branch} was called {before}; run the workflow on {wanted.branch} to store a baseline"
+            return NoBaseline("branch-renamed", f"no artifact {wanted.name} of {wanted.branch}: {why}")
         among = " among the nearest" if trail.more else ""
         reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
         seen = f"; {trail}" if trail.rejected else ""
         unknown = self._hidden or self._unread or trail.more
         return NoBaseline("no-artifact", f"{reason}{seen}; {self._remedy(trail)}", unavailable=unknown)
+
+    def _name_before(self, lists: Lists) -> str | None:
+        """The name that the branch had, where results of its commits are there under one that no branch has now."""
+        line = self._line(self._wanted.branch)
+        runs = [one.workflow_run for coming in lists for one in coming.result() if one.workflow_run is not None]
+        named = {
+            run.head_branch: run.id
+            for run in reversed(runs)
+            if run.head_branch and run.head_repository_id == run.repository_id and line.has_listed(run.head_sha)
+        }
+        for name, run_id in islice(named.items(), MAX_NAMES):
+            run = workflow_run(self._client, run_id)
+            if not why_not_trusted(run, self._wanted) and branch_tip(self._client, name) is None:
+                return name
+        return None
 
     @property
     def _hidden(self) -> bool:

@@ -68,6 +68,11 @@ class BranchLine:
             self._list(min(between.ahead_by + 1, MAX_LISTED) - len(self._parents))
         return sha in self._line or sha in self._activity()
 
+    def has_listed(self, sha: str) -> bool:
+        """Whether the commit is among its newest ones: asks nothing more."""
+        self._begun.result()
+        return sha in self._line
+
     def before(self, sha: str) -> Iterator[str]:
         """The commit and its first parents, newest first, as far as they were listed: asks nothing."""
         return first_parents(sha, self._parents)

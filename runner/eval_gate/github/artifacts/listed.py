@@ -31,6 +31,8 @@ MAX_RUNS_LISTED: Final = 300
 """Runs of the branch among which the nearest are chosen then."""
 TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
 """Events that run what is on the branch, never what a pull request proposes."""
+MERGE_GROUP: Final = "merge_group"
+"""The event that runs what the branch becomes next, or never: its result counts where the branch had that commit."""
 
 
 class ArtifactRun(ApiAnswer):
@@ -165,7 +167,7 @@ def _nearest_first_with_runs(
         yield from runs.artifacts(runs_by_commit.pop(sha, ()))
         if not by_commit and not runs_by_commit:
             return
-    yield from sorted((one for group in by_commit.values() for one in group), key=_made, reverse=True)
+    yield from _rest(by_commit, wanted)
     yield from runs.artifacts([run for group in runs_by_commit.values() for run in group])
 
 
@@ -222,7 +224,14 @@ def _nearest_first(client: Client, usable: list[Artifact], wanted: BaselineSearc
             yield from by_commit.pop(sha, ())
             if not by_commit:
                 return
-    yield from sorted((one for group in by_commit.values() for one in group), key=_made, reverse=True)
+    yield from _rest(by_commit, wanted)
+
+
+def _rest(by_commit: dict[str, list[Artifact]], wanted: BaselineSearch) -> list[Artifact]:
+    """What is of none of the commits before, newest first; without groups of the queue that may never be merged."""
+    left = (one for group in by_commit.values() for one in group)
+    named = (one for one in left if one.workflow_run is not None and one.workflow_run.head_branch == wanted.branch)
+    return sorted(named, key=_made, reverse=True)
 
 
 def _by_commit(usable: Iterable[Artifact]) -> dict[str, list[Artifact]]:
@@ -241,11 +250,16 @@ def why_not_trusted(run: RunFacts, wanted: BaselineSearch) -> str:
     """Why a run makes no baselines, in the words of the trail; empty where it does."""
     if not run.of_this_repository:
         return "from a fork"
-    if run.event not in TRUSTED_EVENTS:
+    if run.event not in TRUSTED_EVENTS and not (run.event == MERGE_GROUP and is_of_queue(run.head_branch, wanted)):
         return f"from a run of {run.event}"
     if not is_workflow(run.workflow, wanted.workflows):
         return f"of another workflow ({run.workflow})"
     return ""
+
+
+def is_of_queue(branch: str | None, wanted: BaselineSearch) -> bool:
+    """Whether a branch is one that the merge queue of the wanted branch made: its head may become that branch's."""
+    return branch is not None and branch.startswith(f"gh-readonly-queue/{wanted.branch}/pr-")
 
 
 def is_workflow(path: str, wanted: tuple[str, ...]) -> bool:
@@ -285,7 +299,11 @@ def _listed(client: Client, name: str) -> Iterator[Artifact]:
 def _usable(artifact: Artifact, wanted: BaselineSearch, trail: Trail) -> bool:
     """Whether the list says nothing against it. What belongs to other branches is not worth a word."""
     run = artifact.workflow_run
-    if run is None or run.head_branch != wanted.branch or run.id == wanted.own_run_id:
+    if run is None or run.id == wanted.own_run_id:
+        return False
+    if is_of_queue(run.head_branch, wanted):
+        return not artifact.expired and run.head_repository_id == run.repository_id
+    if run.head_branch != wanted.branch:
         return False
     trail.seen.add(artifact.id)
     if run.head_repository_id != run.repository_id:

@@ -302,7 +302,8 @@ def test_nearest__only_one_that_must_not_be_used__there_is_none_and_the_reason_s
     assert found.reason.startswith(f"no usable artifact eval-gate-results of main; seen 1: {sentence}; ")
 
 
-def test_nearest__nothing_at_all__says_how_to_get_one(store, keep) -> None:
+def test_nearest__nothing_at_all__says_how_to_get_one(store, keep, state) -> None:
+    state.branches["topic"] = sha("c5")
     keep("c5", name="another-name")
     keep("c5", head_branch="topic")
     found = store().nearest(NOW)
@@ -614,6 +615,40 @@ def test_nearest__of_several_names__all_is_asked_at_the_same_time_that_needs_no_
     assert taken(one.nearest(NOW)) == "of-c2"
 
 
+# --- merge groups
+
+
+def queue(branch: str, name: str) -> dict[str, str]:
+    return {"event": "merge_group", "head_branch": f"gh-readonly-queue/{branch}/pr-7-{sha(name)}"}
+
+
+def test_nearest__of_a_merge_group_whose_head_is_the_branch_s_now__is_the_baseline(store, keep) -> None:
+    keep("c4", **queue("main", "c3"))
+    keep("c3")
+    assert taken(store(near=sha("c5")).nearest(NOW)) == "of-c4"
+    assert taken(store(near=sha("c4")).nearest(NOW)) == "of-c4"
+
+
+@pytest.mark.parametrize(
+    ("commit", "facts"),
+    [
+        ("never merged", queue("main", "c5")),
+        ("theirs", queue("main", "c5")),
+        ("c4", queue("release", "c3")),
+        ("c4", queue("main", "c3") | {"head_repo": "mallory/bot"}),
+        ("c4", queue("main", "c3") | {"event": "pull_request"}),
+        ("c4", queue("main", "c3") | {"head_branch": "main"}),
+    ],
+)
+@pytest.mark.parametrize("near", [None, "merge", "theirs"])
+def test_nearest__of_a_merge_group_that_is_not_the_branch_s__is_none(store, keep, state, commit, facts, near) -> None:
+    state.add_commit("never merged", sha("c5"))
+    state.add_commit("theirs", sha("c4"))
+    state.add_commit("merge", (sha("c5"), sha("theirs")), branch="main")
+    keep(commit, **facts)
+    assert isinstance(store(near=near and sha(near)).nearest(NOW), NoBaseline)
+
+
 # --- what hides it
 
 
@@ -820,7 +855,7 @@ def test_nearest__list_ends_before_it_is_full__no_runs_are_asked(github, store, 
     for _ in range(MAX_LISTED - 1):
         state.add_artifact(crowd, b"PK")
     assert isinstance(store().nearest(NOW), NoBaseline)
-    assert github.requests("GET", "/runs") == []
+    assert github.requests("GET", r"/runs\?|/runs/\d+/") == []
 
 
 @pytest.mark.slow
