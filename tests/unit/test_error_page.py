@@ -12,7 +12,7 @@ from eval_gate.model.comparison import RuleCode
 ROOT = Path(__file__).parents[2]
 RAISED = ("GateError", "TakenError", "Reason", "NoBaseline")
 """Constructors whose first argument is a code."""
-PASSING = {"passed", "no-baseline", "never-fails", "not-asked-for", "none-yet", "no-artifact"}
+PASSING = {"passed", "no-baseline", "never-fails", "not-asked-for", "none-yet", "no-artifact", "branch-renamed"}
 """Codes of what is no error: a passing gate, and the absence of a baseline."""
 
 
