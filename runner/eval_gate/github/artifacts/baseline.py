@@ -22,6 +22,7 @@ from eval_gate.github.artifacts.listed import (
     artifacts_of_run,
     begin_listing,
     candidates,
+    is_of_queue,
     of_newest_runs,
     usable_of,
     why_not_trusted,
@@ -276,8 +277,11 @@ class ArtifactStore:
             self._runs[run_id] = workflow_run(self._client, run_id)
         run = self._runs[run_id]
         why = why_not_trusted(run, self._wanted)
-        if not why and not self._line(self._wanted.branch).had(run.head_sha):
-            why = f"of a commit that {self._wanted.branch} is not known to have had"
+        # a merge group's counts as the branch's that it was merged into
+        named, wanted = run.head_branch, self._wanted.branch
+        branch = wanted if named is None or is_of_queue(named, self._wanted) else named
+        if not why and not self._line(branch).had(run.head_sha):
+            why = f"of a commit that {branch} is not known to have had"
         if why:
             trail.reject(artifact, why)
         return None if why else run
