@@ -6,6 +6,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
+import os from "node:os";
 import path from "node:path";
 
 const ROOT = path.dirname(import.meta.dirname);
@@ -98,14 +99,26 @@ function cacheFolder() {
     if (!place) continue;
     const folder = path.join(place, "eval-gate");
     try {
-      fs.mkdirSync(folder, { recursive: true });
+      fs.mkdirSync(folder, { recursive: true, mode: 0o755 });
       fs.accessSync(folder, fs.constants.W_OK);
-      return folder;
+      if (isOurs(folder)) return folder;
     } catch {
       // not ours to write: the next one is
     }
   }
-  throw new Refusal("neither RUNNER_TOOL_CACHE nor RUNNER_TEMP names a folder that can be written", INCOMPLETE);
+  try {
+    return fs.mkdtempSync(path.join(os.tmpdir(), "eval-gate-"));
+  } catch {
+    throw new Refusal("neither RUNNER_TOOL_CACHE nor RUNNER_TEMP names a folder that can be written by us alone", INCOMPLETE);
+  }
+}
+
+/** Whether no other user can put anything there, or something else in its place: what lies there is run with our tokens. */
+function isOurs(folder) {
+  if (WINDOWS) return true;
+  const [itself, above] = [fs.lstatSync(folder), fs.statSync(path.dirname(folder))];
+  const othersMayRename = above.mode & 0o002 && !(above.mode & 0o1000);
+  return itself.isDirectory() && itself.uid === process.getuid() && !(itself.mode & 0o002) && !othersMayRename;
 }
 
 function pythonOf(environment) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -106,6 +107,37 @@ def test_host__another_release_or_lock__is_another_environment(fresh) -> None:
 def test_host__tool_cache_that_cannot_be_written__is_the_jobs_own_folder(checkout) -> None:
     said = checkout.said(RUNNER_TOOL_CACHE="/dev/null/cache")
     assert Path(said["prefix"]).is_relative_to(checkout.temp)
+
+
+@pytest.mark.parametrize("whose", ["everybody's", "another's", "a link"])
+def test_host__place_in_which_somebody_else_may_write__is_not_taken(checkout, whose) -> None:
+    """What lies there is run with the job's tokens, and its name can be computed by everybody."""
+    cache = checkout.folder / "shared"
+    (cache / "eval-gate").mkdir(parents=True)
+    if whose == "everybody's":
+        cache.chmod(0o777)
+    elif whose == "another's":
+        if os.geteuid() != 0:
+            pytest.skip("only root may give files away")
+        os.chown(cache / "eval-gate", 1001, 1001)
+    else:
+        (cache / "eval-gate").rename(checkout.folder / "elsewhere")
+        (cache / "eval-gate").symlink_to(checkout.folder / "elsewhere")
+    said = checkout.said(RUNNER_TOOL_CACHE=str(cache))
+    assert Path(said["prefix"]).is_relative_to(checkout.temp)
+
+
+def test_host__no_place_is_ours_alone__is_a_folder_of_its_own(checkout) -> None:
+    for place in (checkout.cache, checkout.temp):
+        place.chmod(0o777)
+    own = checkout.folder / "own"
+    own.mkdir()
+    try:
+        said = checkout.said(TMPDIR=str(own))
+    finally:
+        for place in (checkout.cache, checkout.temp):
+            place.chmod(0o755)
+    assert Path(said["prefix"]).is_relative_to(own)
 
 
 def refused(checkout: Checkout, log: str, code: int) -> str:

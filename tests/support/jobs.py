@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support.agents import Exchange, agent
 from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun
@@ -190,6 +191,7 @@ class Job:
             "GITHUB_SHA": self.github.state.branches[self.github.state.default_branch],
             "GITHUB_REF": "refs/heads/main",
             "RUNNER_TEMP": str(self.folder / "temp"),
+            **merge_variables(self.github, event),
             **{f"INPUT_{name.upper()}": value for name, value in given.items()},
         }
 
@@ -215,8 +217,7 @@ class Job:
             actor=variables.get("GITHUB_ACTOR", "octocat"),
         )
         given = {"agent-endpoint": url, **(inputs or {})}
-        merge = {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
-        return self.step("pull_request", pull_request_event(self.github, pull), given, **(merge | variables))
+        return self.step("pull_request", pull_request_event(self.github, pull), given, **variables)
 
     def cancelled(self, pull: PullRequest, number: int, *, timeout: float = 120) -> Ended:
         """A pull request's run of fifty cases, to which this signal is sent after the third."""
@@ -253,6 +254,13 @@ def read_outputs(text: str) -> dict[str, str]:
             raise ValueError(f"Matching delimiter not found {delimiter!r}")
         found[name] = "\n".join(value)
     return found
+
+
+def merge_variables(github: FakeGitHub, event: Mapping[str, Any]) -> dict[str, str]:
+    """What is checked out at an event about a pull request: its test merge. Of other events nothing."""
+    about = event.get("pull_request") or {}
+    pull = github.state.pulls.get(about.get("number", 0))
+    return {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"} if pull else {}
 
 
 def repository_facts(github: FakeGitHub) -> dict[str, object]:

@@ -400,10 +400,9 @@ class ActionWorld:
 
     def seen_step(self, pull: PullRequest, **inputs: str) -> Seen:
         """Another step of the same run, such as one that publishes what an earlier one made."""
-        merge = {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
         given = {"agent-endpoint": self.script.url} | self._given(inputs)
         event = pull_request_event(self.github, pull)
-        return self.seen(self.job.step("pull_request", event, given, **merge), pull)
+        return self.seen(self.job.step("pull_request", event, given), pull)
 
     def seen(self, ended: Ended, pull: PullRequest) -> Seen:
         """What the step left on the pull request."""

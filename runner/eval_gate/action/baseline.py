@@ -6,8 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval_gate.action.log import Log
+from eval_gate.action.log import Log, SideWork
 from eval_gate.action.plan import BaselineChoice, BaselineKind
+from eval_gate.action.relay import with_base_of
 from eval_gate.action.step import Step
 from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.gate.moved_cases import shares_no_case
@@ -31,10 +32,17 @@ class Origin(FrozenStruct):
     """The sha256 of recorded answers that came with it, where there were none."""
 
 
-def get_baseline(step: Step, config: RunConfig, log: Log, due: Callable[[], object] = lambda: None) -> Origin:
+def get_baseline(
+    step: Step,
+    config: RunConfig,
+    log: Log,
+    due: Callable[[], object] = lambda: None,
+    relayed: SideWork[RunResult] | None = None,
+) -> Origin:
     """The baseline. GitHub not answering is not an absence: the gate may then not pass as if there were none.
 
-    `due` is waited for once it is fetched, before it is read.
+    `due` is waited for once it is fetched, before it is read. `relayed` is what a relay publishes, which says by itself
+    what it is of.
     Raises GateError for a baseline that somebody named and that cannot be used.
     """
     choice = step.plan.baseline
@@ -46,6 +54,8 @@ def get_baseline(step: Step, config: RunConfig, log: Log, due: Callable[[], obje
             log.did(f"baseline: {choice.reference}")
             return Origin(found)
     try:
+        if relayed is not None:
+            choice = with_base_of(step, relayed.peek(), log).plan.baseline
         return _from_artifacts(step, choice, config, log, due)
     except GitHubError as error:
         log.missed(f"the baseline could not be had: {error}")
@@ -72,6 +82,9 @@ def _from_artifacts(
         near=choice.commit,
         own_run_id=environment.run_id,
         fork_point_of=choice.fork_point_of,
+        left=choice.left,
+        first_parent_of=choice.first_parent_of,
+        own_of=choice.own_of,
         shard=settings.selection.shard,
     )
     recorded = Path(config.output_dir) / RECORDING_NAME

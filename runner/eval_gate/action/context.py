@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from eval_gate.action.baseline import Origin
 from eval_gate.action.inputs import Settings
 from eval_gate.action.step import Step
 from eval_gate.config.settings import SETTINGS
+from eval_gate.github.checkout import checkout_around
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
@@ -42,10 +44,14 @@ def context_of(
     return ReportContext(
         name=step.name,
         comment_key=step.key,
+        checkouts=_checkouts(step, judged) if judged else (),
         server_url=environment.server_url,
         repository=environment.repository,
         head_sha=plan.head_sha or None,
         base_branch=plan.base_branch,
+        # a relay has it from the result
+        workspace_sha=plan.workspace_sha or (judged.git.workspace_sha if judged and judged.git else None),
+        is_believed=plan.is_believed,
         baseline_branch=plan.baseline.branch or None,
         run_url=environment.run_url,
         baseline_run_url=origin.run_url if origin else None,
@@ -61,6 +67,13 @@ def context_of(
         accept_label=step.settings.accept_label,
         accept_by_commit=plan.from_fork,
     )
+
+
+def _checkouts(step: Step, judged: RunResult) -> tuple[str, ...]:
+    """The folders that the evaluated eval files' checkouts lie in, as `actions/checkout` makes them with `path`."""
+    root = Path(os.path.realpath(step.environment.workspace))
+    around = {checkout_around(root, suite.eval_file) for suite in judged.suites if suite.eval_file}
+    return tuple(sorted(one.relative_to(root).as_posix() for one in around if one is not None and one != root))
 
 
 def _baseline_workflow(step: Step) -> str:

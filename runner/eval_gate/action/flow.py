@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from eval_gate.action.baseline import fitting
@@ -27,12 +28,14 @@ from eval_gate.action.publishing.publish import (
     publish_nothing_yet,
     put_out,
 )
-from eval_gate.action.relay import find_pull_requests
+from eval_gate.action.relay import OtherBaseError, as_stranger, find_pull_requests
 from eval_gate.action.step import Step, open_step, step_to_publish, tidied
 from eval_gate.action.trouble import Around, crash, nothing_to_do, publish_error, publish_interruption
+from eval_gate.action.trust.event_files import EventFiles
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.errors import ExitCode, GateError, code_of_signal
+from eval_gate.files.reading import RefusedReadError, checking_reads
 from eval_gate.gate.control.asking import left_to_control
 from eval_gate.gate.judge import judge
 from eval_gate.github.commands import Commands
@@ -80,12 +83,15 @@ def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCo
     try:
         os.chdir(environment.workspace)
         # until the end: only what `commands` itself writes is a command, whatever evals and agents print
-        with commands.stopped(), tidied(environment) as own:
-            return known.end(_run(known, own, on_host=on_host))
+        with commands.stopped(), tidied(environment) as own, ExitStack() as checks:
+            return known.end(_run(known, own, checks, on_host=on_host))
     except KeyboardInterrupt as by_signal:
         # a run that is ended amid its cases is published in good order; here GitHub is waited for, or written to
         publish_interruption(environment, commands, code_of_signal(by_signal))
         raise
+    except RefusedReadError as refused:
+        # somebody's files say nothing of the event's commit: nothing is written there
+        return known.end(publish_error(None, refused.error, known.around))
     except GateError as error:
         return known.end(publish_error(known.step, error, known.around))
     except Exception as error:
@@ -101,15 +107,20 @@ def _publish_crash(known: _Known, error: GateError) -> StepEnd:
         return publish_error(None, error, known.around, said=True)
 
 
-def _run(known: _Known, environment: WorkflowEnvironment, *, on_host: bool) -> StepEnd:
+def _run(known: _Known, environment: WorkflowEnvironment, checks: ExitStack, *, on_host: bool) -> StepEnd:
     variables, commands = known.around.variables, known.around.commands
     settings = guess_inputs(variables, on_host=on_host)
     for secret in (settings.token, environment.runtime_token):
         commands.mask(secret.open() if secret else "")
     try:
         settings = read_inputs(variables, on_host=on_host)
+        files = EventFiles(environment, settings)
+        checks.enter_context(checking_reads(files.check_read))
         config = read_config(settings, variables, environment.workspace)
-        step = open_step(environment, settings, config)
+        step = open_step(environment, settings)
+        if step.plan.mode is not Mode.NOTHING:
+            files.check_places(config, settings)
+            files.confirm_configuration(step)
     except GateError as error:
         if error.code not in _NOWHERE:
             known.step = step_to_publish(environment, settings)
@@ -152,18 +163,26 @@ def _act(known: _Known, step: Step, config: RunConfig, log: Log) -> StepEnd:
     if step.plan.mode is Mode.RELAY:
         # until GitHub confirms what the event says, nothing is written on its commit
         steps = find_pull_requests(step, log)
-    ends = [_ended(known, one, config, log.copy()) for one in steps]
+    ends, others = [], []
+    for one in steps:
+        try:
+            ends.append(_ended(known, one, config, log.copy()))
+        except OtherBaseError as error:
+            others.append((one, error))
+    # where the run is another pull request's, what is known of this one by its own run counts
+    told = [publish_error(as_stranger(one) if ends else one, error, known.around) for one, error in others]
     # of several pull requests with one head the worst is what the step says
-    return max(ends, key=lambda end: (end.exit_code, _BADNESS.index(end.outputs["verdict"])), default=None) or (
-        nothing_to_do(step, log)
-    )
+    worst = max(ends or told, key=lambda end: (end.exit_code, _BADNESS.index(end.outputs["verdict"])), default=None)
+    return worst or nothing_to_do(step, log)
 
 
 def _ended(known: _Known, step: Step, config: RunConfig, log: Log) -> StepEnd:
-    """How it ends for one commit or pull request, whatever becomes of others."""
+    """How it ends for one commit or pull request, whatever becomes of others. Raises OtherBaseError alone."""
     known.step = step
     try:
         return _published(step, config, known.around.variables, log)
+    except OtherBaseError:
+        raise
     except GateError as error:
         return publish_error(step, error, known.around)
 
@@ -190,7 +209,7 @@ def _gate(
     if later:
         ruled = replace(ruled, config=replace(ruled.config, control=ControlChoice()))
     session = session_of(step, ruled.config, asked, variables, log)
-    made = get_result(step, session, log)
+    made = get_result(step, session, asked, log)
     step = replace(step, partial=bool(made.result.selections))
     # of an interrupted run they are there in a moment, or are not waited for
     origin, pushes = fitting(asked.origin(), made.result, log), asked.pushes()

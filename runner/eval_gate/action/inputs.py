@@ -73,14 +73,15 @@ INPUTS: Final = (
     *_of_settings(),
     ActionInput(
         "policy-from",
-        "Whose configuration file says what fails a pull request: head, its own; or base, that of the branch it is"
-        " merged into, as always for forks. Inputs win over both.",
+        "Whose configuration file says what fails a pull request or merge group: head, its own; or base, that of the"
+        " branch it is merged into, as always for forks. Inputs win over both.",
         "head",
     ),
     ActionInput(
         "secrets-for",
         "Which targets of a pull request are given variables such as keys: base, those that the branch it is merged"
-        " into describes alike; or head, all that it describes itself.",
+        " into describes alike; or head, all that it describes itself. At a manual start, head also lets files count"
+        " that a step has made (docs/action.md).",
         "base",
     ),
     ActionInput(
@@ -106,7 +107,11 @@ INPUTS: Final = (
         " none.",
         AUTO,
     ),
-    ActionInput("baseline-branch", "Branch whose runs make baselines; the default branch."),
+    ActionInput(
+        "baseline-branch",
+        "Branch whose runs make baselines; base is the one that the change is merged into, of a merge queue too. Empty:"
+        " the default branch.",
+    ),
     ActionInput("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
     ActionInput(
         "remember-pushes",

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from eval_gate.action.base_commit import other_checkout
 from eval_gate.action.baseline import Origin
 from eval_gate.action.inputs import PREFIX
 from eval_gate.action.log import Log
 from eval_gate.action.lookups import ON_ITS_WAY, LaterBaseline, Lookups
 from eval_gate.action.plan import Mode
-from eval_gate.action.relay import as_asked_for, relayed_result
+from eval_gate.action.relay import as_asked_for
 from eval_gate.action.step import Step
 from eval_gate.action.stored_run import find_stored_run
 from eval_gate.action.trust.control import with_believed_control
@@ -23,7 +24,6 @@ from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import GateError
 from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.must_pass import with_idle_patterns
-from eval_gate.github.checkout import checked_out
 from eval_gate.github.tracked import TrackedFiles
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.process.ending import run_async
@@ -74,7 +74,12 @@ def session_of(step: Step, config: RunConfig, lookups: Lookups, variables: Mappi
     around = RunContext(
         environment.workspace,
         {name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
-        GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
+        GitFacts(
+            sha=_evaluated(step),
+            ref=environment.ref or None,
+            repository=environment.repository,
+            workspace_sha=step.plan.workspace_sha,
+        ),
         secrets=tuple(token.open() for token in (step.settings.token, environment.runtime_token) if token),
         doorkeeper=doorkeeper_for(step, config, variables, log)
         if _runs(step) or _runs_again(step) or config.control.named
@@ -85,7 +90,7 @@ def session_of(step: Step, config: RunConfig, lookups: Lookups, variables: Mappi
     return Session(config, selection, around, question, later)
 
 
-def get_result(step: Step, session: Session, log: Log) -> MadeRun:
+def get_result(step: Step, session: Session, lookups: Lookups, log: Log) -> MadeRun:
     """The run, not judged yet. Raises GateError."""
     run_id = _asks_later(step, session)
     if run_id is not None:
@@ -95,9 +100,9 @@ def get_result(step: Step, session: Session, log: Log) -> MadeRun:
         with log.commands.group("Evals"):
             made = run_async(make_run(session, CalmProgress(log.commands.say)))
     else:
-        result = with_believed_control(_stored(step, session, log), session.config.control)
+        result = with_believed_control(_stored(step, session, lookups, log), session.config.control)
         made = MadeRun(result if step.plan.mode is Mode.RELAY else _asked_later(session, result, log))
-    return replace(made, result=made.result.model_copy(update={"made_by": step.made_by}))
+    return replace(made, result=_with_commit(step, made.result).model_copy(update={"made_by": step.made_by}))
 
 
 def load_engine(step: Step) -> None:
@@ -145,13 +150,14 @@ def _asks_by_command(step: Step) -> bool:
     return step.settings.on_host and "controlCommand" in step.settings.flags and step.plan.mode is not Mode.RELAY
 
 
-def _stored(step: Step, session: Session, log: Log) -> RunResult:
+def _stored(step: Step, session: Session, lookups: Lookups, log: Log) -> RunResult:
     config, reference = session.config, step.settings.results
-    if reference is None or step.plan.mode is Mode.RELAY:
+    if lookups.relayed is not None:
         # one shard of a fork's run says nothing about the others, unless this step is about that one
         selection = step.settings.selection
-        relayed = as_asked_for(whole_of([relayed_result(step, log)], selection.shard), selection)
+        relayed = as_asked_for(whole_of([lookups.relayed.result()], selection.shard), selection)
         return with_idle_patterns(relayed, config.policy.must_pass)
+    assert reference is not None
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
     if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):
         return with_idle_patterns(_brought(step, session, paths, log), config.policy.must_pass, strict=config.strict)
@@ -206,8 +212,19 @@ def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> Ru
     return brought.run
 
 
+def _with_commit(step: Step, result: RunResult) -> RunResult:
+    """The result with the commit of the workspace. Raises GateError where a step before made it of another one.
+
+    What a relay publishes keeps what it says: the baseline was sought by that.
+    """
+    here, there = step.plan.workspace_sha, result.git.workspace_sha if result.git else None
+    if here is None or step.plan.mode is Mode.RELAY:
+        return result
+    if there is not None and there != here and step.plan.rules_branch is not None:
+        raise other_checkout(here, f"the result is of {there[:12]}", there)
+    return result.model_copy(update={"git": (result.git or GitFacts()).model_copy(update={"workspace_sha": here})})
+
+
 def _evaluated(step: Step) -> str | None:
     """The commit in the workspace; of a pull request its head, although its test merge is what is checked out."""
-    if step.plan.pull_number is None and (found := checked_out(step.environment.workspace)):
-        return found
-    return step.plan.head_sha or None
+    return (step.plan.workspace_sha if step.plan.rules_branch is None else None) or step.plan.head_sha or None

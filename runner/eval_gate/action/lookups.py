@@ -9,11 +9,12 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from eval_gate.action.baseline import Origin, get_baseline
-from eval_gate.action.log import Log, NotThereError
+from eval_gate.action.log import Log, NotThereError, SideWork
 from eval_gate.action.plan import BaselineKind, Mode
 from eval_gate.action.publishing.artifacts import service_of
 from eval_gate.action.publishing.store import refuse_second
 from eval_gate.action.pushes import earlier_pushes
+from eval_gate.action.relay import relayed_result
 from eval_gate.action.step import Step
 from eval_gate.action.trust.policy import ruled_by
 from eval_gate.action.trust.waivers import waivers_from_file, with_comments
@@ -21,6 +22,7 @@ from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.files.certificates import certificates
 from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.pushes import Pushes
 from eval_gate.struct import FrozenStruct, replace
@@ -50,7 +52,12 @@ class Lookups:
         self._ended: Future[float] = Future()
         self.ruled = log.begin(lambda own: ruled_by(step, config, variables, own), "the rules that count")
         # which baseline it is, and what is taken from it, no rule says
-        self._origin = log.begin(lambda own: get_baseline(step, config, own, self._due.wait), "the baseline")
+        self.relayed: SideWork[RunResult] | None = None
+        if step.plan.mode is Mode.RELAY:
+            self.relayed = log.begin(lambda own: relayed_result(step, own), "the result of that run")
+        self._origin = log.begin(
+            lambda own: get_baseline(step, config, own, self._due.wait, self.relayed), "the baseline"
+        )
         self._pushes = log.begin(lambda own: earlier_pushes(step, self.ruled.peek().config, own), "earlier pushes")
         self.waivers = log.begin(
             lambda own: waivers_from_file(step, self.ruled.peek().config, own), "what people have accepted"

@@ -8,6 +8,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from eval_gate.action.base_commit import (
+    BASE,
+    BaseCommit,
+    Workspace,
+    base_of_change,
+    base_of_group,
+    baseline_branch_of,
+    other_checkout,
+)
 from eval_gate.action.inputs import AUTO, NONE, Settings
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
@@ -18,16 +27,14 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quoted
 
 DEPENDABOT: Final = "dependabot[bot]"
-OF_ANYBODY: Final = frozenset(
+OWN_CODE: Final = frozenset(
     {
-        *("issue_comment", "issues", "discussion", "discussion_comment"),
-        *("repository_dispatch", "check_run", "check_suite", "status"),
+        *("push", "schedule", "create", "release", "deployment", "deployment_status"),
+        *("merge_group", "pull_request", "pull_request_review", "pull_request_review_comment"),
+        "pull_request_target",  # which the plan refuses
     }
 )
-"""Events that anybody with an account can cause, and that have the default branch's secrets and token.
-
-The later ones he causes by what listens to him: a bot that reads comments, the checks of his pull request.
-"""
+"""Events that only people who may write can cause, or whose runs get no keys where the code is a stranger's."""
 PULL_INPUT: Final = "pr-number"
 """The input of a manually started workflow that names a pull request."""
 
@@ -62,8 +69,14 @@ class BaselineChoice(FrozenStruct):
     branch: str = ""
     commit: str | None = None
     """The nearest to this commit."""
+    first_parent_of: str | None = None
+    """The nearest to the commit that this test merge was made with."""
     fork_point_of: str | None = None
     """The nearest to where this commit left the branch."""
+    left: str | None = None
+    """Which branch it left; None for the one that makes baselines."""
+    own_of: str | None = None
+    """Only the very commit's own will do, be it of a run on this branch. None takes what is before it too."""
     workflow: str = ""
     """The workflow file that makes baselines, where it is not this one."""
 
@@ -88,6 +101,12 @@ class Plan(FrozenStruct):
     """Why the token is not expected to write, if it is not."""
     stores: bool = True
     """Whether the result may be kept under the name of baselines."""
+    workspace_sha: str | None = None
+    """The commit whose files are evaluated: of a pull request its head, or a test merge of it."""
+    is_believed: bool = False
+    """Whether no checkout names that commit, so that the workflow's word counts."""
+    rules_branch: str | None = None
+    """The branch whose rules count where the change is not to say by what it is judged."""
     on_branch: bool = False
     """Whether it is a run of the baseline branch itself, which goes on from the branch's run before it."""
     relayed_run: int | None = None
@@ -96,6 +115,8 @@ class Plan(FrozenStruct):
     """Its attempt that left the result."""
     default_branch: str = ""
     """The repository's default branch."""
+    trusted_branches: tuple[str, ...] = ()
+    """Branches whose files count for a pull request without a further question, the default branch first."""
 
 
 class PlanFacts(FrozenStruct):
@@ -106,14 +127,12 @@ class PlanFacts(FrozenStruct):
     """As it is now: the pull request that a manual start names."""
     checkout: str | None = None
     """The commit in the workspace."""
-    read: frozenset[str | None] = frozenset()
-    """Of an event that anybody can cause, the commits of all files that are read; None is one that cannot be told."""
+    parents: tuple[str, ...] | None = None
+    """Its parents, where it is neither the event's nor the head of a pull request; None where GitHub does not know."""
 
 
 def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings, facts: PlanFacts) -> Plan:
     """The plan for this event. Raises GateError for events that must not run a pull request's code."""
-    branch = settings.baseline_branch or facts.default_branch
-    chosen = _choice(settings, branch)
     match event.name:
         case "pull_request_target":
             raise GateError(
@@ -122,20 +141,53 @@ def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings
                 "use pull_request; for forks see docs/forks.md, which needs no secrets in the first stage",
             )
         case "workflow_run":
-            plan = _relay(environment, event, branch)
+            plan = _relay(environment, event, settings, facts)
         case "pull_request":
-            plan = _pull_request(environment, event, branch)
+            plan = _pull_request(environment, event, settings, facts)
         case "merge_group":
-            plan = _merge_group(environment, event, branch)
+            plan = _merge_group(environment, event, settings, facts)
         case "workflow_dispatch" if pull_number(event) is not None:
-            plan = _dispatched_for(environment, event, branch, facts)
+            plan = _dispatched_for(environment, event, settings, facts)
         case _ if event.pull_request is not None:  # what is said of one, such as a review
-            plan = _pull_request(environment, event, branch)
+            plan = _pull_request(environment, event, settings, facts)
         case _:
-            _refuse_other_code(environment, event, facts)
-            plan = _on_a_branch(environment, event, branch)
-    plan = replace(plan, default_branch=facts.default_branch)
+            plan = _on_a_branch(environment, settings, facts, event.name)
+    plan = replace(plan, default_branch=facts.default_branch, trusted_branches=_trusted(settings, facts))
+    chosen = _choice(settings, plan.baseline.branch)
     return replace(plan, baseline=chosen) if chosen else plan
+
+
+def choice_of_change(settings: Settings, default: str, change: Change, base: BaseCommit) -> BaselineChoice:
+    """The baseline of a change with this base: of the branch that makes baselines, nearest to that commit.
+
+    Where that branch, or the default one, is itself what is merged, as in a promotion, its results are of what is
+    evaluated here: then only the base's own will do, which may be of a run on either branch.
+    """
+    branch = baseline_branch_of(settings.baseline_branch, default, change.into)
+    promoted = change.head_branch in {branch, default} and change.head_branch != change.into
+    return BaselineChoice(
+        BaselineKind.ARTIFACT,
+        branch=change.into if promoted else branch,
+        commit=base.commit,
+        first_parent_of=base.first_parent_of,
+        fork_point_of=base.fork_point_of,
+        left=change.into,
+        own_of=change.head_branch if promoted else None,
+    )
+
+
+class Change(FrozenStruct):
+    """What is merged into what."""
+
+    into: str
+    head_branch: str | None = None
+    """The branch it is on, where that is one of this repository."""
+
+
+def _trusted(settings: Settings, facts: PlanFacts) -> tuple[str, ...]:
+    """The default branch, and the one that the workflow names for baselines; `base` is a word and names none."""
+    named = settings.baseline_branch
+    return (facts.default_branch, *([named] if named and named != BASE else []))
 
 
 def pull_number(event: Event) -> int | None:
@@ -160,10 +212,12 @@ def _choice(settings: Settings, branch: str) -> BaselineChoice | None:
     return BaselineChoice(BaselineKind.RUN if is_number else BaselineKind.STORED, named, branch)
 
 
-def _pull_request(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:
+def _pull_request(environment: WorkflowEnvironment, event: Event, settings: Settings, facts: PlanFacts) -> Plan:
     pull = event.pull_request
     if pull is None:
         raise GateError("bad-event", "the event pull_request has no pull request in it")
+    workspace = Workspace(environment.sha, facts.checkout, facts.parents)
+    base = base_of_change(workspace, pull.head.sha, f"#{pull.number}")
     from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
     read_only = None
     if from_fork:
@@ -174,92 +228,117 @@ def _pull_request(environment: WorkflowEnvironment, event: Event, branch: str) -
     reasons = [f"event {event.name} #{pull.number}, head {pull.head.sha[:7]}, into {pull.base.ref}"]
     reasons += [read_only if from_fork else f"{read_only}, unless `permissions:` grants more"] if read_only else []
     reasons += [] if is_open else ["the pull request is closed: no comment"]
+    change = Change(pull.base.ref, None if from_fork else pull.head.ref)
     return Plan(
         Mode.GATE,
         pull.head.sha,
-        BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=pull.head.sha),
-        tuple(reasons),
+        choice_of_change(settings, facts.default_branch, change, base),
+        (*reasons, _measured_words(workspace, base, pull.base.ref)),
         pull_number=pull.number if is_open else None,
         base_branch=pull.base.ref,
         head_branch=pull.head.ref,
         from_fork=from_fork,
         read_only=read_only,
+        workspace_sha=workspace.sha or None,
+        is_believed=workspace.is_believed,
+        rules_branch=pull.base.ref,
     )
 
 
-def _merge_group(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:
+def _measured_words(workspace: Workspace, base: BaseCommit, branch: str) -> str:
+    """Which commit is evaluated, and what follows for the baseline."""
+    what = f"the workspace holds {workspace.sha[:7]}"
+    if workspace.is_believed:
+        what = f"nothing in the workspace names its commit: GitHub's {workspace.sha[:7]} is believed"
+    if base.fork_point_of:
+        return f"{what}, the head: compared with where it left {branch}"
+    return f"{what}, a test merge: compared with {branch} as it was merged there"
+
+
+def _merge_group(environment: WorkflowEnvironment, event: Event, settings: Settings, facts: PlanFacts) -> Plan:
     group = event.merge_group
     if group is None:
         raise GateError("bad-event", "the event merge_group has no merge group in it")
+    workspace = Workspace(environment.sha, facts.checkout)
+    base = base_of_group(workspace, group.head_sha, group.base_sha)
     last = f", last pull request #{group.pull_number}" if group.pull_number else ""
     reasons = (f"event merge_group{last}, head {group.head_sha[:7]}: no comment, a group may hold several",)
-    baseline = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=group.base_sha)
-    return Plan(Mode.GATE, group.head_sha or environment.sha, baseline, reasons)
+    into = group.base_branch
+    branch = baseline_branch_of(settings.baseline_branch, facts.default_branch, into)
+    return Plan(
+        Mode.GATE,
+        group.head_sha or environment.sha,
+        BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=base.commit),
+        reasons,
+        workspace_sha=workspace.sha or None,
+        is_believed=workspace.is_believed,
+        rules_branch=into or None,
+    )
 
 
-def _dispatched_for(environment: WorkflowEnvironment, event: Event, branch: str, known: PlanFacts) -> Plan:
+def _dispatched_for(environment: WorkflowEnvironment, event: Event, settings: Settings, known: PlanFacts) -> Plan:
     """A manual start that names a pull request: only believed when the workspace holds that pull request."""
     number, pull, checkout = pull_number(event), known.pull, known.checkout
     if pull is None:
         raise GateError(
             "no-such-pull-request", f"{PULL_INPUT}: there is no pull request #{number} here", "give an open one"
         )
-    if checkout is None or checkout not in {pull.head.sha, pull.merge_commit_sha}:
-        raise GateError(
-            "other-checkout",
-            f"the workspace holds {(checkout or 'no known commit')[:12]}, and #{number} is {pull.head.sha[:12]}",
-            f"check it out first: actions/checkout with `ref: refs/pull/{number}/head`",
-        )
+    # the event's own commit is the default branch's
+    workspace = Workspace(pull.merge_commit_sha or "", checkout, known.parents)
+    if checkout is None:
+        raise other_checkout(None, f"#{number} is {pull.head.sha[:12]}", f"refs/pull/{number}/head")
+    base = base_of_change(workspace, pull.head.sha, f"#{number}")
+    from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
+    change = Change(pull.base.ref, None if from_fork else pull.head.ref)
+    reason = f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}: its result is not stored"
     return Plan(
         Mode.GATE,
         pull.head.sha,
-        BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=pull.head.sha),
-        (f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}: its result is not stored",),
+        choice_of_change(settings, known.default_branch, change, base),
+        (reason, _measured_words(workspace, base, pull.base.ref)),
         pull_number=pull.number if pull.state == "open" else None,
         base_branch=pull.base.ref,
-        from_fork=pull.head.repo is None or pull.head.repo.full_name != environment.repository,
+        from_fork=from_fork,
+        workspace_sha=checkout,
+        rules_branch=pull.base.ref,
         # the run counts as one of its branch: what it stores would be taken for the branch's own
         stores=False,
     )
 
 
-def _refuse_other_code(environment: WorkflowEnvironment, event: Event, known: PlanFacts) -> None:
-    """Raise GateError where a comment, or a check, had other code than the event's checked out: any fork's."""
-    others = known.read - {environment.sha}
-    if event.name in OF_ANYBODY and others:
-        there = next((one[:12] for one in sorted(filter(None, others))), "no commit that is known")
-        raise GateError(
-            "unsafe-event",
-            f"{event.name} has the default branch's secrets, and the workspace holds {there}, "
-            f"not the event's {environment.sha[:12]}: whose rules and keys count for it, nobody says",
-            f"start it by workflow_dispatch with `{PULL_INPUT}`, as examples/workflows/manual-dispatch.yml does",
-        )
-
-
-def _on_a_branch(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:
+def _on_a_branch(environment: WorkflowEnvironment, settings: Settings, facts: PlanFacts, event_name: str) -> Plan:
     """A push, a schedule, a manual start, and every event we know nothing special about."""
-    sha = environment.sha
+    sha, branch = (
+        environment.sha,
+        baseline_branch_of(settings.baseline_branch, facts.default_branch, None, environment.ref),
+    )
     where = environment.ref.removeprefix("refs/heads/") or "an unknown ref"
-    reason = f"event {event.name} on {where}, commit {sha[:7]}: no pull request to comment on"
+    reason = f"event {event_name} on {where}, commit {sha[:7]}: no pull request to comment on"
     if environment.ref == f"refs/heads/{branch}":
         choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=sha)
-        becomes = ", its result is the next baseline" if event.name in TRUSTED_EVENTS else ""
-        return Plan(Mode.GATE, sha, choice, (f"{reason}{becomes}",), on_branch=event.name in TRUSTED_EVENTS)
+        becomes = ", its result is the next baseline" if event_name in TRUSTED_EVENTS else ""
+        on_branch = event_name in TRUSTED_EVENTS
+        reasons = (f"{reason}{becomes}",)
+        return Plan(Mode.GATE, sha, choice, reasons, on_branch=on_branch, workspace_sha=facts.checkout)
     # the run of a tag is listed under the tag's short name, which may be the branch's
     stores = environment.ref.startswith("refs/heads/")
     reason += "" if stores else "; its result is not stored, because it is no branch's"
     choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha)
-    return Plan(Mode.GATE, sha, choice, (reason,), stores=stores)
+    return Plan(Mode.GATE, sha, choice, (reason,), stores=stores, workspace_sha=facts.checkout)
 
 
-def _relay(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:
+def _relay(environment: WorkflowEnvironment, event: Event, settings: Settings, facts: PlanFacts) -> Plan:
     run = event.workflow_run
     if run is None:
         raise GateError("bad-event", "the event workflow_run has no run in it")
     from_fork = run.head_repository is None or run.head_repository.full_name != environment.repository
     by_dependabot = run.actor is not None and run.actor.login == DEPENDABOT
+    # which commit was evaluated, and what it is merged into, is known later
     choice = BaselineChoice(
-        BaselineKind.ARTIFACT, branch=branch, fork_point_of=run.head_sha, workflow=run.path.partition("@")[0]
+        BaselineKind.ARTIFACT,
+        branch=baseline_branch_of(settings.baseline_branch, facts.default_branch, None),
+        fork_point_of=run.head_sha,
+        workflow=run.path.partition("@")[0],
     )
     what = f"event workflow_run for run {run.id}, head {run.head_sha[:7]}"
     if run.event != "pull_request":

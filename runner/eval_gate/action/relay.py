@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eval_gate.action.base_commit import BASE, Workspace, base_of_change
 from eval_gate.action.inputs import DEFAULT_ARTIFACT
 from eval_gate.action.log import Log
+from eval_gate.action.plan import BaselineKind
 from eval_gate.action.precedence import Publication, is_of_run
 from eval_gate.action.publishing.check import published_by
 from eval_gate.action.step import Step
@@ -20,7 +22,7 @@ from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
 from eval_gate.github.checks import checks_on
 from eval_gate.github.comments import CommentState, has_commented
-from eval_gate.github.commits import PullRequest, RunFacts, pull_requests_of, workflow_run
+from eval_gate.github.commits import PullRequest, RunFacts, distance, parents_of, pull_requests_of, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, MadeBy, RunResult, SuiteResult
@@ -28,6 +30,10 @@ from eval_gate.model.selection import ChosenCases
 from eval_gate.model.totals import summarise
 from eval_gate.results.read import read_archive
 from eval_gate.struct import replace
+
+
+class OtherBaseError(GateError):
+    """The run evaluated a merge into another branch than this pull request's."""
 
 
 def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
@@ -54,8 +60,16 @@ def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
 
 def _for_pull(step: Step, run: RunFacts, pull: PullRequest) -> Step:
     """The step for one of the pull requests, each of which is judged by its own base branch."""
-    plan = replace(step.plan, pull_number=pull.number, base_branch=pull.base.ref, relayed_attempt=run.run_attempt)
-    return replace(step, plan=plan)
+    into, baseline = pull.base.ref, step.plan.baseline
+    if step.settings.baseline_branch == BASE:
+        baseline = replace(baseline, branch=into)
+    changed = replace(step.plan, pull_number=pull.number, base_branch=into, rules_branch=into, baseline=baseline)
+    return replace(step, plan=replace(changed, relayed_attempt=run.run_attempt))
+
+
+def as_stranger(step: Step) -> Step:
+    """The step for a pull request whose branch the run did not evaluate: whatever is known of it counts before this."""
+    return replace(step, plan=replace(step.plan, relayed_run=0, relayed_attempt=0))
 
 
 def _published_by_itself(step: Step, run: RunFacts, pulls: Sequence[PullRequest], log: Log) -> bool:
@@ -79,6 +93,34 @@ def _published_by_itself(step: Step, run: RunFacts, pulls: Sequence[PullRequest]
     except GitHubError as error:
         log.did(f"whether run {run.id} has published by itself is not known: {error}")
         return False
+
+
+def with_base_of(step: Step, result: RunResult, log: Log) -> Step:
+    """The step with the base of what the run evaluated, by the commit that its result names.
+
+    That is a claim of the fork's code, like the rest of the result: it has to be the head, or a merge of it into what
+    is, or was, on the base branch. Raises GateError where it is neither, and GitHubError.
+    """
+    head, into, claimed = step.plan.head_sha, step.plan.base_branch, result.git.workspace_sha if result.git else None
+    if claimed is None or into is None or step.plan.baseline.kind is not BaselineKind.ARTIFACT:
+        log.did("the result does not say which commit was evaluated: the head is believed")
+        return step
+    parents = None if claimed == head else parents_of(step.client, claimed)
+    try:
+        base = base_of_change(Workspace("", claimed, parents), head, f"#{step.plan.pull_number}")
+    except GateError as error:
+        raise _no_result(f"the run evaluated {claimed[:12]}, which is neither {head[:7]} nor a merge of it") from error
+    if base.commit is not None:
+        between = distance(step.client, base.commit, into)
+        if between is None or between.merge_base_commit.sha != base.commit:
+            what = f"the run evaluated a merge with {base.commit[:12]}, which is not on {into}"
+            hint = "push a commit, or close the pull request and reopen it"
+            raise OtherBaseError("no-result", what, hint, exit_code=ExitCode.INCOMPLETE)
+    choice = replace(
+        step.plan.baseline, commit=base.commit, fork_point_of=base.fork_point_of, first_parent_of=None, left=into
+    )
+    log.did(f"the run evaluated {claimed[:7]}, {'the head' if claimed == head else f'a test merge into {into}'}")
+    return replace(step, plan=replace(step.plan, baseline=choice, workspace_sha=claimed))
 
 
 def relayed_result(step: Step, log: Log) -> RunResult:
@@ -105,7 +147,9 @@ def relayed_result(step: Step, log: Log) -> RunResult:
     except GateError as error:
         raise error if error.code == "no-result" else _no_result(error.message, error.problems) from error
     log.did(f"read artifact {usable[0].id} of run {run_id}")
-    return unjudged(result, GitFacts(sha=step.plan.head_sha, repository=step.client.repository))
+    claimed = result.git.workspace_sha if result.git else None
+    git = GitFacts(sha=step.plan.head_sha, repository=step.client.repository, workspace_sha=claimed)
+    return unjudged(result, git)
 
 
 def as_asked_for(result: RunResult, selection: Selection) -> RunResult:

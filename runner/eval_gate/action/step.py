@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -11,7 +13,7 @@ from typing import Final
 
 from eval_gate.action.inputs import DEFAULT_ARTIFACT, Settings
 from eval_gate.action.plan import (
-    OF_ANYBODY,
+    OWN_CODE,
     BaselineChoice,
     BaselineKind,
     Mode,
@@ -21,14 +23,12 @@ from eval_gate.action.plan import (
     pull_number,
 )
 from eval_gate.action.precedence import Publication
-from eval_gate.action.trust.checkouts import commits_read
+from eval_gate.action.trust.checkouts import commit_of_workspace
 from eval_gate.config.load import CONFIG_NAMES
-from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.upload import job_of
-from eval_gate.github.checkout import checked_out
 from eval_gate.github.client import Client
-from eval_gate.github.commits import PullRequest, pull_request, repository
+from eval_gate.github.commits import PullRequest, parents_of, pull_request, repository
 from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.github.event import Event, read_event
 from eval_gate.github.failure import GitHubError, if_there, unavailable
@@ -172,15 +172,18 @@ def _guarded(temporary: Path | None) -> Path | None:
 
     The runner's belongs to the runner's user, as whom programs of a pull request run in the container: they would
     say what the base branch's rules and the baseline are, and where root writes. So they would in one of root's that is
-    everybody's. There the system's is gone with the container, too.
+    everybody's. There the system's is gone with the container, too. On the machine of the job the same holds for other
+    users, unless nobody may rename what is another's there.
     """
-    if temporary is None or not is_root():
+    if temporary is None or not hasattr(os, "geteuid"):
         return temporary
     found = temporary.stat()
-    return temporary if found.st_uid == 0 and not others_may_write(found) else None
+    if is_root():
+        return temporary if found.st_uid == 0 and not others_may_write(found) else None
+    return None if others_may_write(found) and not found.st_mode & stat.S_ISVTX else temporary
 
 
-def open_step(environment: WorkflowEnvironment, settings: Settings, config: RunConfig) -> Step:
+def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
     """The step, planned. Raises GateError for what makes planning impossible."""
     if not settings.token:
         raise GateError(
@@ -191,11 +194,12 @@ def open_step(environment: WorkflowEnvironment, settings: Settings, config: RunC
     event = read_event(environment.event_name, environment.event_path)
     client = Client(environment.api_url, settings.token, environment.repository)
     try:
+        pull, checkout = _dispatched_pull(client, event), commit_of_workspace(settings, environment.workspace)
         known = PlanFacts(
             default_branch=_default_branch(client, event),
-            pull=_dispatched_pull(client, event),
-            checkout=checked_out(environment.workspace),
-            read=commits_read(config, settings, environment.workspace) if event.name in OF_ANYBODY else frozenset(),
+            pull=pull,
+            checkout=checkout,
+            parents=_parents(client, environment, event, pull, checkout),
         )
     except GitHubError as error:
         client.close()
@@ -208,7 +212,7 @@ def step_to_publish(environment: WorkflowEnvironment, settings: Settings) -> Ste
 
     The event itself has to name the commit: one that anybody can cause, or that GitHub has to confirm first, does not.
     """
-    if not settings.token or environment.event_name in OF_ANYBODY | {"workflow_run", "pull_request_target"}:
+    if not settings.token or environment.event_name not in OWN_CODE - {"pull_request_target"} | {"workflow_dispatch"}:
         return None
     client = Client(environment.api_url, settings.token, environment.repository)
     try:
@@ -245,6 +249,15 @@ def _default_branch(client: Client, event: Event) -> str:
     """From the event, which a schedule has not in it."""
     told = event.repository.default_branch if event.repository else None
     return told or repository(client).default_branch
+
+
+def _parents(
+    client: Client, environment: WorkflowEnvironment, event: Event, pull: PullRequest | None, checkout: str | None
+) -> tuple[str, ...] | None:
+    """The parents of the commit in the workspace, where only they tell whether it is of the pull request."""
+    head = pull.head.sha if pull else event.pull_request.head.sha if event.pull_request else None
+    told = {head} if pull else {head, environment.sha}
+    return None if head is None or checkout is None or checkout in told else parents_of(client, checkout)
 
 
 def _dispatched_pull(client: Client, event: Event) -> PullRequest | None:

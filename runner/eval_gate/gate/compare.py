@@ -221,6 +221,8 @@ def _facts(baseline: Baseline) -> BaselineFacts:
         sha=result.sha,
         age_days=baseline.age_days,
         commits_behind=baseline.commits_behind,
+        base_sha=baseline.base_sha,
+        commits_since=baseline.commits_since,
         pass_rate=result.summary.pass_rate,
         passed=result.summary.passed,
         total_cases=result.summary.total_cases,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Final
@@ -17,6 +19,8 @@ CONTENTS: Final = "contents: read"
 ACTIONS: Final = "actions: read"
 PULLS: Final = "pull-requests: read"
 MAX_ANCESTORS: Final = 300
+_SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+"""No branch is called so: GitHub refuses such names."""
 
 
 class Sha(ApiAnswer):
@@ -54,6 +58,14 @@ class RepositoryFacts(ApiAnswer):
 
     id: int
     default_branch: str
+
+
+class BranchFacts(ApiAnswer):
+    """One branch."""
+
+    name: str
+    protected: bool
+    """Whether a branch protection or a ruleset says who may change it (docs.github.com, "Get a branch")."""
 
 
 class RunFacts(ApiAnswer):
@@ -109,11 +121,33 @@ def repository(client: Client) -> RepositoryFacts:
     return client.get("reading the repository", "", RepositoryFacts, permission=CONTENTS)
 
 
+@cache
+def branch_facts(client: Client, branch: str) -> BranchFacts | None:
+    """The branch, asked once; None where it is not there any more. Raises GitHubError."""
+    path = f"/branches/{quote(branch, safe='')}"
+    doing = f"reading the branch {branch}"[:120]
+    return if_there(lambda: client.get(doing, path, BranchFacts, permission=CONTENTS))
+
+
 def distance(client: Client, base: str, head: str) -> Distance | None:
     """From `base` to `head` (branches or commits); None when one of them is gone, as after a force push."""
     doing = f"comparing {base[:40]} with {head[:40]}"
     path = f"/compare/{quote(base, safe='')}...{quote(head, safe='')}"
     return if_there(lambda: client.get(doing, path, Distance, permission=CONTENTS, query={"per_page": 1}))
+
+
+def parents_of(client: Client, sha: str) -> tuple[str, ...] | None:
+    """The parents of a commit, the first one first; None where GitHub does not know it. Raises GitHubError."""
+    doing = f"reading commit {sha[:40]}"
+    path = f"/commits/{quote(sha, safe='')}"
+    try:
+        found = if_there(lambda: client.get(doing, path, CommitParents, permission=CONTENTS))
+    except GitHubError as error:
+        if error.kind is not FailureKind.REFUSED:  # 422, "No commit found for SHA"
+            raise
+        found = None
+    # who has made what a name begins with, or a tag of that name, has not made this commit
+    return None if found is None or found.sha != sha else tuple(one.sha for one in found.parents)
 
 
 def branch_tip(client: Client, branch: str) -> str | None:
@@ -173,19 +207,21 @@ class _Content(ApiAnswer):
 
 
 def file_at(client: Client, path: str, branch: str) -> bytes | None:
-    """The file's bytes on a branch; None where there is none. Raises GitHubError.
+    """The file's bytes on a branch, or of a commit; None where that has none. Raises GitHubError, also for no branch.
 
     The branch is named in full: whoever may push any branch may push a tag that has the name of a protected one.
     """
     doing = f"reading {path} of the base branch"[:120]
+    ref = branch if _SHA.fullmatch(branch) else f"refs/heads/{branch}"
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
         raise GitHubError(FailureKind.REFUSED, doing, "this is no path inside of the repository")
     where = f"/contents/{quote(str(pure))}"
-    found = if_there(
-        lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": f"refs/heads/{branch}"})
-    )
+    found = if_there(lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": ref}))
     if found is None:
+        # GitHub says the same of a file that is not there and of a branch that is not
+        if ref != branch and branch_facts(client, branch) is None:
+            raise GitHubError(FailureKind.NOT_FOUND, doing, f"the branch {branch} is not there any more")
         return None
     if found.type != "file" or found.encoding != "base64":
         raise GitHubError(FailureKind.REFUSED, doing, "it is no file, or too large")

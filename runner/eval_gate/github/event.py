@@ -15,6 +15,13 @@ from eval_gate.model import limits
 MAX_EVENT_BYTES: Final = limits.EVENT_BYTES
 _QUEUE: Final = re.compile(r"/pr-(\d+)-[0-9a-f]{40}$")
 """The end of a merge queue's branch: `gh-readonly-queue/<base, maybe with slashes>/pr-<number>-<sha>`."""
+_QUEUED: Final = re.compile(r"(?:refs/heads/)?gh-readonly-queue/(.+)/pr-\d+-[0-9a-f]{40}")
+
+
+def branch_of_queue(ref: str) -> str | None:
+    """The branch whose merge queue made a branch; None for every other branch."""
+    match = _QUEUED.fullmatch(ref)
+    return match[1] if match else None
 
 
 class _Part(BaseModel):
@@ -59,6 +66,12 @@ class MergeGroup(_Part):
     head_sha: str
     head_ref: str
     base_sha: str
+    base_ref: str = ""
+
+    @property
+    def base_branch(self) -> str:
+        """The branch that it is merged into; empty where nobody tells."""
+        return self.base_ref.removeprefix("refs/heads/") or branch_of_queue(self.head_ref) or ""
 
     @property
     def pull_number(self) -> int | None:

@@ -119,13 +119,20 @@ def _give_from(root: Path, path: Path, owner: Identity) -> None:
 
 def _give(name: str, within: int, owner: Identity, depth: int) -> None:
     """What has this name in the open folder, and of a folder all that is in it, so deep."""
-    with suppress(OSError):  # one that cannot be given does not keep the others
-        os.chown(name, owner.uid, owner.gid, dir_fd=within, follow_symlinks=False)
     try:
-        folder = os.open(name, _FOLDER, dir_fd=within)
-    except OSError:  # a file, or a link
+        folder = os.open(name, os.O_RDONLY | _NO_LINK, dir_fd=within)
+    except OSError:  # a link
+        with suppress(OSError):  # one that cannot be given does not keep the others
+            os.chown(name, owner.uid, owner.gid, dir_fd=within, follow_symlinks=False)
         return
     try:
+        found = os.fstat(folder)
+        # a file with a second name may be one of root's, to which somebody has put this name
+        if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1:
+            with suppress(OSError):
+                os.chown(folder, owner.uid, owner.gid)
+        if not stat.S_ISDIR(found.st_mode):
+            return
         for one in os.listdir(folder) if depth else ():  # noqa: PTH208 (of what is open, not of a path)
             _give(one, folder, owner, depth - 1)
     finally:

@@ -135,6 +135,10 @@ class BaselineFacts(Record):
     sha: str | None = None
     age_days: float | None = None
     commits_behind: int | None = None
+    base_sha: str | None = None
+    """The commit that the change is held against; this run is of it, or of one before it. None where nobody knows."""
+    commits_since: int | None = None
+    """How many commits the base has that this run's commit has not: what they did counts here too."""
     pass_rate: float | None = None
     passed: int = 0
     total_cases: int = 0

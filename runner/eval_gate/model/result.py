@@ -262,6 +262,9 @@ class GitFacts(Record):
     sha: str | None = Field(None, max_length=100)
     ref: str | None = None
     repository: str | None = None
+    workspace_sha: str | None = Field(None, max_length=100)
+    """The commit in the workspace: of a pull request its head, or a test merge of it. None where nobody read it, or an
+    older version made the result."""
 
 
 LEG_PATTERN = r"^[0-9a-f]{8}(-[0-9a-f]{8}){2}$"

@@ -57,7 +57,7 @@ def _invalid(shown: str, problems: Sequence[Problem]) -> GateError:
 
 def _read(file: Path, shown: str) -> bytes:
     try:
-        data = read_up_to(file, REGISTRY_BYTES)
+        data = read_up_to(file, REGISTRY_BYTES, made=True)
     except OSError as error:
         raise GateError("registry-unreadable", f"{shown} cannot be read: {error.strerror}") from error
     if len(data) > REGISTRY_BYTES:

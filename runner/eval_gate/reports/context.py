@@ -18,6 +18,10 @@ class ReportContext(FrozenStruct):
     head_sha: str | None = None
     base_branch: str | None = None
     """What the change is merged into."""
+    workspace_sha: str | None = None
+    """The commit whose files are evaluated, where that is known: the head, or a test merge of it."""
+    is_believed: bool = False
+    """Whether no checkout names that commit: the workflow does."""
     baseline_branch: str | None = None
     """Whose run the baseline is; the base branch where nothing else is said."""
     run_url: str | None = None
@@ -27,6 +31,8 @@ class ReportContext(FrozenStruct):
     """Where the page opens in a browser by one click; None where it can only be downloaded."""
     evals: tuple[str, ...] = ("evals",)
     """Where eval files are, as the configuration says: no other file gets a remark."""
+    checkouts: tuple[str, ...] = ()
+    """Folders of the workspace in which the repository is checked out: its own paths begin there."""
     baseline_run_url: str | None = None
     workflow_url: str | None = None
     errors_doc_url: str | None = None

@@ -34,6 +34,12 @@ def case_url(key: CaseKey, context: ReportContext) -> str | None:
     return f"{context.page_url}#{anchor_of(key)}" if context.page_url else None
 
 
+def path_in_repository(file: str, context: ReportContext) -> str:
+    """The repository's own path of a file, whose path is the workspace's."""
+    within = [f"{folder}/" for folder in context.checkouts if file.startswith(f"{folder}/")]
+    return file.removeprefix(max(within, key=len, default=""))
+
+
 def line_url(location: Location | None, context: ReportContext) -> str | None:
     """A line of a file at the commit that was evaluated; None where one of these is not known."""
     if location is None or context.repository is None or context.head_sha is None:
@@ -41,4 +47,4 @@ def line_url(location: Location | None, context: ReportContext) -> str | None:
     if location.file.startswith("/") or ".." in location.file.split("/"):
         return None  # not in the repository: a link built of it would lead somewhere else
     base = f"{context.server_url}/{context.repository}/blob/{context.head_sha}"
-    return f"{base}/{quote(location.file, errors='replace')}#L{location.line}"
+    return f"{base}/{quote(path_in_repository(location.file, context), errors='replace')}#L{location.line}"

@@ -92,6 +92,7 @@ def _names(view: View, detail: Detail) -> dict[str, object]:
         "spent": phrases.spent(view),
         "baseline_words": phrases.baseline(view) if view.comparison else None,
         "unmeasured_note": phrases.unmeasured_words(view),
+        "older_note": phrases.older_baseline(view),
         "stale_note": phrases.stale_baseline(view) if view.baseline_is_stale else None,
     }
 

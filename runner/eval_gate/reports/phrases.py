@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import StaleFact, StaleKind
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
@@ -203,14 +204,32 @@ def unmeasured_words(view: View, mark: Callable[[str], str] = code_span) -> str 
     return f"{which} could not be measured: {judged}. Compared with {compared}."
 
 
+def older_baseline(view: View, mark: Callable[[str], str] = code_span) -> str | None:
+    """Which commits of the base have no result and count here too, where something is red; else None.
+
+    `mark` as for `unmeasured_words`.
+    """
+    if view.comparison is None or (view.verdict.outcome is Outcome.PASS and not view.regressions):
+        return None
+    facts = view.comparison.baseline
+    if not (facts.commits_since and facts.base_sha and facts.sha):
+        return None
+    base, commits = mark(facts.base_sha[:7]), wording.count(facts.commits_since, "commit")
+    between = mark(f"{facts.sha[:7]}..{facts.base_sha[:7]}")
+    it = "it" if facts.commits_since == 1 else "they"
+    return (
+        f"{base}, which this change is held against, has no result of its own. The baseline is {commits} older:"
+        f" what {it} did counts here too ({between})"
+    )
+
+
 def provenance(view: View) -> str:
     """What was evaluated and compared with, in one line; addresses only where they are known."""
     context, parts = view.context, []
     if view.undecided:
         parts.append(f"Exit code {int(view.verdict.exit_code)}")
     sha = context.head_sha or view.run.sha
-    into = f" merged into {code_span(context.base_branch)}" if context.base_branch and context.head_sha else ""
-    parts.append(f"Evaluated {code_span(sha[:7])}{into}" if sha else f"Run {code_span(view.run.run_id)}")
+    parts.append(f"Evaluated {code_span(sha[:7])}{_into(view)}" if sha else f"Run {code_span(view.run.run_id)}")
     if view.comparison is not None:
         parts.append(baseline(view))
     for words, url in (("stored result", context.report_url), ("this run", context.run_url)):
@@ -218,6 +237,24 @@ def provenance(view: View) -> str:
             parts.append(f"[{words}]({url})")
     parts.append(f"eval-gate {plain(view.run.tool.version)}")
     return " · ".join(parts)
+
+
+def _into(view: View) -> str:
+    """What is evaluated beside the head: nothing, or the base branch as it was merged with it."""
+    context, base = view.context, view.comparison.baseline.base_sha if view.comparison else None
+    if context.is_believed and context.workspace_sha:
+        believed = (
+            f" (nothing here names the commit: the workflow's {code_span(context.workspace_sha[:7])} is believed)"
+        )
+    else:
+        believed = ""
+    if not (context.base_branch and context.head_sha):
+        return believed
+    branch = code_span(context.base_branch)
+    if context.workspace_sha == context.head_sha:
+        return f", not merged into {branch} yet{believed}"
+    at = f" at {code_span(base[:7])}" if base and context.workspace_sha else ""
+    return f" merged into {branch}{at}{believed}"
 
 
 def spent(view: View) -> str:

@@ -7,9 +7,10 @@ from typing import Final
 
 from eval_gate.formats.discovery import may_be_evals
 from eval_gate.model.comparison import Outcome, RuleCode
+from eval_gate.reports.links import path_in_repository
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import one_line
 
 MAX_REMARKS: Final = 10
@@ -18,7 +19,10 @@ MAX_WORDS: Final = 1_000
 
 
 class Remark(FrozenStruct):
-    """What is said on one line of an eval file; `line` counts from 1. `blocking`: it fails the gate."""
+    """What is said on one line of an eval file; `line` counts from 1. `blocking`: it fails the gate.
+
+    `file` is its path in the repository.
+    """
 
     file: str
     line: int
@@ -36,7 +40,11 @@ class Remarks(FrozenStruct):
 
 def remarks_of(view: View) -> Remarks:
     """The worst first, at most ten; only for eval files: a result may be forged, and names what it likes."""
-    found = [remark for remark in _remarks(view) if may_be_evals(remark.file, view.context.evals)]
+    found = [
+        replace(remark, file=path_in_repository(remark.file, view.context))
+        for remark in _remarks(view)
+        if may_be_evals(remark.file, view.context.evals)
+    ]
     return Remarks(tuple(found[:MAX_REMARKS]), max(len(found) - MAX_REMARKS, 0))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from eval_gate.files.reading import read_up_to
+from eval_gate.files.reading import read_left_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import BROUGHT_TEXT
@@ -82,7 +82,8 @@ class _Beside:
             file = (self._folder / named).resolve()
             if not file.is_relative_to(self._folder):
                 raise unreadable(place, f"names a file outside of its folder: {named[:100]}")
-            return read_up_to(file, BROUGHT_TEXT)[:BROUGHT_TEXT].decode("utf-8", "replace") if file.is_file() else None
+            data = read_left_up_to(file, BROUGHT_TEXT)[:BROUGHT_TEXT] if file.is_file() else None
+            return None if data is None else data.decode("utf-8", "replace")
         except (OSError, ValueError):
             return None
 

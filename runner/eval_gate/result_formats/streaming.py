@@ -15,7 +15,7 @@ from msgspec import MsgspecError
 from msgspec.json import Decoder, decode
 
 from eval_gate.errors import GateError
-from eval_gate.files.reading import read_up_to
+from eval_gate.files.reading import read_left_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_BYTES, BROUGHT_LINE_BYTES, DOCUMENT_VALUES
 from eval_gate.result_formats.rows import RowPlace, broken_off, unreadable
@@ -46,7 +46,7 @@ def read_whole(file: Path, shown: str) -> JsonValue:
     """A JSON document that is read at once. Raises GateError `results-unreadable`."""
     place = RowPlace(shown)
     try:
-        data = read_up_to(file, BROUGHT_BYTES)
+        data = read_left_up_to(file, BROUGHT_BYTES)
     except OSError as error:
         raise unreadable(place, f"cannot be read: {error.strerror}") from error
     if len(data) > BROUGHT_BYTES:

@@ -18,6 +18,10 @@ class Baseline(FrozenStruct):
     source: str
     age_days: float | None = None
     commits_behind: int | None = None
+    base_sha: str | None = None
+    """The commit that the change is held against, where that is known: the baseline is of it, or of one before it."""
+    commits_since: int | None = None
+    """How many commits the base has that the baseline has not."""
     ledger: Ledger = EMPTY
     """What is known of the branch up to this run; runs after it do not count."""
     unmeasured: tuple[Unmeasured, ...] = ()

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 from eval_gate.errors import GateError
-from eval_gate.files.reading import read_up_to
+from eval_gate.files.reading import read_left_up_to
 from eval_gate.model.result import RunResult
 from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.ledger import (
@@ -25,7 +25,7 @@ from eval_gate.results.ledger import (
 def ledger_file(file: Path) -> Ledger:
     """The ledger in this file. Raises GateError `ledger-corrupt`."""
     try:
-        return read_ledger(read_up_to(file, MAX_LEDGER_BYTES), str(file))
+        return read_ledger(read_left_up_to(file, MAX_LEDGER_BYTES), str(file))
     except OSError as error:
         raise GateError(
             "ledger-corrupt", f"{file} cannot be read: {error.strerror}", "name another ledger, or none"

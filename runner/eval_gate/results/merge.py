@@ -209,6 +209,9 @@ def _contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     names = f"{_named(one)} and {_named(other)}"
     if one.sha and other.sha and one.sha != other.sha:
         yield f"{names} evaluated other commits: {one.sha[:12]}, {other.sha[:12]}"
+    here, there = (run.git.workspace_sha if run.git else None for run in (one, other))
+    if here and there and here != there:
+        yield f"{names} had other commits checked out: {here[:12]}, {there[:12]}"
     made = one.made_by and one.made_by.run_id, other.made_by and other.made_by.run_id
     if all(made) and made[0] != made[1]:
         yield f"{names} are of other workflow runs: {made[0]}, {made[1]}"

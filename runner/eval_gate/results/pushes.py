@@ -11,9 +11,10 @@ from typing import Final, Literal, Self
 from pydantic import Field, ValidationError
 
 from eval_gate.errors import GateError
-from eval_gate.files.reading import read_up_to
+from eval_gate.files.reading import read_left_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import Record
+from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import CaseResult, RunResult
@@ -60,13 +61,15 @@ class Pushes(Record):
 def _held_against(run: RunResult) -> RunResult:
     """The run as later pushes may hold it against the change.
 
-    What failed with the base branch's agent too was not of the change, and says nothing of it. Re-runs that only
+    What failed with the base branch's agent too, or in the baseline, was not of the change, and says nothing of it: the
+    next push may have another base, in which it is repaired. Re-runs that only
     repeated the first failure, byte for byte, counted once, and count once for later pushes too.
     """
     changes = run.comparison.changes if run.comparison else ()
     told = {one.key: one.grounds for one in changes if one.grounds is not None}
     lesser = {key: _lesser for key, one in told.items() if one.repeats is not None}
     lesser |= {key: _unsaid for key, one in told.items() if one.why is GroundKind.CONTROL}
+    lesser |= {one.key: _unsaid for one in changes if one.change is CaseClass.STILL_FAILING}
     if not lesser:
         return run
     return run.with_cases({key: change(case) for key, case in run.cases() if (change := lesser.get(key))})
@@ -135,7 +138,7 @@ def pushes_before(reference: str, output_dir: Path) -> Pushes:
     record = path / RUN_NAME if path.is_dir() else path if path.is_file() else output_dir / reference / RUN_NAME
     beside = record.parent / PUSHES_NAME
     try:
-        before = read_pushes(read_up_to(beside, MAX_PUSHES_BYTES), str(beside)) if beside.is_file() else Pushes()
+        before = read_pushes(read_left_up_to(beside, MAX_PUSHES_BYTES), str(beside)) if beside.is_file() else Pushes()
     except OSError as error:
         raise _corrupt(str(beside), f"it cannot be read ({error.strerror})") from error
     return before.with_run(run)

@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from eval_gate.errors import ExitCode, GateError, did_you_mean
-from eval_gate.files.reading import read_up_to
+from eval_gate.files.reading import read_left_up_to
 from eval_gate.model import limits
 from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import RunResult
@@ -461,6 +461,6 @@ def _read(file: Path) -> bytes:
     if not file.is_file():  # a pipe would be waited for, for ever
         raise corrupt(str(file), "cannot be read: it is no file")
     try:
-        return read_up_to(file, MAX_RESULT_BYTES)
+        return read_left_up_to(file, MAX_RESULT_BYTES)
     except OSError as error:
         raise corrupt(str(file), f"cannot be read: {error.strerror}") from error

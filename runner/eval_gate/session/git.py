@@ -14,6 +14,9 @@ def git_facts(environment: Mapping[str, str], folder: Path) -> GitFacts | None:
     """Commit, ref and repository; None outside a checkout or workflow."""
     told = {name: well_formed(environment.get(f"GITHUB_{name}", "")) for name in ("SHA", "REF", "REPOSITORY")}
     if told["SHA"]:
-        return GitFacts(sha=told["SHA"], ref=told["REF"] or None, repository=told["REPOSITORY"] or None)
+        ref, repository = told["REF"] or None, told["REPOSITORY"] or None
+        # a step may have checked out another commit than the event's
+        here = line_of_git(folder, "rev-parse", "HEAD")
+        return GitFacts(sha=told["SHA"], ref=ref, repository=repository, workspace_sha=here)
     sha = line_of_git(folder, "rev-parse", "HEAD")
     return GitFacts(sha=sha, ref=line_of_git(folder, "symbolic-ref", "-q", "HEAD")) if sha else None

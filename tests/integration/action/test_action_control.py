@@ -10,7 +10,6 @@ from tests.integration.action.test_action_pull_request import baseline_of_today,
 from tests.integration.action.test_action_workflow_run import relay
 from tests.support.agents import agent
 from tests.support.answers import fails_on
-from tests.support.github import sha
 from tests.support.github.faults import Fault
 from tests.support.jobs import pull_request_event
 from tests.support.world import NOBODY, plain
@@ -179,7 +178,7 @@ LATER = {"control": "later"}
 
 def second(job, github, pull, url: str, base: str, **inputs: str):
     """The step that asks the base branch's agent about what the first one left."""
-    merge = {"GITHUB_SHA": sha(f"merge of {pull.number}"), "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
+    merge = {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
     given = {"agent-endpoint": url, "control-endpoint": base, "results": "latest", **inputs}
     return job.step("pull_request", pull_request_event(github, pull), given, GITHUB_ACTION="second", **merge)
 

@@ -14,7 +14,6 @@ import pytest
 from tests.integration.action.test_action_pull_request import comments_of
 from tests.support.agents import agent
 from tests.support.answers import fails_on
-from tests.support.github import sha
 from tests.support.jobs import pull_request_event, push_event
 
 ONE, TWO = {"evals": "evals/one.golden.json"}, {"evals": "evals/two.golden.json"}
@@ -33,7 +32,7 @@ def suites(job) -> None:
 
 def again(job, github, pull, url, inputs=None, **variables):
     """Another step of the same run, in whatever job is the present one."""
-    merge = {"GITHUB_SHA": sha(f"merge of {pull.number}"), "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
+    merge = {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
     given = {"agent-endpoint": url, **(inputs or {})}
     return job.step("pull_request", pull_request_event(github, pull), given, **(merge | variables))
 

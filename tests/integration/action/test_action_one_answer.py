@@ -338,6 +338,32 @@ def test_one_head_of_a_fork_into_two_branches__each_is_told_by_its_own_base(worl
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("first", ["main", "release"])
+def test_one_head_of_a_fork_into_two_branches__each_is_told_by_its_own_run(world, github, first) -> None:
+    """Whichever of the two runs is published last; a run of the other branch says nothing here."""
+    state = github.state
+    world.main("PPPP")
+    base = state.branches["main"]
+    for branch in ("main", "release"):
+        state.add_commit(f"tip of {branch}", base, branch=branch)
+    pull, of_main = forked(world, "PPPP")
+    other = state.add_pull(8, head_repo="mallory/bot", head_ref="topic", head_sha=pull.head_sha, base_ref="release")
+    github.read_only = True
+    world.script.begin("PPFP")
+    world.job.pull_request(other, world.script.url, world._given({}))
+    github.read_only = False
+    of_release = state.runs[github.current_run_id]
+    of_release.status, of_release.conclusion = "completed", "failure"
+    for run in (of_main, of_release) if first == "main" else (of_release, of_main):
+        relay(world.job, github, run)
+    assert (["✅" in one for one in comments_on(github, 9)], ["❌" in one for one in comments_on(github, 8)]) == (
+        [True],
+        [True],
+    )
+    assert shown(github, pull.head_sha) == {"eval-gate": "success", "eval-gate (into release)": "failure"}
+
+
+@pytest.mark.slow
 def test_an_older_run_of_a_fork_again__does_not_win_by_a_newer_second_stage(world, github) -> None:
     world.main("PPPP")
     _, first = forked(world, "PPPP")
@@ -367,6 +393,18 @@ def test_wrong_configuration__a_green_comment_and_check_of_before_do_not_stay(wo
     pull = world.pull()
     world.here("PPPP", pull)
     (world.job.workspace / "eval-gate.yaml").write_text("failOn: [")
+    assert world.here("PPPP", pull).code == 2
+    assert ["nothing was run" in heading for heading in comments_on(github)] == [True]
+    assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
+
+
+def test_another_commit_is_checked_out__a_green_comment_and_check_of_before_do_not_stay(world, github) -> None:
+    world.main("PPPP")
+    pull = world.pull()
+    world.here("PPPP", pull)
+    git = world.job.workspace / ".git"
+    git.mkdir(exist_ok=True)
+    (git / "HEAD").write_text(f"{github.state.branches['main']}\n")
     assert world.here("PPPP", pull).code == 2
     assert ["nothing was run" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}

@@ -12,8 +12,10 @@ import pytest
 from tests.integration.action.test_action_workflow_dispatch import check_out
 from tests.integration.test_integration_settings import FAIL_ON, OTHERS, THREE_MISTAKES
 from tests.support.agents import agent
+from tests.support.git import commit_all, git
 from tests.support.jobs import pull_request_event, push_event
 from tests.support.program import gate
+from tests.support.world import GRADER, graded_suite
 
 
 def test_pull_request_target__is_refused_before_anything_runs(job, github) -> None:
@@ -60,7 +62,7 @@ def test_comment__somebodys_code_lies_in_a_folder_of_its_own__is_refused_too(job
     with agent() as running:
         ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url, **inputs})
     assert (ended.code, running.requests) == (2, [])
-    assert f"and the workspace holds {pull.head_sha[:12]}" in ended.log, ended.log
+    assert f"and the workspace holds {pull.head_sha[:12]}" in ended.log
 
 
 @pytest.mark.parametrize(
@@ -127,8 +129,10 @@ def somebodys_code_in_theirs(job, github, *, asked: int = 0) -> Iterator[tuple[s
     (theirs / "out.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
     (theirs / "seed.json").write_text("{}")
     (theirs / "prompt.md").write_text("Say yes.\n")
+    hidden = theirs.rename(job.folder / "theirs")
+    check_in(job, github)
+    hidden.rename(theirs)
     check_out(theirs, pull.head_sha)
-    check_out(job.workspace, github.state.branches["main"])
     job.begin_run(event="issue_comment")
     with agent() as running:
         target = {"name": "default", "provider": "http", "url": running.url, "headers": {"x": "${{ KEY_OF_THE_JOB }}"}}
@@ -167,13 +171,18 @@ def test_comment__somebodys_code_lies_beside_the_events_own_checkout__is_refused
 
 
 def test_comment__evals_are_in_a_submodule_of_the_events_own_checkout__are_evaluated(job, github) -> None:
-    check_out(job.workspace, github.state.branches["main"])
-    (job.workspace / ".git/modules/evals").mkdir(parents=True)
-    (job.workspace / "evals/.git").write_text("gitdir: ../.git/modules/evals\n")
+    submodule_of_evals(job, github)
     job.begin_run(event="issue_comment")
     with agent() as running:
         ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url, "evals": "evals"})
     assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+
+
+def test_comment__submodule_is_at_another_commit__is_refused(job, github) -> None:
+    submodule_of_evals(job, github)
+    job.write_suite(5)
+    commit_all(job.workspace / "evals")
+    refused(job, github, {"evals": "evals"}, "evals/weather.golden.json, which is of no commit that is known")
 
 
 def test_comment__nobody_knows_what_is_checked_out__is_refused(job, github) -> None:
@@ -186,11 +195,187 @@ def test_comment__nobody_knows_what_is_checked_out__is_refused(job, github) -> N
 
 @pytest.mark.parametrize("event", ["issue_comment", "repository_dispatch"])
 def test_comment__the_events_own_commit_is_checked_out__is_evaluated(job, github, event) -> None:
-    check_out(job.workspace, github.state.branches["main"])
+    check_in(job, github)
     job.begin_run(event=event)
     with agent() as running:
         ended = job.step(event, push_event(github), {"agent-endpoint": running.url})
     assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+
+
+def check_in(job, github) -> str:
+    """All that is in the workspace is main's newest commit, by real git; its name."""
+    commit = commit_all(job.workspace)
+    github.state.add_commit(commit, branch="main")
+    return commit
+
+
+def submodule_of_evals(job, github) -> None:
+    """The evals are a repository of their own, checked out as `git submodule` does it."""
+    shutil.copytree(job.workspace / "evals", job.folder / "evals")
+    commit_all(job.folder / "evals")
+    shutil.rmtree(job.workspace / "evals")
+    git(job.workspace, "init", "--quiet")
+    git(job.workspace, "-c", "protocol.file.allow=always", "submodule", "add", "--quiet", str(job.folder / "evals"))
+    check_in(job, github)
+
+
+def refused(job, github, inputs, said, *, event="issue_comment", **variables) -> None:
+    """Such a step runs nothing, and writes nothing on any commit."""
+    job.begin_run(event=event)
+    with agent() as running:
+        given = {"agent-endpoint": running.url} if inputs.keys().isdisjoint({"targets", "results"}) else {}
+        ended = job.step(event, push_event(github), given | inputs, **variables)
+    assert (ended.code, running.requests) == (2, []), ended.log
+    assert f"unsafe-event]: {event} has the default branch's secrets, and the workspace holds {said}" in ended.log, (
+        ended.log
+    )
+    assert (github.state.check_runs, github.state.archives, github.state.comments) == ({}, [], {})
+
+
+def unpacked(job) -> None:
+    """A fork's archive, which has no `.git`."""
+    theirs = job.workspace / "theirs"
+    shutil.copytree(job.workspace / "evals", theirs / "evals")
+    (theirs / "eval-gate.yaml").write_text(
+        "targets: [{name: a, url: http://127.0.0.1:9, headers: {x: '${{ KEY }}'}}]\n"
+    )
+    (theirs / "targets.yaml").write_text("targets: [{name: a, url: http://127.0.0.1:9, headers: {x: '${{ KEY }}'}}]\n")
+    (theirs / "out.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
+
+
+ANYBODYS = [
+    "issue_comment",
+    "repository_dispatch",
+    "check_run",
+    "check_suite",
+    "status",
+    "issues",
+    "discussion",
+    "fork",
+]
+
+
+@pytest.mark.parametrize("event", [*ANYBODYS, "workflow_dispatch"])
+@pytest.mark.parametrize(
+    ("inputs", "named"),
+    [
+        ({"config": "theirs/eval-gate.yaml"}, "theirs/eval-gate.yaml"),
+        ({"targets": "theirs/targets.yaml"}, "theirs/targets.yaml"),
+        ({"evals": "*/evals/*.json"}, "theirs/evals/weather.golden.json"),
+    ],
+)
+def test_event__somebodys_files_without_any_git_of_their_own__are_refused(job, github, event, inputs, named) -> None:
+    """The nearest `.git` is the event's own; its commit does not have these files."""
+    check_in(job, github)
+    unpacked(job)
+    refused(job, github, inputs, f"{named}, which is of no commit that is known", event=event)
+
+
+@pytest.mark.parametrize("how", ["changed", "added", "staged"])
+def test_comment__files_of_the_own_checkout_are_somebodys__are_refused(job, github, how) -> None:
+    """As `git checkout FETCH_HEAD -- .` leaves them: HEAD still is the event's commit."""
+    check_in(job, github)
+    name = "other" if how == "added" else "weather"
+    job.write_suite(5, f"{name}.golden.json")
+    if how == "staged":
+        git(job.workspace, "add", "--all")
+    refused(job, github, {}, f"evals/{name}.golden.json, which is of")
+
+
+def test_comment__configuration_is_a_link_that_the_commit_has__is_evaluated(job, github) -> None:
+    (job.workspace / "rules.yaml").write_text("failOn: [failures]\n")
+    (job.workspace / "eval-gate.yaml").symlink_to("rules.yaml")
+    check_in(job, github)
+    job.begin_run(event="issue_comment")
+    with agent() as running:
+        ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url})
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+
+
+def test_comment__link_of_somebody_leads_to_a_file_of_the_commit__is_refused(job, github) -> None:
+    """Which of its files counts is the commit's word, too."""
+    (job.workspace / "lax.yaml").write_text("failOn: [never]\n")
+    check_in(job, github)
+    (job.workspace / "eval-gate.yaml").symlink_to("lax.yaml")
+    refused(job, github, {}, "eval-gate.yaml, which is of no commit that is known")
+
+
+def test_comment__results_of_a_step_before__are_of_nobody_that_is_known(job, github) -> None:
+    check_in(job, github)
+    (job.workspace / "out.xml").write_text('<testsuite name="s"><testcase name="a"/></testsuite>')
+    refused(job, github, {"results": "out.xml"}, "out.xml, which is of no commit that is known")
+
+
+@pytest.mark.parametrize("what", ["grader", "prompt"])
+def test_comment__what_an_eval_file_of_the_commit_names_is_somebodys__is_refused(job, github, what) -> None:
+    """A green verdict by a kinder grader, or another question."""
+    graded = graded_suite(1).replace(json.dumps(GRADER), json.dumps("python3 evals/grade.py"))
+    asked = json.dumps([{"type": "text", "value": "ask 0"}, {"type": "file", "value": "/evals/prompt.md"}])
+    named = graded.replace('"content": "ask 0"', f'"content": {asked}') if what == "prompt" else graded
+    (job.workspace / "evals/weather.golden.json").unlink()
+    (job.workspace / "evals/desk.eval.yaml").write_text(named)
+    for name in ("grade.py", "prompt.md"):
+        (job.workspace / "evals" / name).write_text("1\n")
+    check_in(job, github)
+    name = {"grader": "grade.py", "prompt": "prompt.md"}[what]
+    (job.workspace / "evals" / name).write_text("2\n")
+    job.give_to_runner()
+    refused(job, github, {}, f"evals/{name}, which is of no commit that is known")
+
+
+def test_dispatch__somebodys_code_lies_in_a_folder_of_its_own__is_refused_too(job, github) -> None:
+    pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")
+    check_in(job, github)
+    unpacked(job)
+    check_out(job.workspace / "theirs", pull.head_sha)
+    for inputs in ({"config": "theirs/eval-gate.yaml"}, {"evals": "theirs/evals"}):
+        refused(job, github, inputs, pull.head_sha[:12], event="workflow_dispatch")
+
+
+def test_dispatch__another_commit_is_checked_out_and_no_pull_request_named__is_refused(job, github) -> None:
+    pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")
+    check_out(job.workspace, pull.head_sha)
+    refused(job, github, {}, pull.head_sha[:12], event="workflow_dispatch")
+
+
+@pytest.mark.parametrize("git_says", ["nothing", "the commit's name only"])
+def test_dispatch__no_commit_can_be_read__the_configuration_is_what_github_has_of_it(job, github, git_says) -> None:
+    """As a checkout by archive leaves it; beside it lies that of a fork."""
+    main = github.state.branches["main"]
+    unpacked(job)
+    if git_says != "nothing":
+        check_out(job.workspace, main)
+    named = "theirs/eval-gate.yaml, which is of no commit that is known"
+    refused(job, github, {"config": "theirs/eval-gate.yaml"}, named, event="workflow_dispatch")
+    github.state.files[main, "eval-gate.yaml"] = b"failOn: [failures]\n"
+    (job.workspace / "eval-gate.yaml").write_text("failOn: [failures]\n")
+    with agent() as running:
+        ended = job.step("workflow_dispatch", push_event(github), {"agent-endpoint": running.url})
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+
+
+@pytest.mark.parametrize("event", ["push", "workflow_dispatch"])
+def test_own_code__a_step_has_made_values_results_and_programs__is_evaluated(job, github, event) -> None:
+    check_in(job, github)
+    (job.workspace / "snapshot.json").write_text("{}")
+    (job.workspace / "evals/results/old").mkdir(parents=True)
+    (job.workspace / "evals/results/old/run.json").write_text("{}")
+    job.begin_run(event=event)
+    with agent() as running:
+        inputs = {"agent-endpoint": running.url, "snapshot": "snapshot.json"}
+        ended = job.step(event, push_event(github), inputs)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+
+
+@pytest.mark.parametrize(("event", "inputs"), [("push", {}), ("workflow_dispatch", {"secrets-for": "head"})])
+def test_own_code__a_step_has_made_the_eval_files__is_evaluated(job, github, event, inputs) -> None:
+    """On pushes without a word; by hand where the workflow says that this is fine."""
+    check_in(job, github)
+    job.write_suite(2, "made.golden.json")
+    job.begin_run(event=event)
+    with agent() as running:
+        ended = job.step(event, push_event(github), {"agent-endpoint": running.url, **inputs})
+    assert (ended.code, ended.outputs["total"]) == (0, "6"), ended.log
 
 
 def test_refused__mistake_without_a_place__is_an_annotation_of_no_line(job, github) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.agents import agent
 from tests.support.github.faults import Fault
+from tests.support.jobs import push_event
 
 KEY = "sk-canary-of-the-step"
 EVIL = "http://127.0.0.1:9/collect"
@@ -192,3 +193,78 @@ def test_finding_5__pull_request_has_a_key_said_by_an_error__says_its_name_only(
     assert ended.code == 2, ended.log
     assert "AGENT_KEY" in ended.log
     assert KEY not in (ended.log + ended.summary).lower()
+
+
+# --- the branch it is merged into
+
+
+def into(job, github, branch: str, text: str, *, inputs=(), **variables):
+    """A pull request into another branch than main, by whoever may push."""
+    (job.workspace / CONFIG).write_text(text)
+    pull = github.state.add_pull(8, base_ref=branch)
+    return job.pull_request(pull, "", WORKFLOW | dict(inputs), **({"AGENT_KEY": KEY} | variables))
+
+
+def branch_of(github, name: str, text: str, *, protected: bool = False) -> None:
+    state = github.state
+    state.add_commit(name, state.branches["main"], branch=name)
+    state.files[state.branches[name], CONFIG] = text.encode()
+    if protected:
+        state.protected.add(name)
+
+
+@pytest.mark.parametrize("way", ["target", "passEnv"])
+def test_pull_request_into_a_branch_of_ones_own__is_given_no_key_by_its_word(job, github, way) -> None:
+    with agent() as running:
+        evil = configuration(http_target(running.url))
+        if way == "passEnv":
+            evil = configuration({"name": "a", "url": running.url}, passEnv=["AGENT_KEY"])
+        branch_of(github, "mine", evil)
+        on_base(github, configuration(http_target("http://127.0.0.1:9/ours")))
+        ended = into(job, github, "mine", evil)
+        assert (ended.code, running.requests) == (2, []), ended.log
+        assert "main (mine, which it goes into, is not protected)" in ended.log
+        github.state.protected.add("mine")
+        assert into(job, github, "mine", evil).code == 0
+
+
+@pytest.mark.parametrize("why", ["protected", "baseline branch", "what main says"])
+def test_pull_request_into_a_branch_that_counts__is_given_keys(job, github, why) -> None:
+    with agent() as running:
+        text = configuration(http_target(running.url))
+        branch_of(github, "release/1", text, protected=why == "protected")
+        if why == "what main says":
+            on_base(github, text)
+        inputs = {"baseline-branch": "release/1"} if why == "baseline branch" else {}
+        ended = into(job, github, "release/1", text, inputs=inputs)
+    assert ended.code == 0, ended.log
+    assert given_key(running.requests[0])
+
+
+@pytest.mark.parametrize("how", ["gone", "no answer"])
+def test_pull_request_into_a_branch_that_cannot_be_told__gives_no_key_and_does_not_decide(job, github, how) -> None:
+    with agent() as running:
+        text = configuration(http_target(running.url))
+        branch_of(github, "below", text)
+        if how == "gone":
+            github.state.add_pull(8, base_ref="below")
+            del github.state.branches["below"]
+            pull = github.state.pulls[8]
+            (job.workspace / CONFIG).write_text(text)
+            ended = job.pull_request(pull, "", WORKFLOW, AGENT_KEY=KEY)
+        else:
+            github.faults.add("GET", r"/branches/below", Fault.permission())
+            ended = into(job, github, "below", text)
+    assert (ended.code, running.requests) == (3, []), ended.log
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_dispatch__nothing_says_whose_files_they_are__keys_go_by_what_the_commit_describes(job, github, known) -> None:
+    with agent() as running:
+        text = configuration(http_target(running.url))
+        (job.workspace / CONFIG).write_text(text)
+        if known:
+            on_base(github, text)
+        job.begin_run(event="workflow_dispatch")
+        ended = job.step("workflow_dispatch", push_event(github), WORKFLOW, AGENT_KEY=KEY)
+    assert (ended.code, bool(running.requests)) == ((0, True) if known else (2, False)), ended.log

@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+from tests.integration.action.test_action_workflow_dispatch import check_out
 from tests.support.agents import agent
 from tests.support.answers import fails_on
 from tests.support.canaries import texts_of
@@ -76,6 +77,34 @@ def test_relay__result_of_a_fork__is_published_on_the_pull_request(forked, job, 
     check = next(one for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha)
     assert (check.fields["conclusion"], len(check.annotations)) == ("failure", 1)
     assert ended.outputs["artifact-id"] == ""
+
+
+def test_relay__the_forks_head_is_checked_out__its_configuration_is_refused(forked, job, github) -> None:
+    """Only what is read counts: without a configuration nothing is."""
+    pull, run, _ = forked
+    check_out(job.workspace, pull.head_sha)
+    assert relay(job, github, run).code == 0
+    (job.workspace / "eval-gate.yaml").write_text("evals: ['**']\n")
+    ended = relay(job, github, run)
+    assert ended.code == 2, ended.log
+    assert (
+        f"unsafe-event]: workflow_run has the default branch's secrets, and the workspace holds {pull.head_sha[:12]}"
+        in (ended.log)
+    )
+
+
+def test_relay__into_a_branch_that_is_not_protected__is_judged_by_the_rules_of_the_default_branch(
+    forked, job, github
+) -> None:
+    pull, run, _ = forked
+    state = github.state
+    state.add_commit("mine", state.branches["main"], branch="mine")
+    state.files[state.branches["mine"], "eval-gate.yaml"] = b"failOn: [never]\n"
+    state.pulls[pull.number].base_ref = "mine"
+    ended = relay(job, github, run)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "fail"), ended.log
+    state.protected.add("mine")
+    assert relay(job, github, run).outputs["verdict"] == "pass"
 
 
 def test_relay__as_a_command__does_the_same(forked, job, github) -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.integration.action.test_action_pull_request import baseline_of_today, comments_of, the_check
+from tests.integration.action.test_action_workflow_dispatch import check_out
 from tests.support.agents import agent
 from tests.support.answers import fails_on
 from tests.support.github.faults import Fault
@@ -89,6 +90,69 @@ def test_policy_from_base__tag_of_the_branchs_name_has_lax_rules__is_judged_by_t
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url, {"policy-from": "base"})
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
+@pytest.mark.parametrize("of", ["branch", "fork"])
+def test_pull_request_into_a_branch_of_ones_own__its_lax_rules_say_nothing_on_the_common_head(
+    job, github, branch, of
+) -> None:
+    state = github.state
+    state.add_commit("mine", state.branches["main"], branch="mine")
+    state.files[state.branches["mine"], CONFIG] = LAX.encode()
+    facts = {"head_repo": "eve/bot", "user": "eve"} if of == "fork" else {}
+    state.add_pull(7, **facts)
+    bend_rules(job)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(state.add_pull(8, base_ref="mine", **facts), running.url, {"policy-from": "base"})
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+    assert "judged by the rules of main (mine, which it goes into, is not protected)" in ended.log
+    if of == "branch":
+        assert the_check(github, state.pulls[7].head_sha)["conclusion"] == "failure"
+
+
+def test_policy_from_base__the_base_branch_is_gone__does_not_decide(job, github, branch) -> None:
+    state = github.state
+    state.add_commit("below", state.branches["main"], branch="below")
+    pull = state.add_pull(7, base_ref="below")
+    del state.branches["below"]
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"policy-from": "base", "allowed-regressions": "5"})
+    assert ended.code == 3, ended.log
+    assert "the rules of below could not be read" in ended.log
+
+
+@pytest.mark.parametrize("where", ["known", "renamed"])
+def test_policy_from_base__the_checkout_lies_in_a_folder__rules_are_read_by_the_repositorys_path(
+    job, github, branch, where
+) -> None:
+    """As `actions/checkout` leaves it with `path: app`."""
+    pull = github.state.add_pull(7)
+    folder = job.workspace / "app"
+    folder.mkdir()
+    for name in ("evals", CONFIG):
+        (job.workspace / name).rename(folder / name)
+    (folder / CONFIG).write_text(LAX)
+    if where == "known":
+        check_out(folder, pull.head_sha)
+    with agent(fails_on(2)) as running:
+        inputs = {
+            "policy-from": "base",
+            "config": f"app/{CONFIG}",
+            "evals": "app/evals",
+            "comment-key": "gate.yml.gate",
+        }
+        ended = job.pull_request(pull, running.url, inputs)
+    if where == "known":
+        assert f"judged by the rules of main: {CONFIG}" in ended.log
+        check = the_check(github, pull.head_sha)
+        assert (
+            f"/blob/{pull.head_sha}/evals/weather.golden.json#L" in check["output"]["summary"] + comments_of(github)[0]
+        )
+        (annotation,) = next(one for one in github.state.check_runs.values() if one.annotations).annotations
+        assert annotation["path"] == "evals/weather.golden.json"
+        return
+    assert ended.code == 3, ended.log
+    assert "so nobody knows where the rules are" in ended.log
 
 
 @pytest.mark.parametrize("asked", [{}, {"policy-from": "head"}])

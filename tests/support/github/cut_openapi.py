@@ -34,6 +34,7 @@ GET {REPO}/commits/{{commit_sha}}/pulls
 GET {REPO}/compare/{{basehead}}
 GET {REPO}/collaborators/{{username}}/permission
 GET {REPO}/contents/{{path}}
+GET {REPO}/branches/{{branch}}
 POST {REPO}/issues
 GET {REPO}/issues/{{issue_number}}
 PATCH {REPO}/issues/{{issue_number}}

@@ -132,6 +132,14 @@ def content(call: Call) -> Answer:
     return Answer(200, call.views.content(path, ref, call.state.files[ref, path]))
 
 
+@route("GET", "/branches/{branch}", *READ)
+def branch(call: Call) -> Answer:
+    name = call.args["branch"]
+    if name not in call.state.branches:
+        raise Refused(refusal(404, "Branch not found"))
+    return Answer(200, call.views.branch(name))
+
+
 @route("GET", "/collaborators/{username}/permission")  # reading metadata is in every token
 def permission(call: Call) -> Answer:
     login = call.args["username"]

@@ -75,6 +75,7 @@ class State:
         self.lock = threading.RLock()
         self.commits: dict[str, Commit] = {}
         self.branches = Branches()
+        self.protected: set[str] = set()  # branches with a protection or a ruleset
         self.tags: dict[str, str] = {}
         self.pulls: dict[int, PullRequest] = {}
         self.comments: dict[int, Comment] = {}

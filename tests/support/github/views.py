@@ -159,6 +159,18 @@ class Views:
             _links={"self": url, "html": html, "git": None},
         )
 
+    def branch(self, name: str) -> Json:
+        url = f"{self.url}/branches/{quote(name, safe='')}"
+        return fill(
+            "branch-with-protection",
+            url,
+            name=name,
+            commit=self.commit(self.state.commits[self.state.branches[name]]),
+            protected=name in self.state.protected,
+            protection_url=f"{url}/protection",
+            _links={"self": url, "html": f"{self.html}/tree/{quote(name)}"},
+        )
+
     def issue(self, issue: Issue) -> Json:
         return fill(
             "issue",

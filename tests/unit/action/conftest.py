@@ -20,7 +20,7 @@ from eval_gate.github.environment import WorkflowEnvironment, read_environment
 from eval_gate.github.event import Event, read_event
 from eval_gate.text.secret import Secret
 from tests.support.github import GATE, FakeGitHub, fake_github
-from tests.support.jobs import repository_facts
+from tests.support.jobs import merge_variables, repository_facts
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ class Desk:
     ) -> Step:
         given = {"github-token": self.github.token} | dict(inputs or {})
         settings = read_inputs({f"INPUT_{name.upper()}": value for name, value in given.items()})
-        environment = self.environment(event_name, **variables)
+        environment = self.environment(event_name, **(merge_variables(self.github, data) | variables))
         facts = PlanFacts(**{"default_branch": "main", **(known or {})})
         plan = make_plan(environment, self.event(event_name, data), settings, facts)
         return Step(environment, settings, plan, self.client)

@@ -15,6 +15,7 @@ from eval_gate.github.environment import read_environment
 from eval_gate.github.event import Event
 
 HEAD, BASE, MERGE, GROUP, OTHER = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
+BASE_WORD = {"baseline-branch": "base"}
 REPOSITORY = {"id": 1, "full_name": "acme/bot", "default_branch": "main"}
 FORK = {"id": 2, "full_name": "mallory/bot"}
 
@@ -59,13 +60,18 @@ def plan_of(event_name: str, data: dict[str, object], *, inputs=None, known=None
 
 @dataclass(frozen=True)
 class Row:
-    """An event and what it means. `near` is the commit itself, `fork_point` where that commit left the branch."""
+    """An event and what it means. `near` is the commit itself, `fork_point` where that commit left the branch.
+
+    `merge` is the test merge whose first parent it is: nothing here names the commit of the workspace, so that is the
+    event's.
+    """
 
     event: str
     data: dict[str, object]
     head: str
     near: str | None = None
     fork_point: str | None = None
+    merge: str | None = None
     comments_on: int | None = None
     read_only: str | None = None
     mode: Mode = Mode.GATE
@@ -76,28 +82,28 @@ class Row:
 DEPENDABOT = {"sender": {"login": "dependabot[bot]"}}
 TOPIC, TAG = {"GITHUB_REF": "refs/heads/topic"}, {"GITHUB_REF": "refs/tags/v1"}
 ROWS = {
-    "own branch": Row("pull_request", pull(), HEAD, fork_point=HEAD, comments_on=7, said="#7, head 1111111, into main"),
-    "draft": Row("pull_request", pull(draft=True), HEAD, fork_point=HEAD, comments_on=7),
-    "fork": Row("pull_request", pull(FORK), HEAD, fork_point=HEAD, comments_on=7, read_only="from a fork"),
-    "deleted fork": Row("pull_request", pull(None), HEAD, fork_point=HEAD, comments_on=7, read_only="from a fork"),
+    "own branch": Row("pull_request", pull(), HEAD, merge=OTHER, comments_on=7, said="#7, head 1111111, into main"),
+    "draft": Row("pull_request", pull(draft=True), HEAD, merge=OTHER, comments_on=7),
+    "fork": Row("pull_request", pull(FORK), HEAD, merge=OTHER, comments_on=7, read_only="from a fork"),
+    "deleted fork": Row("pull_request", pull(None), HEAD, merge=OTHER, comments_on=7, read_only="from a fork"),
     "dependabot by actor": Row(
         "pull_request",
         pull(),
         HEAD,
-        fork_point=HEAD,
+        merge=OTHER,
         comments_on=7,
         read_only="by Dependabot",
         variables={"GITHUB_ACTOR": "dependabot[bot]"},
     ),
     "dependabot by sender": Row(
-        "pull_request", pull() | DEPENDABOT, HEAD, fork_point=HEAD, comments_on=7, read_only="by Dependabot"
+        "pull_request", pull() | DEPENDABOT, HEAD, merge=OTHER, comments_on=7, read_only="by Dependabot"
     ),
     "somebody with a like name": Row(
-        "pull_request", pull() | {"sender": {"login": "dependabot"}}, HEAD, fork_point=HEAD, comments_on=7
+        "pull_request", pull() | {"sender": {"login": "dependabot"}}, HEAD, merge=OTHER, comments_on=7
     ),
-    "closed": Row("pull_request", pull(state="closed"), HEAD, fork_point=HEAD, said="the pull request is closed"),
+    "closed": Row("pull_request", pull(state="closed"), HEAD, merge=OTHER, said="the pull request is closed"),
     "into another branch": Row(
-        "pull_request", pull(base=side(BASE, "release/1.x")), HEAD, fork_point=HEAD, comments_on=7, said="release/1.x"
+        "pull_request", pull(base=side(BASE, "release/1.x")), HEAD, merge=OTHER, comments_on=7, said="release/1.x"
     ),
     "merge queue": Row("merge_group", group(), GROUP, near=BASE, said="last pull request #7, head 4444444: no comment"),
     "merge queue of an unknown form": Row("merge_group", group("refs/heads/x"), GROUP, near=BASE, said="no comment"),
@@ -133,6 +139,7 @@ def test_plan__event__means_this(row) -> None:
     assert (plan.mode, plan.head_sha) == (row.mode, row.head)
     assert (plan.baseline.kind, plan.baseline.branch) == (BaselineKind.ARTIFACT, "main")
     assert (plan.baseline.commit, plan.baseline.fork_point_of) == (row.near, row.fork_point)
+    assert plan.baseline.first_parent_of == row.merge
     assert plan.pull_number == row.comments_on
     assert (plan.read_only is None) == (row.read_only is None)
     assert row.read_only is None or row.read_only in plan.read_only
@@ -191,6 +198,23 @@ def test_plan__event_without_what_it_is_about__is_refused(event) -> None:
     assert refusal(event, {}).code == "bad-event"
 
 
+@pytest.mark.parametrize(
+    ("event", "data", "checkout", "parents"),
+    [
+        ("pull_request", pull(), BASE, (MERGE,)),
+        ("pull_request", pull(), MERGE, (BASE, GROUP)),  # of another head
+        ("pull_request", pull(), MERGE, (HEAD, BASE)),  # main was merged into the change: another commit than its head
+        ("pull_request", pull(), MERGE, None),
+        ("pull_request_review", pull(), BASE, None),
+        ("merge_group", group(), BASE, None),
+    ],
+)
+@pytest.mark.parametrize("inputs", [{}, {"baseline": "none"}, {"results": "x"}])
+def test_plan__workspace_holds_another_commit__is_refused(event, data, checkout, parents, inputs) -> None:
+    error = refusal(event, data, inputs=inputs, known={"checkout": checkout, "parents": parents})
+    assert (error.code, checkout[:12] in error.message) == ("other-checkout", True)
+
+
 # --- started by hand for a pull request
 
 NOW = PullRequest.model_validate(
@@ -209,12 +233,22 @@ def dispatched(number: object = "7", checkout: str | None = HEAD, pull: PullRequ
     return ("workflow_dispatch", data), {"known": {"pull": pull, "checkout": checkout}}
 
 
-@pytest.mark.parametrize("checkout", [HEAD, MERGE])
-def test_plan__by_hand_for_a_pull_request_that_is_here__is_about_its_head(checkout) -> None:
+@pytest.mark.parametrize(
+    ("checkout", "parents", "base"),
+    [
+        (HEAD, None, (HEAD, None, None)),
+        (MERGE, None, (None, MERGE, None)),
+        (MERGE, (BASE, HEAD), (None, None, BASE)),
+        (OTHER, (BASE, HEAD), (None, None, BASE)),  # a merge of before main moved on
+    ],
+)
+def test_plan__by_hand_for_a_pull_request_that_is_here__is_about_its_head(checkout, parents, base) -> None:
     arguments, more = dispatched(checkout=checkout)
+    more["known"]["parents"] = parents
     plan = plan_of(*arguments, **more)
     assert (plan.mode, plan.head_sha, plan.pull_number, plan.base_branch) == (Mode.GATE, HEAD, 7, "main")
-    assert (plan.baseline.fork_point_of, plan.baseline.commit, plan.read_only) == (HEAD, None, None)
+    found = plan.baseline
+    assert (found.fork_point_of, found.first_parent_of, found.commit, plan.read_only) == (*base, None)
     assert plan.reasons[0].startswith("started by hand for #7, head 1111111, into main")
 
 
@@ -234,7 +268,7 @@ def test_plan__by_hand_for_a_closed_pull_request__comments_nowhere() -> None:
     assert plan_of(*arguments, **more).pull_number is None
 
 
-@pytest.mark.parametrize("checkout", [OTHER, BASE, None, HEAD[:7], ""])
+@pytest.mark.parametrize("checkout", [OTHER, BASE, None, HEAD[:7]])
 def test_plan__by_hand_and_the_workspace_holds_something_else__is_refused(checkout) -> None:
     arguments, more = dispatched(checkout=checkout)
     error = refusal(*arguments, **more)
@@ -310,6 +344,38 @@ def test_plan__run_that_was_named__still_knows_the_branch_it_is_held_against() -
 def test_plan__another_baseline_branch__is_where_it_is_sought(event) -> None:
     data = {"pull_request": pull(), "merge_group": group(), "workflow_run": run()}.get(event, {})
     assert plan_of(event, data, inputs={"baseline-branch": "release/1.x"}).baseline.branch == "release/1.x"
+
+
+INTO_RELEASE = {"base": side(BASE, "release/1.x")}
+BRANCHES = {
+    "into another branch": ("pull_request", pull(**INTO_RELEASE), {}, "release/1.x"),
+    "merge queue": ("merge_group", group(), {}, "release/1.x"),
+    "push": ("push", {}, {"GITHUB_REF": "refs/heads/release/1.x"}, "release/1.x"),
+    "push of the queue's branch": (
+        "push",
+        {},
+        {"GITHUB_REF": f"refs/heads/gh-readonly-queue/release/1.x/pr-7-{BASE}"},
+        "release/1.x",
+    ),
+    "push of a tag": ("push", {}, TAG, "main"),
+    "schedule": ("schedule", {}, {}, "main"),
+}
+
+
+@pytest.mark.parametrize(("event", "data", "variables", "branch"), BRANCHES.values(), ids=BRANCHES)
+def test_plan__baseline_branch_is_the_word_base__is_what_the_change_goes_into(event, data, variables, branch) -> None:
+    found = plan_of(event, data, inputs={"baseline-branch": "base"}, **variables)
+    assert found.baseline.branch == branch
+    assert found.on_branch == (event in {"schedule", "push"} and found.baseline.commit is not None)
+
+
+@pytest.mark.parametrize(("head", "inputs"), [("main", {}), ("dev", {"baseline-branch": "dev"}), ("main", BASE_WORD)])
+def test_plan__promotion__only_the_base_s_own_result_will_do(head, inputs) -> None:
+    data = pull(head=side(HEAD, head), base=side(BASE, "production"))
+    found = plan_of("pull_request", data, inputs=inputs).baseline
+    assert (found.branch, found.own_of) == ("production", head)
+    theirs = pull(head=side(HEAD, head, FORK), base=side(BASE, "production"))
+    assert plan_of("pull_request", theirs, inputs=inputs).baseline.own_of is None, "a fork's branch is called so too"
 
 
 def test_plan__push_to_the_default_branch_while_another_makes_baselines__is_a_change_like_any() -> None:

@@ -436,7 +436,8 @@ def test_baseline__the_nearest_cannot_be_told__a_regression_is_not_let_through(g
             data = make_run({"a": status}, git=None).model_dump_json(by_alias=True).encode()
             state.add_artifact(state.add_run(head_sha=commit), {"run.json": data})
     state.add_commit("topic", sha("c2"))
-    step = desk.step("pull_request", pull_request_event(github, state.add_pull(8, head_sha="topic", head_ref="topic")))
+    event = pull_request_event(github, state.add_pull(8, head_sha="topic", head_ref="topic"))
+    step = desk.step("pull_request", event, known={"checkout": sha("topic")})
     policy = Policy(frozenset({FailOn.REGRESSIONS}))
 
     def outcome() -> Outcome:

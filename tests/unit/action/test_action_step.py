@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 
 from eval_gate.action.inputs import read_inputs
-from eval_gate.action.step import open_step
-from eval_gate.config.settings import RunConfig
+from eval_gate.action.step import open_step, tidied
 from eval_gate.errors import ExitCode, GateError
-from tests.support.jobs import pull_request_event
+from tests.support.jobs import RUNNER_ID, pull_request_event
 
 PUSH = {"ref": "refs/heads/main"}
 
@@ -88,7 +91,7 @@ def test_step__publication__names_the_workflow_and_whether_it_is_of_all_cases(de
 def test_open_step__no_token__is_said(desk) -> None:
     desk.event("push", PUSH)
     with pytest.raises(GateError) as caught:
-        open_step(desk.environment("push"), read_inputs({"INPUT_GITHUB-TOKEN": ""}), RunConfig())
+        open_step(desk.environment("push"), read_inputs({"INPUT_GITHUB-TOKEN": ""}))
     assert (caught.value.code, caught.value.exit_code) == ("no-token", ExitCode.USAGE)
 
 
@@ -96,3 +99,22 @@ def test_inputs__shard_that_is_none__is_named() -> None:
     with pytest.raises(GateError) as caught:
         read_inputs({"INPUT_GITHUB-TOKEN": "x", "INPUT_SHARD": "5/4"})
     assert [one.field for one in caught.value.problems] == ["shard"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+@pytest.mark.parametrize(("mode", "taken"), [(0o755, True), (0o1777, True), (0o777, False)])
+def test_temporary__on_the_machine_of_the_job__is_not_where_others_may_put_another_in_its_place(
+    desk, mode, taken
+) -> None:
+    """Rules of the base branch and the baseline are read from there."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(mode)
+        os.chown(folder, RUNNER_ID, RUNNER_ID)
+        os.seteuid(RUNNER_ID)
+        try:
+            with tidied(desk.environment("push", RUNNER_TEMP=folder)) as environment:
+                place = environment.temporary
+        finally:
+            os.seteuid(0)
+    assert place is not None
+    assert place.is_relative_to(folder) is taken

@@ -162,7 +162,7 @@ def test_hand_back__folder_is_swapped_for_a_link_meanwhile__gives_nothing_of_whe
 
     def swapping(path, *whom, **how) -> None:
         give(path, *whom, **how)
-        given.append(Path(str(path)).name)
+        given.append(Path(f"/proc/self/fd/{path}").resolve().name if isinstance(path, int) else path)
         if set(given[-1:]) & {"a", "b"} and not (made / "run").is_symlink():
             (made / "run").rename(made / "before")
             (made / "run").symlink_to(foreign)
@@ -262,6 +262,16 @@ def test_hand_back__the_folder_itself_is_a_link__is_not_followed(workspace, tmp_
     (workspace / "results").symlink_to(foreign)
     hand_back([workspace / "results"], workspace)
     assert set(owners(foreign).values()) == {0}
+
+
+@root
+def test_hand_back__a_hard_link_to_a_file_of_root_s__is_not_given(workspace) -> None:
+    """Such as what an earlier step of root has left in the workspace for nobody else to read."""
+    foreign = fill(workspace / "of_root", "secret")
+    made = fill(workspace / "results", "run.json")
+    os.link(foreign / "secret", made / "same")
+    hand_back([made], workspace)
+    assert ((foreign / "secret").stat().st_uid, (made / "run.json").stat().st_uid) == (0, THEM)
 
 
 @root

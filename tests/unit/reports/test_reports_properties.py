@@ -202,6 +202,7 @@ OURS = {
         "baseline_words",
         "stale_note",
         "unmeasured_note",
+        "older_note",
         "title",
         "level",
     ),

@@ -80,6 +80,7 @@ FIRST = part(
     policy=RunPolicy(fail_on=("regressions",)),
     measuring=Measuring(trials=1),
     made_by=MadeBy(gate="evals", run_id=41),
+    git=GitFacts(sha="9e8d7c6b5a4f", workspace_sha="e" * 40),
 )
 MADE = MadeBy(gate="evals", run_id=42)
 
@@ -94,6 +95,10 @@ MADE = MadeBy(gate="evals", run_id=42)
         (
             part(2, 2, make_result("b"), git=GitFacts(sha="f" * 40)),
             "shard 1 of 2 (run 11111111) and shard 2 of 2 (run 11111111) evaluated other commits: ",
+        ),
+        (
+            part(2, 2, make_result("b"), git=FIRST.git.model_copy(update={"workspace_sha": "f" * 40})),
+            "shard 1 of 2 (run 11111111) and shard 2 of 2 (run 11111111) had other commits checked out: ",
         ),
         (part(2, 2, make_result("b"), made_by=MADE), "are of other workflow runs: 41, 42"),
         (part(2, 2, make_result("b"), policy=RunPolicy(fail_on=("never",))), "were judged by other rules"),

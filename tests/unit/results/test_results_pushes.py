@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
+from eval_gate.results.baseline import Baseline
 from eval_gate.results.pushes import MAX_PUSHES, PUSHES_NAME, Pushes, pushes_before, pushes_bytes, read_pushes
 from eval_gate.results.write import write_result
-from tests.support.results import FILE, make_run
+from tests.support.results import FILE, make_baseline_run, make_run
+from tests.support.verdicts import judge_against
 
 
 def pushed(number: int, **cases: str):
@@ -42,6 +45,13 @@ def test_with_run__more_pushes_than_count__keeps_the_newest() -> None:
     pushes = after(*runs)
     assert [run.run_id for run in pushes.ledger.runs] == [run.run_id for run in runs[: -MAX_PUSHES - 1 : -1]]
     assert kept(pushes) == {"b": " ".join(["0F"] * MAX_PUSHES)}
+
+
+def test_with_run__failed_in_its_baseline_too__is_not_held_against_the_change() -> None:
+    """Main had broken it. The next push may be merged with a main that has repaired it."""
+    baseline = make_baseline_run({"a": "failed", "b": "passed"})
+    push = judge_against(pushed(1, a="failed", b="failed"), Baseline(baseline, "main"), Policy())
+    assert kept(after(push)) == {"b": "0F"}
 
 
 def test_with_run__the_same_run_again__changes_nothing() -> None:

@@ -6,7 +6,8 @@ from eval_gate.model.result import GitFacts
 from eval_gate.session.git import git_facts
 
 
-def test_git_facts__in_a_workflow__are_the_workflows(tmp_path) -> None:
+def test_git_facts__in_a_workflow__are_the_workflows(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     environment = {"GITHUB_SHA": "abc", "GITHUB_REF": "refs/pull/1/merge", "GITHUB_REPOSITORY": "acme/bot"}
     assert git_facts(environment, tmp_path) == GitFacts(sha="abc", ref="refs/pull/1/merge", repository="acme/bot")
 
@@ -20,7 +21,9 @@ def test_git_facts__in_a_checkout__are_gits(tmp_path) -> None:
     git("init", "--initial-branch", "topic")
     assert git_facts({}, tmp_path) is None
     git("commit", "--allow-empty", "--message", "first")
-    assert git_facts({}, tmp_path) == GitFacts(sha=git("rev-parse", "HEAD"), ref="refs/heads/topic")
+    head = git("rev-parse", "HEAD")
+    assert git_facts({}, tmp_path) == GitFacts(sha=head, ref="refs/heads/topic")
+    assert git_facts({"GITHUB_SHA": "abc"}, tmp_path) == GitFacts(sha="abc", workspace_sha=head)
 
 
 def test_git_facts__nowhere__are_unknown(tmp_path, monkeypatch) -> None:

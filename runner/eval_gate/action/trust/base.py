@@ -1,7 +1,11 @@
-"""The configuration as the branch has it that a pull request is merged into."""
+"""The configuration as the branch has it whose word counts for a pull request, and which branch that is.
+
+Whoever may push may make a branch of their own and a pull request into it. Its files were reviewed by nobody.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -10,19 +14,62 @@ from eval_gate.action.configuration import config_of
 from eval_gate.action.step import Step
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.config.settings import RunConfig
-from eval_gate.github.commits import file_at
+from eval_gate.github.checkout import checkout_around
+from eval_gate.github.commits import branch_facts, file_at
+from eval_gate.github.failure import FailureKind, GitHubError
+
+
+def trusted_branch(step: Step) -> str | None:
+    """The branch whose word counts for this step's pull request; None where it is about none. Raises GitHubError.
+
+    That is the branch it is merged into where that is the default branch, the one that baselines are of, or protected;
+    else the default branch.
+    """
+    base, trusted = step.plan.base_branch, step.plan.trusted_branches
+    if base is None or not trusted or base in trusted:
+        return base
+    facts = branch_facts(step.client, base)
+    if facts is None:
+        doing = f"reading the branch {base}"[:120]
+        raise GitHubError(FailureKind.NOT_FOUND, doing, "it is not there any more")
+    return base if facts.protected else trusted[0]
+
+
+def words_of(step: Step, branch: str) -> str:
+    """The trusted branch as a log names it, with why it is another one than the pull request's base."""
+    base = step.plan.base_branch
+    return branch if base in {None, branch} else f"{branch} ({base}, which it goes into, is not protected)"
 
 
 def base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[RunConfig, str | None]:
-    """The configuration with the base branch's file in place of the workspace's, and the name of that file.
+    """The configuration with this branch's file, or commit's, in place of the workspace's, and the name of that file.
 
     Raises GitHubError, and GateError for a file that is not valid.
     """
     for name in (step.settings.config,) if step.settings.config else CONFIG_NAMES:
-        data = file_at(step.client, name, branch)
+        path = path_in_repository(step, name)
+        data = file_at(step.client, path, branch)
         if data is not None:
             with TemporaryDirectory(dir=step.environment.temporary) as folder:
-                file = Path(folder) / PurePosixPath(name).name
+                file = Path(folder) / PurePosixPath(path).name
                 file.write_bytes(data)
-                return config_of(step.settings, variables, file, shown_as=f"{name} on {branch}"), name
+                return config_of(step.settings, variables, file, shown_as=f"{path} on {branch}"), path
+        if "/" in name and (step.environment.workspace / name).is_file():
+            _confirm_path(step, path)
     return config_of(step.settings, variables, None), None
+
+
+def path_in_repository(step: Step, name: str) -> str:
+    """The path that a file of the workspace has in its repository: a checkout may lie in a folder (`path:`)."""
+    root = Path(os.path.realpath(step.environment.workspace))
+    checkout = checkout_around(root, name)
+    place = Path(os.path.normpath(root / name))
+    return place.relative_to(checkout or root).as_posix() if place.is_relative_to(checkout or root) else name
+
+
+def _confirm_path(step: Step, path: str) -> None:
+    """Raise GitHubError for a file that the branch does not have, and the head of the pull request neither."""
+    head = step.plan.head_sha
+    if head and file_at(step.client, path, head) is None:
+        what = f"{head[:7]} has no such file either, so nobody knows where the rules are: check out this repository"
+        raise GitHubError(FailureKind.NOT_FOUND, f"reading {path}"[:120], what)

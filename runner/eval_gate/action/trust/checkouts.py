@@ -31,6 +31,17 @@ def commits_read(config: RunConfig, settings: Settings, workspace: Path) -> froz
     return frozenset(commits | {checked_out(checkout) for checkout in held})
 
 
+def commit_of_workspace(settings: Settings, workspace: Path) -> str | None:
+    """The commit that is evaluated: of the checkout that the inputs lead to, which may be below the workspace.
+
+    None where that cannot be told, as in a workspace without any `.git`.
+    """
+    evals = settings.flags.get("evals", "").replace(",", " ").split()
+    named = (*(pattern.partition("*")[0] for pattern in evals), settings.config or ".", ".")
+    around = (checkout_around(workspace, path) for path in named if path)
+    return next((commit for one in around if one and (commit := checked_out(one))), None)
+
+
 def _commit(checkout: Path | None) -> str | None:
     return None if checkout is None else checked_out(checkout)
 
@@ -69,6 +80,17 @@ def _given(config: RunConfig) -> tuple[str, ...]:
         config.policy.accepted,
     )
     return tuple(path for path in named if path and not path.lower().startswith(("http://", "https://")))
+
+
+def results_read(config: RunConfig, settings: Settings, workspace: Path) -> Iterator[Path]:
+    """The files of results that this step is told to read: to judge, to compare with, or as a record."""
+    named = [line.strip() for line in (settings.results or "").splitlines()]
+    named += [settings.baseline] if settings.baseline not in {AUTO, NONE} and not settings.baseline.isdecimal() else []
+    named += [config.history or ""]
+    for name in filter(None, named):
+        # what is no path is the id of a run, or `latest`
+        place = workspace / name if (workspace / name).exists() else workspace / config.output_dir
+        yield from (file for file in (place, *place.rglob("*")) if file.is_file())
 
 
 def _left_by_steps(config: RunConfig, settings: Settings) -> tuple[str, ...]:

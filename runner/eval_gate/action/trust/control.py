@@ -12,7 +12,7 @@ from eval_gate.action.configuration import config_of
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
-from eval_gate.action.trust.base import base_config
+from eval_gate.action.trust.base import base_config, trusted_branch
 from eval_gate.action.trust.variables import BaseDescriptions
 from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.errors import GateError
@@ -37,6 +37,7 @@ def trusted_control(step: Step, config: RunConfig, variables: Mapping[str, str],
     # word by word: a pull request may add an address to the command that the workflow names
     if choice != config_of(step.settings, variables, None).control:
         try:
+            branch = trusted_branch(step) or branch
             choice = base_config(step, variables, branch)[0].control
         except (GitHubError, GateError) as error:
             log.commands.warning(
@@ -75,9 +76,9 @@ def _words(choice: ControlChoice) -> str:
 def _described_alike(step: Step, config: RunConfig, name: str, variables: Mapping[str, str], log: Log) -> bool:
     """Whether the base branch has the same to say of this target, to the letter."""
     source = config.target.targets
-    if source is None or step.plan.base_branch is None:
+    if source is None:
         return False  # which list counts depends on where the eval files lie, which are the pull request's
-    there = BaseDescriptions(step, variables, step.plan.base_branch, log)
+    there = BaseDescriptions(step, variables, log)
     try:
         ours = _named(read_targets(source, step.environment.workspace).entries, name)
         theirs = _named(there.entries(source if isinstance(source, str) else None), name)

@@ -6,6 +6,7 @@ from functools import cache
 
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
+from eval_gate.action.trust.base import trusted_branch
 from eval_gate.errors import GateError
 from eval_gate.gate.judges.file import PATH, parse_comparisons, read_comparisons
 from eval_gate.gate.judges.known import AskComparisons, Comparisons
@@ -20,13 +21,13 @@ def comparisons_of(step: Step) -> AskComparisons:
     """
     plan = step.plan
     own = () if plan.mode is Mode.RELAY else read_comparisons(step.environment.workspace)
-    branch = plan.base_branch
-    if branch is None:
+    if plan.base_branch is None:
         return lambda: Comparisons(own)
 
     @cache
     def ask() -> Comparisons:
         try:
+            branch = trusted_branch(step) or ""
             data = file_at(step.client, PATH, branch)
             known = parse_comparisons(data, shown_as=f"{PATH} on {branch}") if data else ()
         except (GitHubError, GateError) as error:

@@ -14,7 +14,7 @@ from eval_gate.action.inputs import ReportedSide
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
-from eval_gate.action.trust.base import base_config
+from eval_gate.action.trust.base import base_config, trusted_branch, words_of
 from eval_gate.action.trust.control import trusted_control
 from eval_gate.config.settings import RunConfig
 from eval_gate.gate.loosening import changed_rules
@@ -36,16 +36,18 @@ def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: L
 
     Raises GateError where these cannot be had or are not valid: another policy is no substitute for them.
     """
-    branch = step.plan.base_branch
+    branch = step.plan.rules_branch
     if branch is None or (step.settings.policy_from is ReportedSide.HEAD and not step.plan.from_fork):
         control = trusted_control(step, config, variables, log)
         ruled = replace(config, control=control)
         return Ruled(ruled, () if control == config.control else _differences(ruled, config))
     try:
+        branch = trusted_branch(step) or branch
         base, name = base_config(step, variables, branch)
     except GitHubError as error:
         raise unavailable(f"the rules of {branch} could not be read: {error}") from error
-    log.did(f"judged by the rules of {branch}: {name or 'it has no configuration file, so those are the defaults'}")
+    which = words_of(step, branch)
+    log.did(f"judged by the rules of {which}: {name or 'it has no configuration file, so those are the defaults'}")
     results = replace(config.results, scores=base.results.scores)
     control = trusted_control(step, replace(config, control=base.control), variables, log)
     ruled = replace(config, policy=base.policy, results=results, control=control)

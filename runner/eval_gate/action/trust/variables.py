@@ -14,7 +14,8 @@ from pathlib import Path
 from eval_gate.action.inputs import ReportedSide
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
-from eval_gate.action.trust.base import base_config
+from eval_gate.action.trust.base import base_config, path_in_repository, trusted_branch, words_of
+from eval_gate.action.trust.event_files import is_believed
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.github.commits import file_at
@@ -33,48 +34,68 @@ def doorkeeper_for(step: Step, config: RunConfig, variables: Mapping[str, str], 
 
     Raises GateError where the pull request's configuration passes variables on that its base branch's does not.
     """
-    branch = step.plan.base_branch
-    if branch is None or step.settings.secrets_for is ReportedSide.HEAD:
+    if step.settings.secrets_for is ReportedSide.HEAD:
         return None
-    base = BaseDescriptions(step, variables, branch, log)
+    if step.plan.base_branch is not None:
+        base = BaseDescriptions(step, variables, log)
+    elif is_believed(step):
+        base = BaseDescriptions(step, variables, log, step.plan.head_sha)
+    else:
+        return None
     names = [name for name in config.pass_env if variables.get(name, "").strip() and not is_plain(name)]
     for name in names:
         if name not in base.config.pass_env:
             raise GateError(
                 "secret-not-given",
-                f"passEnv would give {name} to commands, and the configuration of {branch} does not",
+                f"passEnv would give {name} to commands, and the configuration of {base.named} does not",
                 _ADVICE,
             )
     return base
 
 
 class BaseDescriptions:
-    """The base branch's descriptions, each read from GitHub when it is needed."""
+    """The base branch's descriptions, each read from GitHub when it is needed; those of a commit where one is given.
 
-    def __init__(self, step: Step, variables: Mapping[str, str], branch: str, log: Log) -> None:
+    The base branch is the one whose word counts (`trusted_branch`).
+    """
+
+    def __init__(self, step: Step, variables: Mapping[str, str], log: Log, commit: str | None = None) -> None:
         self._step = step
         self._variables = variables
-        self._branch = branch
+        self._commit = commit
         self._log = log
 
     def __call__(self, receiver: Receiver) -> None:
         """Raises GateError for a target that the base branch does not describe alike, or where it cannot be read."""
         names = " and ".join(receiver.variables)
         if any(alike(receiver.entry, entry) for entry in self.entries(receiver.file)):
-            self._log.did(f"target {receiver.name[:80]} is given {names}: {self._branch} describes it alike")
+            self._log.did(f"target {receiver.name[:80]} is given {names}: {self.named} describes it alike")
             return
         place = f" at {receiver.place[:300]}" if receiver.place else ""
         raise GateError(
             "secret-not-given",
-            f"target {receiver.name[:80]}{place} would be given {names}, and {self._branch} does not describe it so",
+            f"target {receiver.name[:80]}{place} would be given {names}, and {self.named} does not describe it so",
             _ADVICE,
         )
+
+    @cached_property
+    def branch(self) -> str:
+        """The branch or commit. Raises GateError where it cannot be told."""
+        try:
+            return self._commit or trusted_branch(self._step) or ""
+        except GitHubError as error:
+            raise self._unavailable(error) from error
+
+    @property
+    def named(self) -> str:
+        """The same for people."""
+        return self._commit[:7] if self._commit else words_of(self._step, self.branch)
 
     @cached_property
     def config(self) -> RunConfig:
         """The base branch's configuration, with the inputs and variables of this step."""
         try:
-            return base_config(self._step, self._variables, self._branch)[0]
+            return base_config(self._step, self._variables, self.branch)[0]
         except GitHubError as error:
             raise self._unavailable(error) from error
 
@@ -98,9 +119,9 @@ class BaseDescriptions:
         path = Path(os.path.normpath(Path(workspace) / file))
         if not path.is_relative_to(workspace):
             return None
-        name = path.relative_to(workspace).as_posix()
+        name = path_in_repository(self._step, path.relative_to(workspace).as_posix())
         try:
-            data = file_at(self._step.client, name, self._branch)
+            data = file_at(self._step.client, name, self.branch)
         except GitHubError as error:
             raise self._unavailable(error) from error
         try:
@@ -109,4 +130,5 @@ class BaseDescriptions:
             return None
 
     def _unavailable(self, error: GitHubError) -> GateError:
-        return unavailable(f"which targets may be given variables could not be read from {self._branch}: {error}")
+        where = (self._commit or self._step.plan.base_branch or "")[:200]
+        return unavailable(f"which targets may be given variables could not be read from {where}: {error}")

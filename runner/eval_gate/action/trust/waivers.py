@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
+from eval_gate.action.trust.base import path_in_repository, trusted_branch
 from eval_gate.config.settings import RunConfig
 from eval_gate.gate.waivers.file import DEFAULT_PATH
 from eval_gate.gate.waivers.known import KnownWaivers, known_waivers
+from eval_gate.github.failure import GitHubError
 from eval_gate.github.waivers.base import compare_with_base, read_base
 from eval_gate.github.waivers.discussion import Discussion, read_comment_waivers
 from eval_gate.reports.words.numbers import count
@@ -24,16 +26,22 @@ from eval_gate.struct import replace
 def waivers_from_file(step: Step, config: RunConfig, log: Log) -> KnownWaivers:
     """What the file says that counts for this step. Raises GateError for one of ours that is wrong."""
     plan, path, today = step.plan, config.policy.accepted or DEFAULT_PATH, datetime.now(UTC).date()
-    if plan.mode is Mode.RELAY:
-        known = KnownWaivers(today, trusted=False)
-        if plan.base_branch is not None:
-            known = known.with_more(read_base(step.client, path, plan.base_branch, today))
-    else:
+    known = KnownWaivers(today, trusted=False)
+    if plan.mode is not Mode.RELAY:
         known = known_waivers(config, step.environment.workspace, today)
         if plan.base_branch is None or not known.waivers:
             return known
-        marked = compare_with_base(step.client, known, path, plan.base_branch)
-        known = replace(marked, trusted=not plan.from_fork)
+        known = replace(known, trusted=not plan.from_fork)
+    path = path_in_repository(step, path)
+    try:
+        branch = trusted_branch(step)
+    except GitHubError as error:
+        said = f"what the branch says in {path} could not be told: {error}"
+        return replace(known, troubles=(*known.troubles, said))
+    if branch is not None and plan.mode is Mode.RELAY:
+        known = known.with_more(read_base(step.client, path, branch, today))
+    elif branch is not None:
+        known = compare_with_base(step.client, known, path, branch)
     if known.waivers:
         log.did(f"read {count(len(known.waivers), 'entry', 'entries')} of accepted failures and quarantine")
     return known

@@ -164,7 +164,7 @@ async def _fetch(location: str, root: Path, time_limit_s: float, redact: Redacto
 def _read(path: Path, name: str) -> bytes:
     if path.exists() and not path.is_file():
         raise _CaptureError(f"{name} is not a file")
-    return _bounded(read_up_to(path, MAX_BYTES), name)
+    return _bounded(read_up_to(path, MAX_BYTES, made=True), name)
 
 
 async def _download(url: str, shown: str, time_limit_s: float, redact: Redactor) -> bytes:

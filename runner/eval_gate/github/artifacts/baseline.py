@@ -28,7 +28,7 @@ from eval_gate.github.artifacts.listed import (
     why_not_trusted,
 )
 from eval_gate.github.client import Client
-from eval_gate.github.commits import Distance, RunFacts, branch_tip, distance, workflow_run
+from eval_gate.github.commits import Distance, RunFacts, branch_tip, distance, parents_of, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.comparison import Unmeasured
@@ -131,6 +131,8 @@ class ArtifactStore:
         self._to_join = MAX_JOINED
         self._lines: dict[str, BranchLine] = {}
         self._runs: dict[int, RunFacts] = {}
+        self._since: dict[str, int | None] = {}
+        """By commit how many the base has that it has not; None for one that is not at or before the base."""
         self._tip: Callable[[], str | None] = lambda: branch_tip(client, wanted.branch)
         """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
@@ -141,7 +143,10 @@ class ArtifactStore:
         trail, lists = Trail(), begin_listing(self._client, self._wanted)
         line = self._line(self._wanted.branch)
         self._tip = lambda: line.tip
-        self._wanted = replace(self._wanted, near=self._near())
+        base = self._base()
+        if isinstance(base, NoBaseline):
+            return base
+        self._wanted = replace(self._wanted, near=base)
         found = self._first(candidates(self._client, self._wanted, trail, lists), trail, now)
         if found is None and trail.more and not trail.by_runs and self._left and self._to_fetch:
             trail.more = False
@@ -157,8 +162,11 @@ class ArtifactStore:
             return NoBaseline("branch-renamed", f"no artifact {wanted.name} of {wanted.branch}: {why}")
         among = " among the nearest" if trail.more else ""
         reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
+        if wanted.own_of:
+            reason += f"'s own commit {(wanted.near or 'unknown')[:7]}, which is what {wanted.own_of} is merged into"
         seen = f"; {trail}" if trail.rejected else ""
-        unknown = self._hidden or self._unread or trail.more
+        # what passed in the base is known to nobody: it was run, or is what everything is held against
+        unknown = self._hidden or self._unread or trail.more or self._only_later or wanted.own_of is not None
         return NoBaseline("no-artifact", f"{reason}{seen}; {self._remedy(trail)}", unavailable=unknown)
 
     def _name_before(self, lists: Lists) -> str | None:
@@ -181,11 +189,18 @@ class ArtifactStore:
         """Whether an outage lasted for longer than is looked back: behind it there may well be a baseline."""
         return bool(self._unmeasured) and not self._left
 
+    @property
+    def _only_later(self) -> bool:
+        """Whether there are results of commits that the base has not, and perhaps none of others."""
+        return any(since is None for since in self._since.values())
+
     def _remedy(self, trail: Trail) -> str:
         """What to do where there is none."""
         reasons = set(trail.rejected.values())
         if self._hidden or self._unread:
             return f"run {self._wanted.branch} again, or name an earlier run with `baseline`"
+        if self._only_later:
+            return f"bring this change up to date with {self._wanted.left or self._wanted.branch}"
         if any("another workflow" in why for why in reasons):
             return "name its file with `baseline-workflow`"
         if trail.more and any("another gate" in why for why in reasons):
@@ -212,6 +227,9 @@ class ArtifactStore:
                 return other
             run = self._trusted_run(artifact, trail)
             if run is None:
+                continue
+            if self._is_later(run):
+                trail.reject(artifact, "of a commit that is not in the base")
                 continue
             behind = self._begin_behind(run)
             usable = self._usable_run(artifact, run, trail)
@@ -377,6 +395,8 @@ class ArtifactStore:
             source=_source(artifact, run),
             age_days=_days_since(artifact.created_at, now),
             commits_behind=self._behind(behind),
+            base_sha=self._wanted.near,
+            commits_since=self._since.get(run.head_sha, 0) if self._wanted.near else None,
             ledger=usable.ledger,
             unmeasured=tuple(self._unmeasured),
             gate=self._other_gate(usable.run),
@@ -388,19 +408,35 @@ class ArtifactStore:
         made = run.made_by.gate if run.made_by else None
         return made if made and self._wanted.gates and made not in self._wanted.gates else None
 
-    def _near(self) -> str | None:
-        """The commit to which the nearest is sought."""
+    def _base(self) -> str | NoBaseline | None:
+        """The commit to which the nearest is sought; None where any will do."""
         wanted = self._wanted
-        if wanted.near or wanted.fork_point_of is None:
+        if wanted.near or not (wanted.first_parent_of or wanted.fork_point_of):
             return wanted.near
-        between, tip = distance(self._client, wanted.branch, wanted.fork_point_of), self._tip()
+        left = wanted.left or wanted.branch
+        if wanted.first_parent_of:
+            if parents := parents_of(self._client, wanted.first_parent_of):
+                return parents[0]
+            return _no_base(f"GitHub does not know {wanted.first_parent_of[:7]}, which is evaluated here")
+        assert wanted.fork_point_of is not None
+        between, tip = distance(self._client, left, wanted.fork_point_of), self._line(left).tip
         if between is not None and tip is not None and between.base_commit.sha != tip:
             # the short name stands for something else, such as a tag, or the branch has gone on in between
             between = distance(self._client, tip, wanted.fork_point_of)
         if between is None:
-            what = f"GitHub knows no commit that {wanted.branch} and this change share: the newest baseline is taken"
-            self.notes.append(what)
-        return between.merge_base_commit.sha if between else None
+            return _no_base(f"GitHub knows no commit that {left} and this change share")
+        return between.merge_base_commit.sha
+
+    def _is_later(self, run: RunFacts) -> bool:
+        """Whether a run is of a commit that the base has not: what was done there is not in what is evaluated here."""
+        near, sha = self._wanted.near, run.head_sha
+        if near is None or near == sha:
+            return False
+        if sha not in self._since:
+            between = distance(self._client, sha, near)
+            is_in = between is not None and between.merge_base_commit.sha == sha
+            self._since[sha] = between.ahead_by if between and is_in else None
+        return self._since[sha] is None
 
     def _begin_behind(self, run: RunFacts) -> Future[Distance | None]:
         """Ask how far the branch has gone on since, while the artifact is fetched."""
@@ -419,6 +455,13 @@ class ArtifactStore:
             self.notes.append(f"how far the baseline is behind is not known: {error}")
             return None
         return between.ahead_by if between else None
+
+
+def _no_base(why: str) -> NoBaseline:
+    hint = "bring the change up to date, or name a run with `baseline`"
+    return NoBaseline(
+        "baseline-unavailable", f"the commit to compare with cannot be told: {why}; {hint}", unavailable=True
+    )
 
 
 def _days_since(made: datetime | None, now: datetime) -> float | None:

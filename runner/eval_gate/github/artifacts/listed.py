@@ -70,6 +70,12 @@ class BaselineSearch(FrozenStruct):
     own_run_id: int
     fork_point_of: str | None = None
     """That other commit."""
+    left: str | None = None
+    """Which branch it left, where it is another one than `branch`."""
+    first_parent_of: str | None = None
+    """The test merge whose first parent is the commit."""
+    own_of: str | None = None
+    """Only results of the very commit will do, be they of a run on this branch; None takes those before it too."""
     shard: Shard | None = None
     """The part of the cases that is run here; None for all of them."""
     gate: str | None = None
@@ -81,6 +87,11 @@ class BaselineSearch(FrozenStruct):
     def name(self) -> str:
         """The first of its names, by which messages speak of it."""
         return self.names[0]
+
+    @property
+    def branches(self) -> frozenset[str]:
+        """The branches whose runs count."""
+        return frozenset({self.branch, self.own_of or self.branch})
 
 
 class Trail(Struct):
@@ -145,13 +156,19 @@ def candidates(client: Client, wanted: BaselineSearch, trail: Trail, lists: List
     yield from own
     if wanted.near and not own:
         yield from runs.artifacts(runs.of_commit(wanted.near))
+    if wanted.own_of:
+        return
     yield from _nearest_first_with_runs(client, [one for one in usable if one not in own], wanted, runs)
 
 
 def of_newest_runs(client: Client, wanted: BaselineSearch, trail: Trail) -> Iterator[Artifact]:
     """The same, asked of the wanted workflows' newest runs on the branch, where others crowd the list by name."""
     trail.by_runs = True
-    yield from _nearest_first_with_runs(client, [], wanted, _Runs(client, wanted, trail))
+    runs = _Runs(client, wanted, trail)
+    if wanted.own_of:
+        yield from runs.artifacts(runs.of_commit(wanted.near) if wanted.near else ())
+    else:
+        yield from _nearest_first_with_runs(client, [], wanted, runs)
 
 
 def _nearest_first_with_runs(
@@ -180,8 +197,9 @@ class _Runs:
 
     def of_commit(self, sha: str) -> Iterator[RunFacts]:
         """Those of one commit, newest first."""
-        query = {"head_sha": sha, "branch": self._wanted.branch, "exclude_pull_requests": "true"}
-        yield from self._trusted(self._listed("", query))
+        for branch in sorted(self._wanted.branches):
+            query = {"head_sha": sha, "branch": branch, "exclude_pull_requests": "true"}
+            yield from self._trusted(self._listed("", query))
 
     def of_branch(self) -> Iterator[RunFacts]:
         """The newest of the branch, newest first."""
@@ -220,6 +238,8 @@ def _nearest_first(client: Client, usable: list[Artifact], wanted: BaselineSearc
     by_commit = _by_commit(usable)
     if wanted.near:
         yield from by_commit.pop(wanted.near, ())
+        if wanted.own_of:
+            return
         for sha in ancestors(client, wanted.near) if by_commit else ():
             yield from by_commit.pop(sha, ())
             if not by_commit:
@@ -303,7 +323,7 @@ def _usable(artifact: Artifact, wanted: BaselineSearch, trail: Trail) -> bool:
         return False
     if is_of_queue(run.head_branch, wanted):
         return not artifact.expired and run.head_repository_id == run.repository_id
-    if run.head_branch != wanted.branch:
+    if run.head_branch not in wanted.branches:
         return False
     trail.seen.add(artifact.id)
     if run.head_repository_id != run.repository_id:

@@ -93,7 +93,7 @@ class SourceFiles:
         try:
             if not file.is_file():
                 raise SourceError(f"{name} is not a file")
-            source = read_up_to(file, MAX_FILE_BYTES)
+            source = read_up_to(file, MAX_FILE_BYTES, made=True)
             source.decode("utf-8")
         except OSError as error:
             raise SourceError(f"{name}: {error.strerror}") from error

@@ -13,7 +13,7 @@ from eval_gate.reports.console.changes import changes
 from eval_gate.reports.console.commands import command_lines
 from eval_gate.reports.console.fit import padded, width
 from eval_gate.reports.console.style import FOLD_ABOVE, MAX_DESCRIPTION, MAX_ID, ConsoleStyle
-from eval_gate.reports.phrases import unmeasured_words
+from eval_gate.reports.phrases import older_baseline, unmeasured_words
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.view.view import View
@@ -107,6 +107,8 @@ class _Console:
             yield from style.wrap(console_line(words, 1_000))
         if view.comparison is not None:
             yield from style.wrap(console_line(_baseline(view)))
+            if older := older_baseline(view, mark=str):
+                yield from style.wrap(console_line(older, 500))
             if passed_over := unmeasured_words(view, mark=str):
                 yield from style.wrap(console_line(passed_over, 500))
             for note in view.notes:

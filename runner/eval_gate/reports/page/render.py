@@ -39,6 +39,7 @@ def render_html(view: View) -> str:
             looked_at=page.groups[0].rows[:PLAIN] if page.groups and page.groups[0].tone != "pass" else (),
             strip=strip_of(view),
             unmeasured_note=phrases.unmeasured_words(view, mark=str),
+            older_note=phrases.older_baseline(view, mark=str),
             named=PLAIN_ROWS,
         )
     )

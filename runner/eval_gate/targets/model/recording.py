@@ -192,7 +192,7 @@ def read_recording(file: Path) -> RecordingFile:
     Raises GateError `recording-corrupt` for a file that cannot be read or is too large.
     """
     try:
-        data = read_up_to(file, MAX_BYTES)
+        data = read_up_to(file, MAX_BYTES, made=True)
     except FileNotFoundError:
         return RecordingFile()
     except OSError as error:

@@ -113,17 +113,61 @@ def test_nearest__commit_has_none__is_the_nearest_before_it_never_a_later_one(st
     assert taken(store(near=sha("c4")).nearest(NOW)) == "of-c2"
 
 
-def test_nearest__none_before_it__is_the_newest_there_is(store, keep, state) -> None:
+@pytest.mark.parametrize("near", ["c2", "a commit that GitHub does not know"])
+def test_nearest__none_before_it__a_later_one_is_none(store, keep, near) -> None:
+    """What is done there is not in what is evaluated: it would be blamed on the change, or excuse it."""
     for commit in ("c5", "c4"):
         keep(commit)
-    assert taken(store(near=sha("c2")).nearest(NOW)) == "of-c4"
+    found = store(near=sha(near)).nearest(NOW)
+    assert isinstance(found, NoBaseline)
+    assert found.unavailable
+    assert "seen 2: 2 of a commit that is not in the base; bring this change up to date with main" in found.reason
 
 
-@pytest.mark.parametrize("near", [None, sha("a commit that GitHub does not know")])
-def test_nearest__commit_unknown__is_the_newest_there_is(store, keep, near) -> None:
+def test_nearest__near_to_nothing__is_the_newest_there_is(store, keep) -> None:
     for commit in ("c3", "c5", "c1"):
         keep(commit)
-    assert taken(store(near=near).nearest(NOW)) == "of-c1"
+    assert taken(store(near=None).nearest(NOW)) == "of-c1"
+
+
+def test_nearest__test_merge__is_near_to_what_was_merged_into(store, keep, state) -> None:
+    for commit in ("c1", "c4", "c5"):
+        keep(commit)
+    state.add_commit("topic", sha("c1"))
+    state.add_commit("merge", (sha("c4"), sha("topic")))
+    found = store(first_parent_of=sha("merge")).nearest(NOW)
+    assert taken(found) == "of-c4"
+    assert (found.baseline.base_sha, found.baseline.commits_since) == (sha("c4"), 0)
+
+
+def test_nearest__older_than_the_base__says_by_how_much(store, keep, state) -> None:
+    keep("c2")
+    found = store(near=sha("c5")).nearest(NOW)
+    assert (taken(found), found.baseline.base_sha, found.baseline.commits_since) == ("of-c2", sha("c5"), 3)
+
+
+def test_nearest__left_another_branch__is_near_to_where_it_left_that(store, keep, state) -> None:
+    """A change into `release`: what release had is the base, and its nearest commit on main has the baseline."""
+    state.add_commit("r1", sha("c2"), branch="release")
+    state.add_commit("r2", branch="release")
+    state.add_commit("topic", sha("r2"))
+    for commit in ("c1", "c2", "c5"):
+        keep(commit)
+    found = store(fork_point_of=sha("topic"), left="release").nearest(NOW)
+    assert (taken(found), found.baseline.base_sha, found.baseline.commits_since) == ("of-c2", sha("r2"), 2)
+
+
+@pytest.mark.parametrize(("of", "taken_of"), [("c3", "of-c3"), ("c2", None)])
+def test_nearest__only_its_own_will_do__nothing_before_it_is_taken(store, keep, state, of, taken_of) -> None:
+    state.branches["production"] = sha("c3")
+    keep(of)
+    keep("c5")
+    found = store(branch="production", own_of="main", near=sha("c3")).nearest(NOW)
+    if taken_of is None:
+        assert isinstance(found, NoBaseline)
+        assert (found.unavailable, f"own commit {sha('c3')[:7]}" in found.reason) == (True, True)
+    else:
+        assert taken(found) == taken_of
 
 
 @pytest.mark.slow
@@ -580,23 +624,29 @@ def test_found__distance_cannot_be_asked__is_noted_and_the_baseline_is_there(git
 
 
 @pytest.mark.parametrize(
-    ("branch", "change", "nearest", "known"),
+    ("branch", "change", "merge"),
     [
-        ("main", "topic", "of-c2", True),
-        ("main", "a commit that GitHub does not know", "of-c1", False),
-        ("no such branch", "topic", None, False),
+        ("main", "a commit that GitHub does not know", None),
+        ("no such branch", "topic", None),
+        ("main", None, "a commit that GitHub does not know"),
+        ("main", None, "an orphan"),
     ],
 )
-def test_nearest__to_where_a_change_left_the_branch__is_said_where_github_does_not_know_it(
-    store, keep, state, branch, change, nearest, known
-) -> None:
+def test_nearest__github_does_not_know_the_base__cannot_be_told(store, keep, state, branch, change, merge) -> None:
+    state.add_commit("topic", sha("c2"))
+    state.add_commit("an orphan")
+    keep("c2")
+    one = store(branch=branch, fork_point_of=change and sha(change), first_parent_of=merge and sha(merge))
+    found = one.nearest(NOW)
+    assert isinstance(found, NoBaseline)
+    assert (found.unavailable, "the commit to compare with cannot be told" in found.reason) == (True, True)
+
+
+def test_nearest__to_where_a_change_left_the_branch(store, keep, state) -> None:
     state.add_commit("topic", sha("c2"))
     for commit in ("c5", "c3", "c2", "c1"):
         keep(commit)
-    one = store(branch=branch, fork_point_of=sha(change))
-    found = one.nearest(NOW)
-    assert (taken(found) if isinstance(found, FoundBaseline) else None) == nearest
-    assert ["GitHub knows no commit" in note for note in one.notes] == ([] if known else [True])
+    assert taken(store(fork_point_of=sha("topic")).nearest(NOW)) == "of-c2"
 
 
 def test_nearest__of_several_names__all_is_asked_at_the_same_time_that_needs_no_answer(
@@ -805,7 +855,7 @@ def test_nearest__branch_was_pushed_with_force__its_activity_knows_the_commit(st
     state.add_commit("taken back", sha("c5"), branch="main")
     keep("taken back")
     state.branches["main"] = sha("c5")
-    assert taken(store(near=sha("c5")).nearest(NOW)) == "of-taken back"
+    assert taken(store(near=sha("taken back")).nearest(NOW)) == "of-taken back"
 
 
 def test_nearest__branch_was_merged_into_another_and_is_that_now__its_activity_knows_the_commit(

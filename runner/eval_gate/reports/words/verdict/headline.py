@@ -28,12 +28,22 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
         case Outcome.ERROR:
             return BROKEN, "no verdict yet" if verdict.reasons == (UNJUDGED,) else _undecided_words(run.summary)
         case Outcome.FAIL:
-            return FAIL, ", ".join([_failed_words(run, verdict), *waived_counts(run)])
+            return FAIL, ", ".join([_failed_words(run, verdict), *_before(run), *waived_counts(run)])
     if worse := regression_words(run) if changes_that_count(run, CaseClass.REGRESSION) else _together(run):
         allowed = verdict.rule(RuleCode.REGRESSIONS)
-        return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
+        return WARN, ", ".join([worse, *_before(run), "allowed" if allowed else "reported only", *waived_counts(run)])
     doubtful = _loosened(run) or _not_decided(run) or _flaky_from_the_start(run)
     return WARN if doubtful else PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
+
+
+def _before(run: RunResult) -> Iterator[str]:
+    """Which commits before the change count too, where what it is held against has no result of its own."""
+    facts = run.comparison.baseline if run.comparison else None
+    if facts is None or not (facts.commits_since and facts.base_sha and facts.sha):
+        return
+    if changes_that_count(run, CaseClass.REGRESSION) or _together(run):
+        commits = count(facts.commits_since, "commit")
+        yield f"counting {commits} before this change ({facts.sha[:7]}..{facts.base_sha[:7]})"
 
 
 def _undecided_words(summary: Summary) -> str:

@@ -1,0 +1,296 @@
+"""With which commit a change is compared: the base side of what the workspace holds."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from tests.integration.action.test_action_workflow_run import relay
+from tests.support.github import sha, zipped
+from tests.support.jobs import Ended, repository_facts
+from tests.support.world import ActionWorld, scripted
+
+
+@pytest.fixture
+def world(tmp_path, github):
+    with scripted() as script:
+        yield ActionWorld(tmp_path, github, script)
+
+
+def in_queue(world: ActionWorld, letters: str, base: str | None = None, branch: str = "main", **inputs: str) -> Ended:
+    """A merge group of #7 on top of this commit, checked out."""
+    github = world.github
+    base = base or github.state.branches[branch]
+    ref = f"gh-readonly-queue/{branch}/pr-7-{base}"
+    head = github.state.add_commit(f"group on {base}", base, branch=ref).sha
+    event = {
+        "action": "checks_requested",
+        "merge_group": {
+            "head_sha": head,
+            "head_ref": f"refs/heads/{ref}",
+            "base_sha": base,
+            "base_ref": f"refs/heads/{branch}",
+        },
+        "repository": repository_facts(github),
+    }
+    world.job.begin_run(event="merge_group", head_branch=ref, head_sha=head)
+    world.script.begin(letters)
+    given = {"agent-endpoint": world.script.url} | world._given(inputs)
+    return world.job.step("merge_group", event, given, GITHUB_SHA=head, GITHUB_REF=f"refs/heads/{ref}")
+
+
+# --- a pull request: its test merge, its head, and nothing else
+
+
+def test_merge__main_broke_it_after_the_change_left__is_not_of_the_change(world) -> None:
+    world.main("PPPP*2")
+    pull = world.pull()
+    world.main("PPFP*2")
+    seen = world.here("PPFP", world.merged(pull))
+    assert (seen.code, seen.ended.outputs["regressions"]) == (0, "0"), seen.text
+    assert seen.ended.outputs["baseline-sha"] == world.github.state.branches["main"]
+    assert f"merged into `main` at `{world.github.state.branches['main'][:7]}`" in seen.report
+
+
+def test_merge__main_repaired_it_and_the_change_breaks_it_again__is_of_the_change(world) -> None:
+    world.main("PPFP*2")
+    pull = world.pull()
+    world.main("PPPP*2")
+    seen = world.here("PPFP", world.merged(pull))
+    assert (seen.code, seen.classes["gs-002"]) == (1, "regression"), seen.text
+
+
+def test_head__main_repaired_it_since_the_change_left__is_compared_with_where_it_left(world) -> None:
+    world.main("PPFP*2")
+    pull = world.pull()
+    world.main("PPPP*2")
+    world.job.check_out(pull.head_sha)
+    seen = world.here("PPFP", pull)
+    assert (seen.code, seen.ended.outputs["baseline-sha"]) == (0, pull.base_sha), seen.text
+    assert "not merged into `main` yet" in seen.report
+
+
+@pytest.mark.parametrize("held", ["main", "a commit that GitHub does not know", "the merge of another"])
+def test_workspace_holds_another_commit__is_refused(world, held) -> None:
+    world.main("PPPP")
+    pull = world.pull()
+    other = world.pull()
+    commits = {"main": world.github.state.branches["main"], "the merge of another": other.merge_sha}
+    world.job.check_out(commits.get(held, sha(held)))
+    world.script.begin("FFFF")
+    ended = world.job.pull_request(pull, world.script.url)
+    assert (ended.code, world.github.state.comments) == (2, {}), ended.log
+    assert f"ref: refs/pull/{pull.number}/head" in ended.log
+
+
+def test_no_checkout_at_all__the_workflows_commit_is_believed_and_that_is_said(world) -> None:
+    world.main("PPPP*2")
+    pull = world.pull()
+    world.main("PPFP*2")
+    merge = world.github.state.merge_again(pull)
+    seen = world.here("PPFP", pull)
+    assert seen.code == 0, seen.text
+    assert f"`{merge[:7]}` is believed" in seen.report
+    assert seen.json["git"]["workspaceSha"] == merge
+
+
+@pytest.mark.slow
+def test_older_merge_of_the_same_head_is_checked_out__main_of_that_merge_counts(world) -> None:
+    """`ref: refs/pull/7/merge` may bring another merge than the event's."""
+    world.main("PPPP*2")
+    pull = world.pull()
+    older = pull.merge_sha
+    world.main("PPFP*2")
+    world.github.state.merge_again(pull)
+    world.job.check_out(older)
+    seen = world.here("PPFP", pull)
+    assert (seen.code, seen.ended.outputs["baseline-sha"]) == (1, pull.base_sha), seen.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("above", "held", "code"), [(None, "merge", 0), ("main", "merge", 0), ("merge", "main", 2)])
+def test_checkout_of_the_evals_lies_below_the_workspace__its_commit_counts(world, above, held, code) -> None:
+    """`actions/checkout` with `path`, perhaps beside one of the workspace itself."""
+    world.main("PPPP*2")
+    pull = world.pull()
+    commits = {"merge": pull.merge_sha, "main": world.github.state.branches["main"]}
+    below = world.job.workspace / "bot"
+    (below / ".git").mkdir(parents=True)
+    (below / ".git" / "HEAD").write_text(commits[held])
+    (world.job.workspace / "evals").rename(below / "evals")
+    if above:
+        world.job.check_out(commits[above])
+    world.script.begin("PPPP")
+    ended = world.job.pull_request(pull, world.script.url, {"evals": "bot/evals"})
+    assert ended.code == code, ended.log
+
+
+def test_results_of_another_checkout__are_refused(world) -> None:
+    """As where one job of a run takes the test merge and the other the head."""
+    world.main("PPPP*2")
+    pull = world.merged(world.pull())
+    assert world.here("PPPP", pull).code == 0
+    world.job.check_out(pull.head_sha)
+    world.job.begin_attempt()
+    seen = world.seen_step(pull, results="latest")
+    assert (seen.code, f"the result is of {pull.merge_sha[:12]}" in seen.text) == (2, True), seen.text
+
+
+# --- the second stage for forks
+
+
+def forked(world: ActionWorld):
+    """A change of a fork, which left main before main broke a case, and its run on a test merge of now."""
+    world.main("PPPP*2")
+    pull = world.pull(head_repo="mallory/bot", user="mallory")
+    world.main("PPFP*2")
+    world.merged(pull)
+    world.github.read_only = True
+    world.script.begin("PPFP")
+    first = world.job.pull_request(pull, world.script.url, world._given({}))
+    world.github.read_only = False
+    run = world.github.state.runs[world.github.current_run_id]
+    run.status, run.conclusion = "completed", "success"
+    return pull, run, first
+
+
+def test_relay__test_merge_of_a_fork__is_compared_as_in_the_first_stage(world) -> None:
+    _, run, first = forked(world)
+    second = relay(world.job, world.github, run)
+    assert (first.code, second.outputs["verdict"]) == (0, "pass"), second.log
+    assert second.outputs["baseline-sha"] == first.outputs["baseline-sha"] == world.github.state.branches["main"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", ["a merge with a commit of its own", "another head", "nothing that GitHub knows"])
+def test_relay__fork_names_another_commit__is_no_result(world, claim) -> None:
+    pull, run, _ = forked(world)
+    state = world.github.state
+    broken = state.add_commit("everything is broken", state.branches["main"]).sha
+    made = {
+        "a merge with a commit of its own": state.add_commit("forged", (broken, pull.head_sha)).sha,
+        "another head": broken,
+    }
+    artifact = state.archives[-1]
+    artifact.zip_bytes, artifact.digest = claiming(world.artifact(), workspaceSha=made.get(claim, sha(claim))), None
+    second = relay(world.job, world.github, run)
+    assert (second.code, second.outputs["verdict"]) == (3, "error"), second.log
+
+
+def claiming(data: bytes, **git: str) -> bytes:
+    """An archive with a run that says this of its commit."""
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    record = json.loads(files["run.json"])
+    record["git"] |= git
+    return zipped(files | {"run.json": json.dumps(record).encode()})
+
+
+# --- a merge queue
+
+
+@pytest.mark.parametrize("named", ["", "base", "the queue's own"])
+def test_queue__is_compared_with_its_base_whatever_the_setting_says(world, named) -> None:
+    world.main("PPPP*2")
+    base = world.github.state.branches["main"]
+    named = f"gh-readonly-queue/main/pr-7-{base}" if named == "the queue's own" else named
+    ended = in_queue(world, "PPFP", **{"baseline-branch": named})
+    assert (ended.code, ended.outputs["baseline-sha"]) == (1, base), ended.log
+
+
+@pytest.mark.slow
+def test_queue__of_another_branch__base_is_that_branch(world) -> None:
+    state = world.github.state
+    world.main("PPPP*2")
+    state.branches["release"] = state.branches["main"]
+    state.add_commit("release 1", branch="release")
+    run = state.add_run(event="push", head_branch="release")
+    state.add_artifact(run, world.artifact(), created_at=state.archives[-1].created_at)
+    artifact = state.archives[-1]
+    world.main("PPFP")
+    artifact.zip_bytes, artifact.digest = claiming(artifact.zip_bytes, sha=state.branches["release"]), None
+    ended = in_queue(world, "PPFP", branch="release", **{"baseline-branch": "base"})
+    assert (ended.code, ended.outputs["baseline-sha"]) == (1, state.branches["release"]), ended.log
+
+
+@pytest.mark.slow
+def test_queue__policy_from_base__are_the_rules_of_the_base(world) -> None:
+    state = world.github.state
+    world.main("PPPP*2")
+    state.files[state.branches["main"], "eval-gate.yaml"] = b"failOn: [regressions]\n"
+    (world.job.workspace / "eval-gate.yaml").write_text("failOn: []\n")
+    ended = in_queue(world, "PPFP", **{"policy-from": "base"})
+    assert ended.code == 1, ended.log
+
+
+@pytest.mark.slow
+def test_queue__workspace_holds_another_commit__is_refused(world) -> None:
+    world.main("PPPP*2")
+    world.job.check_out(world.github.state.branches["main"])
+    assert in_queue(world, "PPFP").code == 2
+
+
+# --- promotions
+
+
+def promoted(world: ActionWorld, **facts):
+    """main into production."""
+    state = world.github.state
+    number = len(state.pulls) + 7
+    return state.add_pull(number, head_sha=state.branches["main"], head_ref="main", base_ref="production", **facts)
+
+
+@pytest.mark.parametrize("named", ["", "base"])
+def test_promotion__is_compared_with_the_commit_of_production(world, named) -> None:
+    state = world.github.state
+    world.main("PPPP*2")
+    state.branches["production"] = state.branches["main"]
+    world.main("PPFP*2")
+    pull = promoted(world)
+    seen = world.here("PPFP", world.merged(pull), baseline_branch=named)
+    assert (seen.code, seen.ended.outputs["baseline-sha"]) == (1, state.branches["production"]), seen.text
+
+
+@pytest.mark.parametrize(("letters", "code"), [("PPFP", 3), ("PPPP", 0)])
+def test_promotion__production_has_no_result__is_undecided_where_a_case_fails(world, letters, code) -> None:
+    state = world.github.state
+    world.main("PPPP")
+    state.add_commit("hotfix", state.branches["main"], branch="production")
+    world.main("PPFP")
+    assert world.here(letters, world.merged(promoted(world))).code == code
+
+
+# --- a baseline that is older than the base
+
+
+def test_base_has_no_result__the_heading_says_what_counts_too(world) -> None:
+    state = world.github.state
+    world.main("PPPP*2")
+    older = state.branches["main"]
+    for number in range(3):
+        state.add_commit(f"docs {number}", branch="main")
+    base = state.branches["main"]
+    red = world.here("PPFP", world.merged(world.pull()))
+    assert red.code == 1, red.text
+    assert f"counting 3 commits before this change ({older[:7]}..{base[:7]})" in red.title
+    assert "what they did counts here too" in red.head
+    green = world.here("PPPP", world.merged(world.pull()))
+    assert (green.code, older[:7] in green.title) == (0, False)
+    facts = red.json["comparison"]["baseline"]
+    assert (facts["sha"], facts["baseSha"], facts["commitsSince"]) == (older, base, 3)
+
+
+@pytest.mark.slow
+def test_only_later_ones_have_a_result__none_is_taken(world) -> None:
+    """What main broke after the change left is no excuse for the change that breaks the same."""
+    state = world.github.state
+    pull = world.pull()
+    world.main("PPFP*2")
+    world.job.check_out(pull.head_sha)
+    seen = world.here("PPFP", pull)
+    assert (seen.code, seen.ended.outputs["baseline-sha"]) == (3, ""), seen.text
+    assert "bring this change up to date with main" in seen.text
+    assert state.branches["main"] != pull.base_sha

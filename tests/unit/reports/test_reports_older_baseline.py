@@ -1,0 +1,62 @@
+"""A baseline of a commit before the base: what the commits between them did counts too, and where that is said."""
+
+import pytest
+
+from eval_gate.config.policy import FailOn, Policy
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.render import render
+from eval_gate.results.baseline import Baseline
+from tests.support.results import make_baseline_run, make_run
+from tests.support.verdicts import judge_against
+
+BASE = "b" * 40
+SAID = "bbbbbbb, which this change is held against, has no result of its own."
+
+
+def judged(status: str, *, since: int | None, allowed: int = 0):
+    baseline = Baseline(make_baseline_run({"a": "passed"}), "main", base_sha=BASE, commits_since=since)
+    return judge_against(
+        make_run({"a": status}), baseline, Policy(frozenset({FailOn.REGRESSIONS}), allowed_regressions=allowed)
+    )
+
+
+def shown(form: str, run) -> str:
+    text = render(form, run, ReportContext(base_branch="main", head_sha="c" * 40))
+    return " ".join(text.replace("`", "").split())
+
+
+@pytest.mark.parametrize("form", ["md", "console", "html"])
+def test_report__red_and_older_than_the_base__says_which_commits_count_too(form) -> None:
+    text = shown(form, judged("failed", since=3))
+    assert f"{SAID} The baseline is 3 commits older: what they did counts here too (3f2c1ab..bbbbbbb)" in text
+    assert form == "console" or "1 regression, counting 3 commits before this change (3f2c1ab..bbbbbbb)" in text
+
+
+@pytest.mark.parametrize(("status", "since"), [("passed", 3), ("failed", 0), ("failed", None)])
+@pytest.mark.parametrize("form", ["md", "console", "html"])
+def test_report__nothing_red_or_not_older__says_nothing(form, status, since) -> None:
+    text = shown(form, judged(status, since=since))
+    assert (SAID in text, "counting" in text) == (False, False)
+
+
+def test_report__allowed__says_it_all_the_same() -> None:
+    text = shown("md", judged("failed", since=1, allowed=1))
+    assert "⚠️ Agent eval gate — 1 regression, counting 1 commit before this change (3f2c1ab..bbbbbbb), allowed" in text
+    assert SAID in text
+
+
+@pytest.mark.parametrize(
+    ("context", "words"),
+    [
+        ({"workspace_sha": "d" * 40}, "Evaluated `ccccccc` merged into `main` at `bbbbbbb` ·"),
+        ({"workspace_sha": "c" * 40}, "Evaluated `ccccccc`, not merged into `main` yet ·"),
+        (
+            {"workspace_sha": "d" * 40, "is_believed": True},
+            "merged into `main` at `bbbbbbb` (nothing here names the commit: the workflow's `ddddddd` is believed) ·",
+        ),
+        ({}, "Evaluated `ccccccc` merged into `main` ·"),
+    ],
+)
+def test_provenance__workspace__is_named_as_far_as_it_is_known(context, words) -> None:
+    given = {"base_branch": "main", "head_sha": "c" * 40} | context
+    assert words in render("md", judged("passed", since=0), ReportContext(**given))
