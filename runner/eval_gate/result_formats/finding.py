@@ -25,7 +25,7 @@ _BESIDE: Final = {
 """Files that tools write beside results and that hold none, by name; they are passed over in folders, and named."""
 
 
-class FoundFile(NamedTuple):
+class ResultFile(NamedTuple):
     """A file to be read, or one that is passed over; `shown` is the file as messages name it."""
 
     path: Path
@@ -34,7 +34,7 @@ class FoundFile(NamedTuple):
     """Whose file beside results it is; None where it is read."""
 
 
-def find_files(paths: Sequence[str]) -> Iterator[FoundFile]:
+def find_files(paths: Sequence[str]) -> Iterator[ResultFile]:
     """The files, in order. Raises GateError for one that is not there, and for a folder without results."""
     found = 0
     for given in (one for path in paths for one in _meant_by(path)):
@@ -58,10 +58,10 @@ def _meant_by(given: str) -> list[str]:
     return [path for path in matched if path not in below]
 
 
-def _at(given: str) -> Iterator[FoundFile]:
+def _at(given: str) -> Iterator[ResultFile]:
     path = Path(given)
     if path.is_file():
-        yield FoundFile(path, given)
+        yield ResultFile(path, given)
         return
     if not path.is_dir():
         raise broken_off(RowPlace(given), "is not there: the tool did not write it, or wrote it somewhere else")
@@ -73,10 +73,10 @@ def _at(given: str) -> Iterator[FoundFile]:
     yield from inside
 
 
-def _inside(folder: Path, depth: int) -> Iterator[FoundFile]:
+def _inside(folder: Path, depth: int) -> Iterator[ResultFile]:
     """Of AgentV's run its index, of DeepEval's past the newest; else every file, and those of the folders within."""
     if (folder / INDEX).is_file():
-        yield FoundFile(folder / INDEX, str(folder / INDEX))
+        yield ResultFile(folder / INDEX, str(folder / INDEX))
         return
     entries = sorted(folder.iterdir())
     files = [file for file in entries if file.is_file() and file.suffix in SUFFIXES]
@@ -85,7 +85,7 @@ def _inside(folder: Path, depth: int) -> Iterator[FoundFile]:
     for file in [runs[-1]] if runs and len(runs) == len(files) else files:
         whose = _BESIDE.get(file.name)
         is_results = file.suffix != ".xml" and tool_of(file) is not None
-        yield FoundFile(file, str(file), None if is_results else whose)
+        yield ResultFile(file, str(file), None if is_results else whose)
     folders = [one for one in entries if one.is_dir() and not one.is_symlink() and not one.name.startswith(".")]
     if folders and not depth:
         raise unreadable(RowPlace(str(folder)), f"holds folders within each other, {BROUGHT_DEPTH} of them")

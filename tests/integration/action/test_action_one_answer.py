@@ -328,6 +328,7 @@ def test_one_head_of_a_fork_into_two_branches__each_is_told_by_its_own_base(worl
     state = github.state
     state.add_commit("older", state.branches["main"], branch="release")
     state.files[state.branches["release"], "eval-gate.yaml"] = b"allowedRegressions: 5\n"
+    state.protected.add("release")
     pull, run = forked(world, "PPFP")
     state.add_pull(8, head_repo="mallory/bot", head_ref="topic", head_sha=pull.head_sha, base_ref="release")
     ended = relay(world.job, github, run)

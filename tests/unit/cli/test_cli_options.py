@@ -7,6 +7,7 @@ from typer.main import get_command
 from eval_gate.cli import options
 from eval_gate.cli.running.run import run
 from eval_gate.config.settings import SETTINGS
+from eval_gate.errors import GateError
 
 
 def option_names() -> dict[str, set[str]]:
@@ -39,7 +40,13 @@ def test_given_settings__settings__are_those_with_a_value() -> None:
 
 @pytest.mark.parametrize(
     ("given", "globs"),
-    [(["a,b", " c "], ("a", "b", "c")), ([",", ""], ()), (None, ())],
+    [(["a,b", " c "], ("a", "b", "c")), (["a,,"], ("a",)), (None, ())],
 )
 def test_split_commas__given__are_all_globs(given, globs) -> None:
     assert options.split_commas(given) == globs
+
+
+@pytest.mark.parametrize("given", [[""], ["a", " , "]])
+def test_split_commas__nothing__is_refused(given) -> None:
+    with pytest.raises(GateError, match="names no case"):
+        options.split_commas(given)
