@@ -1,0 +1,75 @@
+"""What is right for one run, told from the graph alone: its base, the baselines that may serve, and who broke what.
+
+Nothing of the program is used here, and nothing of how it asks GitHub.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.support.simulation.repository import Repository
+
+
+@dataclass(frozen=True)
+class Question:
+    """One run that is judged, and what it is about."""
+
+    run_id: int
+    gate: str
+    measured: str
+    """The commit in the workspace."""
+    base: str
+    """The commit that it is right to compare with."""
+    branch: str
+    """The branch whose runs make baselines."""
+    own: tuple[str, ...] = ()
+    """In a promotion: the branches of whose runs only the base's own count."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is right: the commits that may be compared with, and what to say with each of them."""
+
+    baselines: tuple[str, ...]
+    """Usually one, and none where there is no usable result of the base, or of a commit before it."""
+    needed: bool
+    """Whether one of them has to be found: what a merge group has stored may serve."""
+    unknown: bool
+    """Without a baseline: whether there was something to compare with. Nothing may pass then as if there were not."""
+    may_be_unknown: bool = False
+    """Whether there is anything that nobody can tell from such a result without reading it."""
+
+
+def answer(repository: Repository, question: Question) -> Answer:
+    """What is right at this moment."""
+    done = [one for one in repository.runs if one.gate == question.gate and one.run_id != question.run_id]
+    there = [one for one in done if one.ended <= repository.minute and one.makes_baselines]
+    if question.own:
+        own = [one for one in there if one.branch in question.own and one.sha == question.base]
+        return Answer(tuple({one.sha for one in own}), bool(own), unknown=True, may_be_unknown=True)
+    line = repository.main_line[question.branch]
+    before = repository.ancestors(question.base)
+    usable = {one.sha for one in there if one.branch == question.branch and one.sha in line}
+    queued = {one.sha for one in done if one.event == "merge_group" and not one.expired} & set(line)
+    best = {one for found in (usable, usable | queued) for one in newest(repository, found & before)}
+    needed = bool(usable & before)
+    # whose a result is, and of which cases, only the result says
+    others = [one for one in repository.runs if one.branch == question.branch and not one.expired]
+    may_be = any(one.sha not in before or one.gate != question.gate for one in others)
+    return Answer(tuple(best), needed, unknown=bool(usable) and not needed, may_be_unknown=may_be)
+
+
+def newest(repository: Repository, found: set[str]) -> set[str]:
+    """Those of these commits that are before none of the others: more than one only where a force push parted them."""
+    return found - {one for sha in found for one in repository.ancestors(sha) if one != sha}
+
+
+def between(repository: Repository, baseline: str, base: str) -> int:
+    """How many commits the base has that the baseline has not."""
+    return len(repository.ancestors(base) - repository.ancestors(baseline))
+
+
+def blamed(then: str, here: str) -> dict[int, str]:
+    """By case what has become of it since the commit that it is compared with."""
+    words = {"PP": "still_passing", "PF": "regression", "FF": "still_failing", "FP": "new_pass"}
+    return {at: words[before + after] for at, (before, after) in enumerate(zip(then, here, strict=True))}
