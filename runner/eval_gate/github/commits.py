@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cache
+from heapq import heappop, heappush
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
-from eval_gate.github.client import ApiAnswer, Client
+from eval_gate.github.client import PER_PAGE, ApiAnswer, Client
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 
 CONTENTS: Final = "contents: read"
@@ -164,14 +166,32 @@ def commits_from(client: Client, sha: str) -> Iterator[CommitParents]:
 
 
 def ancestors(client: Client, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[str]:
-    """The commit and what came before it, newest first, fetched as needed; nothing when the commit is unknown."""
-    commits = client.pages("listing commits", "/commits", Sha, permission=CONTENTS, query={"sha": sha})
+    """The commit and what came before it, fetched as needed; nothing when the commit is unknown.
+
+    GitHub lists them by date, and dates are equal or wrong: here none comes before one that was made of it.
+    """
+    commits = islice(commits_from(client, sha), limit)
     try:
-        for commit in islice(commits, limit):
-            yield commit.sha
+        while page := list(islice(commits, PER_PAGE)):
+            yield from _children_first(page)
     except GitHubError as error:
         if error.kind is not FailureKind.NOT_FOUND:
             raise
+
+
+def _children_first(page: Sequence[CommitParents]) -> Iterator[str]:
+    """The commits in the order they are in, but for parents that stand before their children."""
+    place = {one.sha: at for at, one in enumerate(page)}
+    children = Counter(parent.sha for one in page for parent in one.parents if parent.sha in place)
+    free = [at for at, one in enumerate(page) if not children[one.sha]]  # ascending, so it is a heap
+    while free:
+        one = page[heappop(free)]
+        yield one.sha
+        for parent in one.parents:
+            if parent.sha in place:
+                children[parent.sha] -= 1
+                if not children[parent.sha]:
+                    heappush(free, place[parent.sha])
 
 
 def workflow_run(client: Client, run_id: int) -> RunFacts:

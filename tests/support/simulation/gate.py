@@ -134,7 +134,7 @@ class Runner:
         inputs = {"baseline-branch": job.baseline_branch, "baseline-workflow": job.baseline_workflow}
         inputs["confirm"] = str(RERUNS if job.reruns else 0)
         settings, config = _read(tuple(inputs.items()), self._workspace)
-        step = open_step(read_environment(variables), settings, config)
+        step = open_step(read_environment(variables), settings)
         log = Log(LaterCommands())
         origin = get_baseline(step, config, log)
         return step, config, origin, (*step.plan.reasons, *log.trail)

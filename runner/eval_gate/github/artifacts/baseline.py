@@ -220,13 +220,14 @@ class ArtifactStore:
         """
         other: FoundBaseline | None = None
         for looked_at, artifact in enumerate(artifacts):
-            if other is not None and (artifact.workflow_run is None or artifact.workflow_run.id != other.run_id):
-                return other
             if looked_at == MAX_LOOKED_AT or not self._left or not self._to_fetch:
                 trail.more = True
                 return other
             run = self._trusted_run(artifact, trail)
             if run is None:
+                continue
+            if self._wanted.own_of and run.head_sha != self._wanted.near:
+                trail.reject(artifact, "of another commit than the base")
                 continue
             if self._is_later(run):
                 trail.reject(artifact, "of a commit that is not in the base")
@@ -337,9 +338,10 @@ class ArtifactStore:
         try:
             with result_archive(self._client, artifact, self._temporary) as archive:
                 self._due()
-                refused = self._why_not(read_archived_head(archive, shown), run)
+                head = read_archived_head(archive, shown)
+                refused = self._why_not(head, run)
                 if not refused:
-                    self._left -= 1
+                    self._left -= self._other_gate(head) is None
                     result = read_archive(archive, shown, compared=False)
                     refused = self._why_not(result, run) or self._why_unmeasured(result, run)
                 if not refused:
