@@ -15,7 +15,7 @@ from tests.support.agents import agent
 from tests.support.offered import offered
 from tests.support.program import gate
 
-LIVE = re.compile(r"^\s*::|##\[", re.MULTILINE)
+LIVE = re.compile(r"^\s*::|\r\s*::|##\[", re.MULTILINE)
 NASTY = "##[warning]mine ##[[x]"
 LINES = "::error::mine\n::add-mask::x\n  ::stop-commands::y\n##[error]z"
 CI = {"CI": "true", "GITHUB_ACTIONS": "true"}
@@ -61,7 +61,7 @@ def test_finding_7__record_on_standard_output__means_the_same_and_holds_no_comma
 def test_finding_7_and_10__report_on_standard_output__holds_no_command(project, form) -> None:
     with agent(fails) as running:
         assert gate(project, "run", "--agent-endpoint", running.url).returncode == 1
-    done = gate(project, "report", "latest", "--format", form, **CI)
+    done = gate(project, "report", "latest", "--format", form, GITHUB_ACTIONS="true")
     assert (done.returncode, LIVE.findall(done.stdout)) == (0, [])
     if form == "junit":
         names = [case.get("name") for case in ET.fromstring(done.stdout).iter("testcase")]
@@ -105,7 +105,8 @@ def test_report__signs_that_hide_or_turn__are_in_no_form_as_they_are(unseen, for
         assert all(json.loads(part) for part in ([text] if form == "json" else text.splitlines()))
 
 
-def test_report__into_a_file_of_the_shell__is_as_it_is(project) -> None:
+@pytest.mark.parametrize("form", ["md", "junit", "json"])
+def test_report__into_a_file_of_the_shell__is_as_it_is(project, form) -> None:
     import subprocess
     import sys
 
@@ -114,11 +115,11 @@ def test_report__into_a_file_of_the_shell__is_as_it_is(project) -> None:
     with agent(fails) as running:
         gate(project, "run", "--agent-endpoint", running.url)
     with (project / "r.txt").open("w") as file:
-        words = [sys.executable, "-m", "eval_gate", "report", "latest", "--format", "md"]
+        words = [sys.executable, "-m", "eval_gate", "report", "latest", "--format", form]
         subprocess.run(
             words, cwd=project, env=ENVIRONMENT | CI | {"PYTHONPATH": str(ROOT / "runner")}, stdout=file, check=True
         )
-    done = gate(project, "report", "latest", "--format", "md", "-o", "o.txt")
+    done = gate(project, "report", "latest", "--format", form, "-o", "o.txt")
     assert done.returncode == 0
     assert (project / "r.txt").read_text() == (project / "o.txt").read_text()
 

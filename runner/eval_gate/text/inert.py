@@ -1,6 +1,7 @@
 """Text that a CI runner would carry out, made inert, and signs that hide or turn what stands beside them, made visible.
 
-A runner takes a line that begins with `::` for a command, and `##[` wherever it stands in a line.
+A runner takes a line that begins with `::`, after any blanks, for a command, and `##[` wherever it stands in a line. A
+carriage return ends a line, too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from enum import StrEnum
 from typing import Final
 
-_BEGIN: Final = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
+_BEGIN: Final = re.compile(r"(?:^|(?<=\r))([^\S\r\n]*)::", re.MULTILINE)
 _LEGACY: Final = "##["
 UNSEEN: Final = (
     r"\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"

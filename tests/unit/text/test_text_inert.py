@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from eval_gate.text.escape import one_line
-from eval_gate.text.inert import json_text, visible
+from eval_gate.text.inert import json_text, markup, plain, visible
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,10 @@ def test_unseen_signs__in_every_form__are_not_there_as_they_are() -> None:
         written = json_text(json.dumps([text], ensure_ascii=False))
         assert not any(sign in form for form in (visible(text), one_line(text), written)), f"U+{ord(sign):04X}"
         assert json.loads(written) == [text]
+
+
+@pytest.mark.parametrize("form", [plain, markup])
+def test_command__after_a_carriage_return__is_inert(form) -> None:
+    """The runner's reader of lines ends one there, too."""
+    assert "\r::" not in form("50%\r::error::x")
+    assert "\r \t::" not in form("50%\r \t::error::x")

@@ -6,9 +6,9 @@ import logging
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import TextIO
+from typing import Final, TextIO
 
 from eval_gate import __version__
 from eval_gate.errors import GateError, Problem
@@ -49,24 +49,26 @@ def columns_of(stream: TextIO) -> int:
 
 
 def in_ci() -> bool:
-    """Whether nobody sits in front of this (the variable every CI system sets)."""
-    return bool(os.environ.get("CI"))
+    """Whether nobody sits in front of this: every CI system sets `CI`, and GitHub's runner a variable of its own."""
+    return bool(os.environ.get("CI") or os.environ.get("GITHUB_ACTIONS"))
 
 
 def out(text: str, form: TextForm = TextForm.TEXT, *, end: str = "\n") -> None:
     """To standard output: the only way there, so that nothing on it drives a CI runner that reads its log.
 
-    What programs read is written so that it means the same. What people read gets a blank, and only where it goes to a
-    CI's log, or through a pipe to it, and not to a file.
+    Text of every form is made inert where it goes to a CI's log, or through a pipe that may lead there. What programs
+    read means the same afterwards; what people read gets a blank. A file gets what `--output` would write.
     """
-    match form:
-        case TextForm.JSON:
-            text = inert.json_text(text)
-        case TextForm.MARKUP:
-            text = inert.markup(text)
-        case _ if in_ci() and not _is_file(sys.stdout):
-            text = inert.plain(text)
+    if in_ci() and not _is_file(sys.stdout):
+        text = _INERT[form](text)
     print(text, end=end, flush=True)
+
+
+_INERT: Final[Mapping[TextForm, Callable[[str], str]]] = {
+    TextForm.TEXT: inert.plain,
+    TextForm.JSON: inert.json_text,
+    TextForm.MARKUP: inert.markup,
+}
 
 
 def _is_file(stream: TextIO) -> bool:
