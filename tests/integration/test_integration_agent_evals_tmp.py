@@ -262,6 +262,18 @@ def test_run__agent_without_tools__its_folder_is_looked_at_all_the_same(project,
 
 
 @pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.parametrize("tools", [[], ["readFile"]])
+def test_command__agent_that_writes_nothing__what_lies_in_tmp_decides_without_a_warning(project, tools) -> None:
+    there = asserting("there", {"type": "fileExists", "path": "data/menu.txt"}, holds("data/menu.txt", "soup"))
+    with_suite(project, there, asserting("gone", {"type": "fileExists", "path": "data/no.txt"}), tools=tools)
+    with model_server(DONE, DONE) as server:
+        done = agent_evals(project, "--all", server=server)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert [one["status"] for one in report(project)["suites"][0]["cases"]] == ["pass", "fail"]
+    assert "no tool that writes" not in done.stdout + done.stderr
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
 def test_run__in_a_checkout__only_what_git_tracks_is_copied(project) -> None:
     """Else a note that an earlier run of the command has left would let an agent pass that writes none."""
     (project / ".gitignore").write_text("/tmp/*.log\n")

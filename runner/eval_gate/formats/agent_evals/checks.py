@@ -84,10 +84,11 @@ def _about_files(
         return
     if not _CHANGES.isdisjoint(agent.tools):
         return
-    known = not reading.tmp_shared and not (reading.tmp and os.path.lexists(reading.tmp.joinpath(*names)))
+    if reading.tmp_shared or (reading.tmp and os.path.lexists(reading.tmp.joinpath(*names))):
+        return  # what lies there before the agent is asked decides
     holds = isinstance(assertion, wire.FileNotExists)
-    what = f"this always {'holds' if holds else 'fails'}" if known else "what lies there before it is asked decides"
-    findings.add(f"the agent has no tool that writes files: {what}", path, silent=holds and known)
+    what = "holds" if holds else "fails"
+    findings.add(f"the agent has no tool that writes files: this always {what}", path, silent=holds)
 
 
 def _unknown(part: BaseModel, path: Path, findings: Findings) -> None:

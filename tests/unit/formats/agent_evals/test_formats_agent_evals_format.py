@@ -385,13 +385,12 @@ def test_load__agent_that_may_delete__is_not_told_that_nothing_changes(kind) -> 
 
 
 @pytest.mark.parametrize("kind", FILES_OF)
-def test_load__file_that_lies_there_or_may__decides_and_is_no_mistake(kind, tmp_path) -> None:
+def test_load__file_that_lies_there_or_may__is_not_warned_about(kind, tmp_path) -> None:
     (tmp_path / "x").mkdir()
     more = {"fileContains": {"value": "x"}, "fileJsonPath": {"jsonPath": "a", "expected": 1}}.get(kind, {})
     document = asserting({"type": kind, "path": "x", **more}, tools=["readFile"])
     for where in ({"tmp": tmp_path}, {"tmp": tmp_path / "x", "tmp_shared": True}):
-        (warning,) = load(document, strict=True, **where).warnings
-        assert warning.endswith("no tool that writes files: what lies there before it is asked decides")
+        assert load(document, strict=True, **where).warnings == ()
     (warning,) = load(document, tmp=tmp_path / "x").warnings
     assert f"this always {'holds' if kind == 'fileNotExists' else 'fails'}" in warning
 
