@@ -167,7 +167,7 @@ def test_import__quiet__says_how_much_in_one_line(tmp_path) -> None:
 def test_import__nothing_can_be_carried_over__writes_nothing_and_says_why(tmp_path) -> None:
     write(tmp_path, tests=[PROGRAM])
     said = gate(tmp_path, "import", "promptfoo", "promptfooconfig.yaml")
-    assert said.returncode == 1
+    assert said.returncode == 2
     assert "0 of 1 cases carried over\nnothing was written\n" in said.stdout
     assert "promptfooconfig.yaml:6: long" in said.stdout
     assert not (tmp_path / "evals").exists()

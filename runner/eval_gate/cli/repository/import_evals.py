@@ -58,7 +58,13 @@ def import_evals(
     made = import_promptfoo(Path(config), config, folder)
     _write(made, place, force=force, dry=dry_run)
     _show(made, place, context.obj, dry=dry_run)
-    raise typer.Exit(0 if made.complete else 1)
+    raise typer.Exit(_code(made))
+
+
+def _code(made: Imported) -> int:
+    if not made.files:
+        return 2
+    return 0 if made.complete else 1
 
 
 def _write(made: Imported, folder: Path, *, force: bool, dry: bool) -> None:
