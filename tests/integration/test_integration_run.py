@@ -299,6 +299,37 @@ def test_run__seed_and_snapshot__reach_the_assertions(tmp_path) -> None:
         without = gate(tmp_path, "run", "--agent-endpoint", running.url)
     assert "1 skipped assertions" in without.stdout
     assert "responseContains: {{snapshot:now.n}} leads nowhere: not compared" in without.stdout
+    assert "no snapshot is captured (snapshotPath or snapshotCommand says from what)" in " ".join(
+        without.stdout.split()
+    )
+
+
+def test_run__cases_in_yaml__are_those_of_json(tmp_path) -> None:
+    (tmp_path / "evals").mkdir()
+    text = "- id: a\n  input: {message: hi}\n  expect: {responseContains: [ok]}\n"
+    (tmp_path / "evals" / "a.golden.yaml").write_text(text)
+    (tmp_path / "evals" / "b.yml").write_text("cases:\n" + text.replace("id: a", "id: gs-b"))
+    agentv = "- id: c\n  input: hi\n  criteria: greets\n"
+    (tmp_path / "evals" / "c.cases.yaml").write_text(agentv)  # which only a suite of AgentV reads
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = {suite["evalFile"]: suite["cases"][0]["id"] for suite in record(tmp_path)["suites"]}
+    assert found == {"evals/a.golden.yaml": "a", "evals/b.yml": "gs-b"}
+    (tmp_path / "evals" / "a.golden.yaml").write_text(text.replace("responseContains: [ok]", "maxLatencyMs: 0"))
+    said = gate(tmp_path, "validate").stderr
+    assert "evals/a.golden.yaml:3: [0].expect.maxLatencyMs: must be > 0.0, got the number 0" in said
+
+
+def test_run__tokens_without_a_seed_manifest__the_file_that_is_missing_is_named_once(tmp_path) -> None:
+    write_suite(tmp_path, 2, responseContains=["{{seed:word}}", "ok"])
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url)
+        (tmp_path / "evals/seed-manifest.json").write_text('{"word": "ok"}')
+        there = gate(tmp_path, "run", "--agent-endpoint", running.url)
+    missing = "there is no seed manifest (evals/seed-manifest.json, or what seedManifestPath names), and 2 cases have"
+    assert " ".join(done.stdout.split()).count(missing) == 1
+    assert "seed manifest" not in there.stdout
 
 
 def test_run__secret_in_a_header__is_nowhere_in_output_or_files(tmp_path) -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from eval_gate.cli.terminal.console import Verbosity, out, print_problems, say
 from eval_gate.config.selection import Selection
-from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
+from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.context import RunContext
 from eval_gate.engine.preparing.control import control_for
 from eval_gate.engine.preparing.prepare import RunInputs, read_inputs
+from eval_gate.engine.preparing.values import NO_SEED, texts_with_tokens
 from eval_gate.engine.rubrics import NO_JUDGE, gradable
 from eval_gate.errors import GateError, Problem
 from eval_gate.gate.judges.file import read_comparisons
-from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.model.specs.agentv import TextAssertion
@@ -175,29 +176,11 @@ def _suite_warnings(inputs: RunInputs) -> Iterator[str]:
 def _unresolved_seeds(inputs: RunInputs) -> Iterator[str]:
     """Seed tokens that lead nowhere: their assertions would be skipped in every run."""
     data = TokenData(seed=inputs.seed)
-    why = "leads nowhere in the seed manifest"
-    if inputs.seed is None:
-        why = f"leads nowhere: there is no seed manifest ({DEFAULT_SEED_MANIFEST}, or what seedManifestPath names)"
+    why = f"leads nowhere: {NO_SEED}" if inputs.seed is None else "leads nowhere in the seed manifest"
     for suite in inputs.suites:
         for case in suite.cases:
-            for text in _expected_texts(case):
+            for text in chain.from_iterable(map(texts_with_tokens, case.evaluators)):
                 for token in resolve(text, data).unresolved:
                     if token.startswith("{{seed:"):
                         place = f"{suite.file}:{case.location.line}"
                         yield f"{place}: {case.id}: {token} {why}"
-
-
-def _expected_texts(case: EvalCase) -> Iterator[str]:
-    for spec in case.evaluators:
-        match spec:
-            case specs.ResponseContains() | specs.ResponseNotContains():
-                yield from spec.values
-            case specs.ResponseContainsAny():
-                yield from (member for group in spec.groups for member in group)
-            case specs.ToolParams():
-                yield from (text for one in spec.checks for text in _texts(one.value))
-
-
-def _texts(value: JsonValue) -> tuple[str, ...]:
-    values = value if isinstance(value, list) else [value]
-    return tuple(member for member in values if isinstance(member, str))

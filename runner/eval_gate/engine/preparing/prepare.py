@@ -18,6 +18,7 @@ from eval_gate.engine.preparing.project_tmp import contents, home_for
 from eval_gate.engine.preparing.question import asked_words_of
 from eval_gate.engine.preparing.select import cut_by, missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
+from eval_gate.engine.preparing.values import missing_sources
 from eval_gate.engine.preparing.yardstick import MAX_COMMAND, measuring, yardsticks
 from eval_gate.engine.rubrics import gradable
 from eval_gate.errors import GateError, Problem
@@ -159,8 +160,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
     control = control_for(config, shared, target, suites[0].file)
     run_id, timestamp, resumed = _identity(Path(config.output_dir), target, context.resume)
     who = tuple(one for one in who_runs(config, suites, book, context.environment) if one not in inputs.warnings)
-    snapshot, snapshot_warnings = await _snapshot(config, shared)
-    tokens = TokenData(seed=inputs.seed, snapshot=snapshot)
+    tokens = TokenData(seed=inputs.seed, snapshot=await _snapshot(config, shared))
     targets = assigned.targets
     yardstick_of = yardsticks(
         suites,
@@ -215,7 +215,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
         + tuple(filter(None, (book.unread(),)))
         + who
         + _unknown_files(files)
-        + snapshot_warnings
+        + tuple(missing_sources(suites, tokens))
         + _unrecorded(config)
         + _without_tools(assigned, inputs),
     )
@@ -329,8 +329,8 @@ def _refuse_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
         )
 
 
-async def _snapshot(config: RunConfig, shared: BuildContext) -> tuple[JsonValue, tuple[str, ...]]:
-    """The snapshot, and what to warn about. Not configured is None: assertions that need it are skipped."""
+async def _snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:
+    """The snapshot. Not configured is None: assertions that need it are skipped."""
     configured = config.snapshot_path is not None or config.snapshot_command is not None
     if config.snapshot_enabled and not configured:
         raise GateError(
@@ -339,15 +339,14 @@ async def _snapshot(config: RunConfig, shared: BuildContext) -> tuple[JsonValue,
             "give snapshotPath (a file or URL) or snapshotCommand",
         )
     if not configured or config.snapshot_enabled is False:
-        return None, ()
+        return None
     given = allowed(shared.environment, names=config.pass_env)
     path, command = config.snapshot_path, config.snapshot_command
     try:
-        snapshot = await capture_snapshot(
+        return await capture_snapshot(
             path=path, command=command, root=shared.root, environment=given, redact=shared.redact
         )
     except GateError as error:
         missing = Withheld.of(shared.environment, given).needed(command, error.message) if command else None
         error.hint = missing or error.hint
         raise
-    return snapshot, ()

@@ -6,7 +6,8 @@ and programs that grade, who judges, and what tokens stood for. A part that a ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +17,7 @@ from eval_gate.config.setting import values_in
 from eval_gate.config.settings import RULES, RunConfig
 from eval_gate.engine.folders.shared import cases_before
 from eval_gate.engine.judging import Grading, Judges, wanted_judges
+from eval_gate.engine.preparing.values import texts_with_tokens
 from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
@@ -40,7 +42,6 @@ from eval_gate.text.urls import hide_in_addresses, public_url
 
 MAX_COMMAND: Final = 300
 """Characters of a command that are kept."""
-_WITH_TOKENS: Final = (specs.ToolParams, specs.ResponseContains, specs.ResponseContainsAny, specs.ResponseNotContains)
 
 
 def yardsticks(
@@ -214,26 +215,8 @@ def _judge_setup(case: EvalCase, judges: Judges) -> str | None:
 def _values(case: EvalCase, data: TokenData, *, snapshot: bool) -> str | None:
     """What the case's tokens of one source stand for; one that leads nowhere stands for nothing."""
     found: dict[str, JsonValue] = {}
-    for text in (text for spec in case.evaluators if isinstance(spec, _WITH_TOKENS) for text in _texts(spec)):
+    for text in chain.from_iterable(map(texts_with_tokens, case.evaluators)):
         of_snapshot = snapshot_tokens(text)
         tokens = of_snapshot if snapshot else [token for token in find_tokens(text) if token not in of_snapshot]
         found.update({token: resolve(token, data).text for token in tokens})
     return digest(found) if found else None
-
-
-def _texts(spec: specs.EvaluatorSpec) -> Iterator[str]:
-    """The texts of an assertion that may hold tokens."""
-    match spec:
-        case specs.ResponseContains() | specs.ResponseNotContains():
-            values: Sequence[JsonValue] = spec.values
-        case specs.ResponseContainsAny():
-            values = [member for group in spec.groups for member in group]
-        case specs.ToolParams():
-            values = [
-                value
-                for check in spec.checks
-                for value in (check.value if isinstance(check.value, list) else [check.value])
-            ]
-        case _:
-            return
-    yield from (value for value in values if isinstance(value, str) and "{{" in value)

@@ -1,15 +1,18 @@
-"""tool-forge eval files: golden, labeled, regression and rubric cases, in an envelope or as a bare list."""
+"""tool-forge eval files: golden, labeled, regression and rubric cases, in an envelope or as a bare list.
+
+tool-forge writes JSON. YAML is read, too, where it cannot be one of AgentV's files of cases.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from eval_gate.errors import did_you_mean
 from eval_gate.formats.base import Dialect, Positions, ReadOptions, Source
-from eval_gate.formats.documents import JSON
+from eval_gate.formats.documents import JSON, YAML
 from eval_gate.formats.reader import DocumentReader, Findings
 from eval_gate.formats.tool_forge import checks
 from eval_gate.formats.tool_forge.wire import Case, Envelope, Expect
@@ -19,6 +22,8 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.digest import DIGITS, fingerprint_of, sorted_json
 
+_AGENTV: Final = frozenset({"criteria", "outcome", "assertions", "assert", "expected_output", "turns"})
+"""Fields that stand beside `input` in AgentV's cases, a list of which may be a file of its own."""
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
 
@@ -29,7 +34,13 @@ def recognises(document: JsonValue) -> bool:
         return False
     if not cases:
         return isinstance(document, list) or (isinstance(document, dict) and "metadata" in document)
-    return any(isinstance(case, dict) and ("input" in case or "expect" in case or "rubric" in case) for case in cases)
+    return any(isinstance(case, dict) and _is_case(case) for case in cases)
+
+
+def _is_case(case: Mapping[str, JsonValue]) -> bool:
+    if "expect" in case or "rubric" in case:
+        return True
+    return "input" in case and _AGENTV.isdisjoint(case)
 
 
 def json_schema() -> dict[str, JsonValue]:
@@ -253,4 +264,4 @@ def _part(raw: JsonValue, keys: Collection[str]) -> JsonValue:
     return {key: raw[key] for key in keys if key in raw}
 
 
-DIALECT: Final = Dialect(JSON, recognises, load, json_schema)
+DIALECT: Final = Dialect(JSON | YAML, recognises, load, json_schema)
