@@ -21,6 +21,7 @@ from eval_gate.model.case import EvalSuite, Tier
 from eval_gate.model.limits import FINDINGS
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import globs
+from eval_gate.text.foreign.other_tools import other_file, other_text
 from eval_gate.text.foreign.well_formed import is_well_formed
 from eval_gate.text.quoting import quoted_name
 
@@ -37,6 +38,7 @@ NOT_EVALS = frozenset(
     }
 )
 EXPECTED: Final = "a list `cases` (or such a list alone), or AgentV's `evalcases`"
+_HEAD: Final = 1 << 16
 _STARS: Final = re.compile(r"\*+")
 
 
@@ -217,7 +219,8 @@ def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
     if document.value == [] and not file.explicit and not _names_tier(file.path):
         return None
     source = Source(shown, data, file.path, root)
-    for one in dialects:
+    other = other_file(document.value)
+    for one in dialects if other is None or not other.certain else ():
         if one.recognises(document.value):
             _refuse_no_text(shown)
             return one.load(document.value, document.positions, source, reading)
@@ -225,9 +228,19 @@ def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
         problem = Problem("none of its cases has `input`, `expect` or `rubric`: a misspelt key?", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     if file.explicit and not belongs_to_another(file.path):
-        problem = Problem(f"not an eval file: expected {EXPECTED}", file=shown, line=1)
+        other = other or other_text(data[:_HEAD].decode("utf-8", "replace"))
+        said = other.instead(shown) if other else _unknown(document.value, dialects)
+        problem = Problem(said, file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     return None
+
+
+def _unknown(document: JsonValue, dialects: Sequence[Dialect]) -> str:
+    """What is said of a document of no dialect that is written like this."""
+    named = next((name for name, one in DIALECTS.items() if one not in dialects and one.recognises(document)), None)
+    if named is None:
+        return f"not an eval file: expected {EXPECTED}"
+    return f"is in the shape of {named}, which is written in {', '.join(DIALECTS[named].notations)} only"
 
 
 def _meant_as_evals(file: Path, document: JsonValue) -> bool:

@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Status
-from eval_gate.model.limits import CASES
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import BROUGHT_SCORES, CASES
 from eval_gate.result_formats.rows import (
     FileFacts,
     ResultRow,
     RowPlace,
+    RowScore,
     blame_of,
     broken_off,
     mapping,
     members,
     nested,
+    number,
     unreadable,
     words,
 )
 from eval_gate.result_formats.streaming import lines
-from eval_gate.struct import Struct
+from eval_gate.struct import Struct, field
 
 _BY_INDEX = "samples are named by their number, which shifts when a line is added before them: add new ones at the end"
+
+
+_NO_VERDICT: Final = "nothing in the record says whether this sample passed: it has no `match` event"
 
 
 class _Sample(Struct):
     place: RowPlace
     verdicts: list[bool]
+    metrics: dict[str, float] = field(default_factory=dict)
     question: str = ""
     answer: str | None = None
     error: str | None = None
+    broke: bool = False
+    """There is an `error` event."""
 
 
 def read_openai(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every sample that was matched or that broke."""
+    """Every sample: as it was matched, or broke; one that has only metrics is left to a rule about them."""
     facts.tool = "OpenAI evals"
     suite, finished, samples = "openai", False, dict[str, _Sample]()
     for place, value in lines(file, shown):
@@ -72,8 +82,16 @@ def _take(sample: _Sample, event: dict[str, JsonValue]) -> None:
                 )
             )
             sample.answer = words(sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled)
+        case "metrics" if isinstance(data, dict):
+            values = {words(name)[:200]: _score(value) for name, value in islice(data.items(), BROUGHT_SCORES)}
+            sample.metrics |= {name: value for name, value in values.items() if name and value is not None}
         case "error":
+            sample.broke = True
             sample.error = words(nested(data, "message")) or words(nested(data, "type")) or "an error"
+
+
+def _score(value: JsonValue) -> float | None:
+    return float(value) if isinstance(value, bool) else number(value)
 
 
 def _rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
@@ -84,12 +102,18 @@ def _rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
         place=sample.place,
         question=sample.question,
         answer=sample.answer,
-        error=sample.error or "no verdict",
+        error=sample.error,
         blame=blame_of(sample.error or ""),
         repeat="",
         named_by="eval_name and sample_id",
     )
-    if not sample.verdicts:
+    if sample.verdicts:
+        for correct in sample.verdicts:
+            status = Status.PASSED if correct else Status.FAILED
+            yield row._replace(status=status, error=None if correct else sample.error)
+    elif sample.broke:
         yield row
-    for correct in sample.verdicts:
-        yield row._replace(status=Status.PASSED if correct else Status.FAILED, error=None if correct else sample.error)
+    elif sample.metrics:
+        yield row._replace(status=None, scores=tuple(RowScore(*one) for one in sample.metrics.items()))
+    else:
+        yield row._replace(error=_NO_VERDICT, blame=Blame.OURS)

@@ -14,8 +14,9 @@ from typing import Final, cast
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
-from eval_gate.result_formats.rows import ResultsReader, RowPlace, unreadable
+from eval_gate.result_formats.rows import DOCS, ResultsReader, RowPlace, unreadable
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.foreign.other_tools import looks_like, other_text
 
 _HEAD: Final = 1 << 16
 _KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
@@ -52,6 +53,8 @@ _LINES: Final = (
     ({"id"}, JSONL),
 )
 """Keys of a line that only this format has, the surest first."""
+_VERDICTS: Final = ("status", "score")
+"""Keys of a line of our own format, of which one is needed; other tools name their rows by an `id`, too."""
 _LONG_LINES: Final = (*_LINES[:-1], ({"id", "status"}, JSONL), ({"id", "score"}, JSONL))
 """The same of a first line so long that its end is not seen. What is no line of results says so when it is read."""
 _DOCUMENTS: Final = (
@@ -62,6 +65,10 @@ _DOCUMENTS: Final = (
     ({"cases", "analyses"}, PYDANTIC_EVALS),
 )
 """The same for the beginning of a document. Of a large one only its first keys are seen."""
+_READERS: Final[Mapping[ResultsFormat, KnownFormat]] = MappingProxyType(
+    {known.format: known for known in (JSONL, JUNIT, PROMPTFOO, DEEPEVAL, INSPECT, PYDANTIC_EVALS, AGENTV, OPENAI)}
+)
+"""Who reads a file that somebody says is of this format, where its beginning does not show it."""
 SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
     {
         ".jsonl": (ResultsFormat.JSONL, ResultsFormat.PROMPTFOO, ResultsFormat.AGENTV, ResultsFormat.OPENAI),
@@ -83,12 +90,12 @@ def recognise(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO
     except OSError as error:
         raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error
     found = _of(head, file)
+    if found is None and not head.strip():
+        raise unreadable(RowPlace(shown), "is empty")
+    if found is None and wanted in _READERS:
+        return CSV if wanted is ResultsFormat.JSONL and not _text(head).startswith("{") else _READERS[wanted]
     if found is None:
-        names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)
-        said = (
-            f"is not {wanted}" if wanted is not ResultsFormat.AUTO else f"is none of the formats that are read: {names}"
-        )
-        raise unreadable(RowPlace(shown), said if head.strip() else "is empty")
+        raise _unknown(_text(head), shown)
     if wanted is not ResultsFormat.AUTO and found.format is not wanted:
         raise unreadable(RowPlace(shown), f"is {found.format}, and not {wanted} as --results-format says")
     return found
@@ -102,11 +109,29 @@ def tool_of(file: Path) -> ResultsFormat | None:
         return None
 
 
+def _unknown(text: str, shown: str) -> GateError:
+    """The error for a file of no format: whose it is, or else what it looks like."""
+    other = other_text(text)
+    if other is not None:
+        return unreadable(RowPlace(shown), other.instead(shown))
+    names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)
+    return unreadable(
+        RowPlace(shown),
+        f"is none of the formats that are read, and looks like {looks_like(text)}",
+        f"--results-format says which one it is, and the error then says what is missing: {names}; {DOCS} shows what "
+        "each format needs",
+    )
+
+
+def _text(head: bytes) -> str:
+    encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return head.decode(encoding, "replace").lstrip()
+
+
 def _of(head: bytes, file: Path) -> KnownFormat | None:
     if zipfile.is_zipfile(file):
         return INSPECT_ARCHIVE
-    encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
-    text = head.decode(encoding, "replace").lstrip()
+    text = _text(head)
     if text.startswith("<"):
         return JUNIT
     if not text.startswith("{"):
@@ -116,6 +141,8 @@ def _of(head: bytes, file: Path) -> KnownFormat | None:
     table = _DOCUMENTS if keys is None else _LINES
     if keys is not None:
         keyed = next((known for marks, known in _LINES if marks <= keys), None)
+        if keyed is JSONL and keys.isdisjoint(_VERDICTS) and other_text(line) is not None:
+            return None
         if keyed is not None:
             return keyed
         table = _DOCUMENTS  # a whole document in one line

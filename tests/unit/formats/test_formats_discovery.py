@@ -173,13 +173,12 @@ def test_load_suites__named_file_that_holds_no_evals__is_refused(tree, name) -> 
     assert {problem.file for problem in caught.value.problems} == {f"evals/{name}"}
 
 
-def test_load_suites__yaml_in_the_shape_of_another_format__is_not_read_as_that(tree) -> None:
-    (tree / "evals/x.yaml").write_text(SUITE)
+def test_load_suites__another_notation_than_its_format_has__is_said(tree) -> None:
+    suite = {"name": "s", "agent": {"name": "a"}, "cases": [{"id": "a", "prompt": "p", "assertions": []}]}
+    (tree / "evals/x.yaml").write_text(json.dumps(suite))
     with pytest.raises(GateError) as caught:
         load(tree, "evals/x.yaml")
-    assert "not an eval file: expected a list `cases` (or such a list alone), or AgentV's `evalcases`" in str(
-        caught.value.problems[0]
-    )
+    assert "in the shape of agent-evals, which is written in .json only" in str(caught.value.problems[0])
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import zstandard
 from eval_gate.config.score_rule import parse_rule
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.result_formats.load import BroughtResults, load_results
 from eval_gate.result_formats.scoring import ScoreRules
 
@@ -355,6 +355,36 @@ def test_openai__events__are_samples_with_their_match(tmp_path) -> None:
     assert "shifts" in brought.notes[0]
     file.write_text("\n".join(map(json.dumps, events[:-1])))
     assert refused(file).code == "results-incomplete"
+
+
+def openai_record(folder: Path, *events: dict[str, object]) -> Path:
+    file = folder / "record.jsonl"
+    known = ({"spec": {"eval_name": "e"}}, *({"sample_id": "e.0"} | event for event in events), {"final_report": {}})
+    file.write_text("\n".join(map(json.dumps, known)))
+    return file
+
+
+METRICS = {"type": "metrics", "data": {"accuracy": 0.4, "kind": "x"}}
+
+
+def test_openai__metrics_only__need_a_rule(tmp_path) -> None:
+    file = openai_record(tmp_path, METRICS)
+    error = refused(file)
+    assert (error.code, error.hint) == (
+        "results-need-rule",
+        "--score 'accuracy>=0.7' for this scorer, or --pass-score 0.7 for all",
+    )
+    for rule, status in (("accuracy>=0.3", PASSED), ("accuracy>=0.5", FAILED)):
+        assert [row.status for row in load(file, scores=(rule,)).rows] == [status]
+
+
+def test_openai__no_verdict_of_any_kind__is_not_the_agents_error(tmp_path) -> None:
+    (row,) = load(openai_record(tmp_path, {"type": "sampling", "data": {"prompt": "q", "sampled": ["a"]}})).rows
+    assert (row.status, row.blame) == (ERROR, Blame.OURS)
+    assert "nothing in the record says whether this sample passed" in str(row.error)
+    broke = {"type": "error", "data": {"message": "boom"}}
+    (row,) = load(openai_record(tmp_path, METRICS, broke)).rows
+    assert (row.status, row.blame, row.error) == (ERROR, Blame.CRASHED, "boom")
 
 
 def test_load__two_tools_at_once__are_refused() -> None:

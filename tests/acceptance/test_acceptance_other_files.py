@@ -1,0 +1,101 @@
+"""Files of other tools that nobody reads here: what is said of each, and the way on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import gate
+
+PROMPTFOO = """\
+description: refunds
+prompts: ["Answer {{question}}"]
+providers: [{id: "openai:gpt-4o"}]
+tests: [{vars: {question: hi}, assert: [{type: contains, value: hi}]}]
+"""
+AGENTV_5 = """\
+name: refunds
+providers: [llm]
+prompts: ["{{ input }}"]
+tests: [{id: a, vars: {input: hi}, assert: [greets]}]
+"""
+CONVERSATION = [{"invocation_id": "i", "user_content": {"role": "user", "parts": [{"text": "hi"}]}}]
+ADK = {"eval_set_id": "home", "name": "x", "eval_cases": [{"eval_id": "c", "conversation": CONVERSATION}]}
+BRAINTRUST = {"id": "r1", "span_id": "s", "root_span_id": "s", "input": "q", "expected": "a", "scores": {"exact": 1}}
+LANGSMITH = {"id": "e1", "inputs": {"question": "q"}, "outputs": {"answer": "a"}, "feedback": {}}
+OTHERS = {
+    "promptfooconfig.yaml": (PROMPTFOO, "a promptfoo configuration", "eval-gate import promptfoo {file}"),
+    "shared tests.yaml": (
+        PROMPTFOO.replace("[{vars", "file://tests.yaml  # [{vars"),
+        "a promptfoo configuration",
+        "eval-gate import promptfoo 'shared tests.yaml'",
+    ),
+    "refunds.eval.yaml": (AGENTV_5, "an eval file of AgentV 5", "agentv eval {file} --output out"),
+    "home.evalset.json": (json.dumps(ADK), "an eval set of ADK", "pytest --junitxml out.xml"),
+    "old.test.json": ('[{"query": "hi", "expected_tool_use": []}]', "an eval set of ADK", "eval-gate judge out.xml"),
+    "azure.json": ('{"rows": [{"inputs.query": "q"}], "metrics": {}}', "a result of Azure AI Evaluation", "`status`"),
+    "azure.jsonl": ('{"query": "q", "response": "a"}\n', "data of Azure AI Evaluation", "docs/tools/own-results.md"),
+    "braintrust.jsonl": (json.dumps(BRAINTRUST), "an export of Braintrust", "docs/tools/own-results.md"),
+    "summary.json": ('{"experimentName": "e", "scores": {}}', "a summary of Braintrust", "it has no cases"),
+    "langsmith.jsonl": (json.dumps(LANGSMITH), "an export of LangSmith", "docs/tools/own-results.md"),
+}
+
+
+@pytest.mark.rows_each("command")
+@pytest.mark.parametrize("command", ["validate", "judge"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_file_of_another_tool__is_named_with_the_way_on(tmp_path, name, command) -> None:
+    text, what, way = OTHERS[name]
+    (tmp_path / name).write_text(text)
+    done = gate(tmp_path, command, name)
+    assert done.returncode == 2
+    assert f"is {what}, which is not read here: " in done.stderr
+    assert way.format(file=name) in done.stderr
+
+
+def test_run__configuration_of_promptfoo__names_the_import(tmp_path) -> None:
+    (tmp_path / "promptfooconfig.yaml").write_text(PROMPTFOO)
+    done = gate(tmp_path, "run", "promptfooconfig.yaml", "--provider", "mock")
+    assert done.returncode == 2
+    assert "eval-gate import promptfoo promptfooconfig.yaml" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "looks"),
+    [
+        ("x.json", '{"a": 1, "b": 2}', 'a mapping in JSON with "a", "b"'),
+        ("x.jsonl", '{"name": "a", "ok": true}\n{"name": "b", "ok": true}\n', 'a mapping in JSON with "name", "ok"'),
+        ("x.json", '[{"id": "a", "status": "passed"}]', 'a list in JSON whose members have "id", "status"'),
+        ("x.csv", "name,score\na,1\n", 'a table with the columns "name", "score"'),
+        ("x.yaml", "jobs:\n  a: 1\n", 'YAML with "jobs"'),
+        ("x.txt", "3 passed\n", "a text that is neither JSON nor XML nor a table"),
+    ],
+)
+def test_judge__file_of_no_format__says_what_it_looks_like_and_how_to_insist(tmp_path, name, text, looks) -> None:
+    (tmp_path / name).write_text(text)
+    done = gate(tmp_path, "judge", name)
+    assert done.returncode == 2
+    assert f"{name}: is none of the formats that are read, and looks like {looks}\n" in done.stderr
+    assert "--results-format" in done.stderr
+
+
+def test_judge__format_that_is_insisted_on__says_what_the_file_lacks(tmp_path) -> None:
+    lines = '{"name": "a", "status": "passed"}\n{"name": "b", "status": "failed"\n{"id": "c"}\n'
+    (tmp_path / "x.jsonl").write_text(lines)
+    done = gate(tmp_path, "judge", "x.jsonl", "--results-format", "jsonl")
+    assert done.returncode == 2
+    assert [f"x.jsonl:{number}: " in done.stderr for number in (1, 2, 3, 4)] == [True, True, True, False]
+
+
+def test_run__folder_with_evals_of_several_tools__runs_its_own(tmp_path: Path) -> None:
+    """What is not ours is passed over, as all that a folder holds beside evals."""
+    for name in ("promptfooconfig.yaml", "home.evalset.json", "refunds.eval.yaml"):
+        (tmp_path / name).write_text(OTHERS[name][0])
+    own = [{"id": "a", "input": {"message": "hi"}, "expect": {"responseContains": ["x"]}}]
+    (tmp_path / "a.golden.json").write_text(json.dumps(own))
+    (tmp_path / "eval-gate.json").write_text('{"targets": [{"name": "default", "provider": "mock", "response": "x"}]}')
+    done = gate(tmp_path, "run", ".")
+    assert done.returncode == 0, done.stderr
+    assert "1/1 passed" in done.stdout
