@@ -25,7 +25,7 @@ _BESIDE: Final = {
 """Files that tools write beside results and that hold none, by name; they are passed over in folders, and named."""
 
 
-class ResultFile(NamedTuple):
+class ResultsFile(NamedTuple):
     """A file to be read, or one that is passed over; `shown` is the file as messages name it."""
 
     path: Path
@@ -34,7 +34,7 @@ class ResultFile(NamedTuple):
     """Whose file beside results it is; None where it is read."""
 
 
-def find_files(paths: Sequence[str]) -> Iterator[ResultFile]:
+def find_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
     """The files, in order. Raises GateError for one that is not there, and for a folder without results."""
     found = 0
     for given in (one for path in paths for one in _meant_by(path)):
@@ -58,25 +58,27 @@ def _meant_by(given: str) -> list[str]:
     return [path for path in matched if path not in below]
 
 
-def _at(given: str) -> Iterator[ResultFile]:
+def _at(given: str) -> Iterator[ResultsFile]:
     path = Path(given)
     if path.is_file():
-        yield ResultFile(path, given)
+        yield ResultsFile(path, given)
         return
     if not path.is_dir():
         raise broken_off(RowPlace(given), "is not there: the tool did not write it, or wrote it somewhere else")
     if not any(path.iterdir()):
         raise broken_off(RowPlace(given), "is empty: the tool made the folder and wrote no results")
-    inside = list(_inside(path, BROUGHT_DEPTH))
+    inside = list(islice(_inside(path, BROUGHT_DEPTH), BROUGHT_FILES + 1))
+    if len(inside) > BROUGHT_FILES:  # what is wrong in each of them is not looked for
+        raise unreadable(RowPlace(given), f"holds more than {BROUGHT_FILES:,} files")
     if all(file.passed_over for file in inside):
         raise unreadable(RowPlace(given), f"holds no {', '.join(SUFFIXES)}")
     yield from inside
 
 
-def _inside(folder: Path, depth: int) -> Iterator[ResultFile]:
+def _inside(folder: Path, depth: int) -> Iterator[ResultsFile]:
     """Of AgentV's run its index, of DeepEval's past the newest; else every file, and those of the folders within."""
     if (folder / INDEX).is_file():
-        yield ResultFile(folder / INDEX, str(folder / INDEX))
+        yield ResultsFile(folder / INDEX, str(folder / INDEX))
         return
     entries = sorted(folder.iterdir())
     files = [file for file in entries if file.is_file() and file.suffix in SUFFIXES]
@@ -85,7 +87,7 @@ def _inside(folder: Path, depth: int) -> Iterator[ResultFile]:
     for file in [runs[-1]] if runs and len(runs) == len(files) else files:
         whose = _BESIDE.get(file.name)
         is_results = file.suffix != ".xml" and tool_of(file) is not None
-        yield ResultFile(file, str(file), None if is_results else whose)
+        yield ResultsFile(file, str(file), None if is_results else whose)
     folders = [one for one in entries if one.is_dir() and not one.is_symlink() and not one.name.startswith(".")]
     if folders and not depth:
         raise unreadable(RowPlace(str(folder)), f"holds folders within each other, {BROUGHT_DEPTH} of them")

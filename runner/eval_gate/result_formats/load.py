@@ -11,7 +11,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import BROUGHT_SCORES, CASES, FINDINGS
-from eval_gate.result_formats.finding import ResultFile, find_files
+from eval_gate.result_formats.finding import ResultsFile, find_files
 from eval_gate.result_formats.masking import masked
 from eval_gate.result_formats.recognise import recognise
 from eval_gate.result_formats.rows import DOCS, MAX_ROWS, FileFacts, ResultRow, RowPlace, unreadable
@@ -79,7 +79,7 @@ class _Gathering(Struct):
         """Whether there are more cases or executions than are read."""
         return self.count > MAX_ROWS or len(self.cases) > CASES
 
-    def read(self, found: ResultFile) -> None:
+    def read(self, found: ResultsFile) -> None:
         """Add one file. Raises GateError for what is wrong in it."""
         if found.passed_over:
             self.notes[f"{found.shown} is {found.passed_over}'s and holds no results: it was not read"] = None

@@ -54,6 +54,9 @@ _ADK_WAY: Final = (
 )
 ADK: Final = OtherToolFile("an eval set of ADK", _ADK_WAY, certain=True)
 BRAINTRUST: Final = OtherToolFile("an export of Braintrust", _OWN_RESULTS, certain=True)
+_AZURE_DATA: Final = OtherToolFile("data of Azure AI Evaluation", f"run it there; of each row, {_OWN_RESULTS}")
+_BRAINTRUST_SUMMARY: Final = OtherToolFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}")
+_LANGSMITH: Final = OtherToolFile("an export of LangSmith", _OWN_RESULTS)
 _KNOWN: Final[tuple[tuple[frozenset[str], OtherToolFile], ...]] = tuple(
     (frozenset(marks.split()), known)
     for marks, known in (
@@ -67,22 +70,22 @@ _KNOWN: Final[tuple[tuple[frozenset[str], OtherToolFile], ...]] = tuple(
         ("providers tests", PROMPTFOO),
         ("redteam targets", PROMPTFOO),
         ("rows metrics", OtherToolFile("a result of Azure AI Evaluation", f"of each row, {_OWN_RESULTS}")),
-        ("query response", OtherToolFile("data of Azure AI Evaluation", f"run it there; of each row, {_OWN_RESULTS}")),
+        ("query response", _AZURE_DATA),
         (
             "query ground_truth",
             OtherToolFile("data of Azure AI Evaluation", f"run it there; of each row, {_OWN_RESULTS}"),
         ),
-        ("experimentName scores", OtherToolFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}")),
-        ("experiment_name project_name", OtherToolFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}")),
+        ("experimentName scores", _BRAINTRUST_SUMMARY),
+        ("experiment_name project_name", _BRAINTRUST_SUMMARY),
         ("span_attributes", BRAINTRUST),
         ("root_span_id", BRAINTRUST),
         ("_xact_id", BRAINTRUST),
         ("input expected scores", OtherToolFile("a result of Braintrust", _OWN_RESULTS)),
         ("input expected metadata", OtherToolFile("data of Braintrust", f"run it there; {_OWN_RESULTS}")),
-        ("reference_example_id", OtherToolFile("an export of LangSmith", _OWN_RESULTS)),
-        ("reference_outputs", OtherToolFile("an export of LangSmith", _OWN_RESULTS)),
+        ("reference_example_id", _LANGSMITH),
+        ("reference_outputs", _LANGSMITH),
         ("evaluation_results example", OtherToolFile("a result of LangSmith", _OWN_RESULTS)),
-        ("inputs outputs", OtherToolFile("an export of LangSmith", _OWN_RESULTS)),
+        ("inputs outputs", _LANGSMITH),
     )
 )
 """Keys that only files of this tool have together, at the top of a document or in the members of its lists."""
