@@ -86,6 +86,8 @@ class GateError(Exception):
         self.problems = tuple(replace(one, message=redact(one.message)) for one in self.problems)
 
 
+PAGES: Final = "https://github.com/eval-gate/eval-gate/blob/v1/docs"
+"""Where the pages are that errors name: an installed package has none."""
 _EXHAUSTED: Final = {
     errno.EMFILE: ("too many files are open at once", "raise the limit, such as with `ulimit -n 1024`"),
     errno.ENFILE: ("too many files are open on this machine", "end what holds them, then run again"),

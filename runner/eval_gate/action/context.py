@@ -83,11 +83,13 @@ def _baseline_workflow(step: Step) -> str:
 
 
 def _absent_words(baseline: NoBaseline) -> str:
-    """Nobody wanted a baseline, it could not be had, or there is none yet."""
+    """Nobody wanted a baseline, it could not be had, it is gone, or there is none yet."""
     if baseline is NOT_ASKED_FOR:
         return "not compared"
     if baseline.code == "branch-renamed":
         return "no baseline yet under the branch's new name: run the workflow on it"
+    if baseline.expired:
+        return "baseline expired"
     return "baseline not available" if baseline.unavailable else "no baseline yet"
 
 

@@ -54,6 +54,8 @@ class NoBaseline(FrozenStruct):
     reason: str
     unavailable: bool = False
     """There may well be one, but it could not be had. A gate that needs it must not pass as if there were none."""
+    expired: bool = False
+    """There was one, and it was kept no longer."""
 
 
 NOT_ASKED_FOR = NoBaseline("not-asked-for", "no baseline was named")

@@ -68,6 +68,19 @@ def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_
     assert not [line for line in ended.commands if line.startswith("::error")]
 
 
+def test_pull_request__baseline_has_expired__is_not_said_to_be_none_yet(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    for artifact in github.state.artifacts.values():
+        artifact.expired = True
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        assert job.pull_request(pull, running.url).code == 0
+    (comment,) = comments_of(github)
+    assert "passed, baseline expired" in comment
+    assert "no baseline yet" not in comment
+
+
 def test_pull_request__mended__the_same_comment_says_that_the_regression_is_fixed(job, github) -> None:
     with agent() as running:
         job.push(running.url)

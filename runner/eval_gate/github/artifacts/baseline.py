@@ -15,6 +15,7 @@ from eval_gate.errors import GateError
 from eval_gate.github.artifacts.branch import BranchLine
 from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import (
+    EXPIRED,
     Artifact,
     BaselineSearch,
     Lists,
@@ -167,7 +168,8 @@ class ArtifactStore:
         seen = f"; {trail}" if trail.rejected else ""
         # what passed in the base is known to nobody: it was run, or is what everything is held against
         unknown = self._hidden or self._unread or trail.more or self._only_later or wanted.own_of is not None
-        return NoBaseline("no-artifact", f"{reason}{seen}; {self._remedy(trail)}", unavailable=unknown)
+        said = f"{reason}{seen}; {self._remedy(trail)}"
+        return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.expired and not unknown)
 
     def _name_before(self, lists: Lists) -> str | None:
         """The name that the branch had, where results of its commits are there under one that no branch has now."""
@@ -356,7 +358,7 @@ class ArtifactStore:
         except GitHubError as error:
             if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                 raise
-            refused = "expired"
+            refused = EXPIRED
         if refused:
             trail.reject(artifact, refused)
         return self._usable.get(artifact.id)

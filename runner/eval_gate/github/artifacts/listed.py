@@ -94,6 +94,10 @@ class BaselineSearch(FrozenStruct):
         return frozenset({self.branch, self.own_of or self.branch})
 
 
+EXPIRED: Final = "expired"
+"""Why an artifact cannot be used that GitHub keeps no longer."""
+
+
 class Trail(Struct):
     """What was seen and not taken, for the sentence that says so."""
 
@@ -103,6 +107,11 @@ class Trail(Struct):
     """The runs of the branch were asked, not only the list by name."""
     more: bool = False
     """More were listed than were looked at: that none can be used is not known."""
+
+    @property
+    def expired(self) -> bool:
+        """Whether an artifact that was seen would still do if it had been kept for longer."""
+        return EXPIRED in self.rejected.values()
 
     def reject(self, artifact: Artifact, why: str) -> None:
         """Note that an artifact cannot be used, and why."""
@@ -330,7 +339,7 @@ def _usable(artifact: Artifact, wanted: BaselineSearch, trail: Trail) -> bool:
         trail.reject(artifact, "from a fork")
         return False
     if artifact.expired:
-        trail.reject(artifact, "expired")
+        trail.reject(artifact, EXPIRED)
         return False
     return True
 
