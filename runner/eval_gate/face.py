@@ -19,7 +19,7 @@ from eval_gate.config.load import GivenBy, load_config, usual_evals
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS
 from eval_gate.engine.preparing.context import RunContext
-from eval_gate.errors import ExitCode, GateError, Problem, did_you_mean
+from eval_gate.errors import PAGES, ExitCode, GateError, Problem, did_you_mean
 from eval_gate.formats.discovery import chosen_paths
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import RunResult
@@ -192,7 +192,7 @@ def _flags(given: Mapping[str, object]) -> dict[str, JsonValue]:
         except TypeError as error:
             problems.append(Problem(str(error), field=name))
     if problems:
-        hint = "docs/cli.md lists the settings: timeoutMs there is timeout_ms here"
+        hint = f"{PAGES}/cli.md lists the settings: timeoutMs there is timeout_ms here"
         raise GateError("invalid-configuration", "the configuration is not valid", hint, problems=problems)
     return flags
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from eval_gate.errors import PAGES
 from eval_gate.model.limits import BROUGHT_NEAR_KEYS
 from tests.support.program import gate
 
@@ -56,7 +57,7 @@ def test_judge__mistakes_in_several_files__are_all_said_at_once(tmp_path) -> Non
         "r.csv:2: status: expected 'passed', 'failed', 'error' or 'skipped'",
         "r.xml: is junit, and r.jsonl is jsonl: one tool's results at a time",
         "gone.jsonl: is not there: the tool did not write it, or wrote it somewhere else",
-        "hint: docs/results-of-other-tools.md shows what each format needs",
+        f"hint: {PAGES}/results-of-other-tools.md shows what each format needs",
     ]
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.errors import PAGES, ExitCode, GateError, Problem
 from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
@@ -21,7 +21,7 @@ from eval_gate.struct import Struct, field
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import as_text
 
-DOCS: Final = "docs/results-of-other-tools.md"
+DOCS: Final = f"{PAGES}/results-of-other-tools.md"
 MAX_ROWS: Final = 10 * CASES
 """Executions of all files together."""
 MAX_NAME: Final = 1_000

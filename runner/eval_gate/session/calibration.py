@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.config.settings import ResultsFormat
-from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.errors import PAGES, GateError, Problem, did_you_mean
 from eval_gate.files.writing import write_atomically
 from eval_gate.gate.evidence.agreement import Agreement, Calibration, Disagreement, JudgeAgreement
 from eval_gate.gate.judges.file import PATH, comparison, read_comparisons, with_comparisons
@@ -103,7 +103,7 @@ def _labels(files: Sequence[str], pass_score: float | None) -> BroughtResults:
             return load_results(files, ResultsFormat.JSONL, ScoreRules((), pass_score))
         except GateError as error:
             wrong = error.problems
-    hint = 'a line is such as {"id": "refund-1", "status": "failed"}: docs/models.md#a-judge-and-people'
+    hint = f'a line is such as {{"id": "refund-1", "status": "failed"}}: {PAGES}/models.md#a-judge-and-people'
     raise GateError("labels-unreadable", "the labels cannot be read", hint, problems=wrong)
 
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 from eval_gate.config.given import GivenValue
 from eval_gate.config.preset import PresetName
 from eval_gate.config.settings import SETTINGS, CacheMode, TargetChoice
-from eval_gate.errors import GateError, Problem
+from eval_gate.errors import PAGES, GateError, Problem
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.home import Home
 from eval_gate.struct import FrozenStruct, field
@@ -143,7 +143,7 @@ def _endpoint(url: SecretAddress[str], preset: PresetName | None, where: GivenVa
         return HttpSettings.model_validate(described).written_at("agentEndpoint")
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else sentence(mistakes(error)[0])
-        hint = error.hint if isinstance(error, GateError) else "docs/targets.md says what may stand in a URL"
+        hint = error.hint if isinstance(error, GateError) else f"{PAGES}/targets.md says what may stand in a URL"
         said = "the agent's address cannot be used"
         raise GateError("invalid-url", said, hint, problems=[where.problem(wrong)]) from error
 

@@ -13,7 +13,7 @@ from eval_gate.cli.starter.agents import USUAL, FoundAgent
 from eval_gate.cli.starter.folder import FoundEvals
 from eval_gate.config.preset import PresetName
 from eval_gate.config.settings import RunConfig
-from eval_gate.errors import GateError
+from eval_gate.errors import PAGES, GateError
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
@@ -163,7 +163,8 @@ def _check_written(url: str, what: str) -> None:
         raise GateError(
             "invalid-url",
             f"{what} has credentials, a query, a fragment or unusual characters: it is written into files",
-            "describe who is evaluated in a targets.yaml, with ${{ NAME }} for what is secret (docs/targets.md)",
+            "describe who is evaluated in a targets.yaml, with ${{ NAME }} for what is secret "
+            f"({PAGES}/targets.md)",
         )
 
 

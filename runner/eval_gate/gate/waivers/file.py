@@ -20,7 +20,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.errors import PAGES, GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.gate.waivers.names import control_in, name_problem, reason_problem
 from eval_gate.model import limits
@@ -99,12 +99,15 @@ def _nothing(file: Path, shown_as: str) -> bytes:
 
 
 def _unreadable(shown_as: str, why: str) -> GateError:
-    return GateError("no-configuration", f"{shown_as} cannot be read: {why}", "docs/accepting.md shows one")
+    return GateError("no-configuration", f"{shown_as} cannot be read: {why}", f"{PAGES}/accepting.md shows one")
 
 
 def _invalid(shown_as: str, problems: Sequence[Problem]) -> GateError:
     return GateError(
-        "invalid-configuration", f"{shown_as} is not valid", "docs/accepting.md says what is known", problems=problems
+        "invalid-configuration",
+        f"{shown_as} is not valid",
+        f"{PAGES}/accepting.md says what is known",
+        problems=problems,
     )
 
 

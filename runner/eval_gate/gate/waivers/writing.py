@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from eval_gate.errors import GateError, Problem
+from eval_gate.errors import PAGES, GateError, Problem
 from eval_gate.gate.waivers.file import parse_waivers, read_date
 from eval_gate.gate.waivers.names import control_in
 from eval_gate.gate.waivers.words import DONE
@@ -156,12 +156,12 @@ def _still_holds(waiver: Waiver) -> Problem:
 
 
 def _refused(message: str, problems: Sequence[Problem]) -> GateError:
-    return GateError("cannot-accept", message, "docs/accepting.md says what an entry holds", problems=problems)
+    return GateError("cannot-accept", message, f"{PAGES}/accepting.md says what an entry holds", problems=problems)
 
 
 def _by_hand(shown_as: str, why: str) -> GateError:
     return GateError(
         "cannot-accept",
         f"nothing can be added to {shown_as} without changing more of it: {' '.join(why.split())[:200]}",
-        "add the entry by hand: docs/accepting.md shows one",
+        f"add the entry by hand: {PAGES}/accepting.md shows one",
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Set
 from itertools import islice
 from typing import Final, NamedTuple
 
+from eval_gate.errors import PAGES
 from eval_gate.model.base import JsonValue
 from eval_gate.text.quoting import quoted_name
 
@@ -17,7 +18,9 @@ _KEYS: Final = 200
 """Keys of a document that are looked at, and members of its lists."""
 _SHOWN: Final = 5
 _NAME: Final = 40
-_OWN_RESULTS: Final = "write one line of JSON for each case (`id`, and `status` or `score`): docs/tools/own-results.md"
+_OWN_RESULTS: Final = (
+    f"write one line of JSON for each case (`id`, and `status` or `score`): {PAGES}/tools/own-results.md"
+)
 _CASES: Final = ("eval_cases", "cases")
 """Lists whose members are looked at: ADK's, and that which JSON lines are read as."""
 _JSON_KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')

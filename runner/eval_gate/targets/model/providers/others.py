@@ -14,7 +14,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
-from eval_gate.errors import GateError, Problem, nearest
+from eval_gate.errors import PAGES, GateError, Problem, nearest
 from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.models import (
     BuiltModel,
@@ -88,7 +88,7 @@ def _unknown(settings: ModelSettings) -> GateError:
     return GateError(
         "invalid-targets",
         said,
-        "docs/models.md lists the providers; a server of your own is openai-compatible, with a baseUrl",
+        f"{PAGES}/models.md lists the providers; a server of your own is openai-compatible, with a baseUrl",
         problems=[Problem(said, field="model")],
     )
 
