@@ -335,7 +335,7 @@ def write_program(folder: Path) -> None:
 
 
 def change_imported(folder: Path) -> None:
-    (folder / "evals/words.py").write_text("SAID = 'no'\n")
+    (folder / "evals/words.py").write_text("SAID = 'never'\n")
 
 
 def commit_another(folder: Path) -> None:
