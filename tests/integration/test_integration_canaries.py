@@ -189,7 +189,6 @@ def command(code: str) -> str:
 
 
 IN_LINES = "k = os.environ['KEY']\nfor p in (k[:12], k[12:]):"
-SAYS_PARTS = "print(json.dumps({'messages': [{'role': 'assistant', 'content': parts}]}))"
 PRINTS = {
     "stdout": "print('ok', os.environ['KEY'])",
     "JSON": "print(json.dumps({'text': 'x', 'messages': [{'role': 'assistant', 'content': os.environ['KEY']}]}))",
@@ -197,7 +196,6 @@ PRINTS = {
     "events in pieces": "k = os.environ['KEY']; [print(json.dumps({'d': p})) for p in (k[:12], k[12:])]; sys.exit(3)",
     "stderr in lines": f"{IN_LINES} print(p, file=sys.stderr)\nsys.exit(3)",
     "stderr in lines, cut": f"{IN_LINES} print('z' * 99, p, file=sys.stderr)\nsys.exit(3)",
-    "content in parts": f"parts = []\n{IN_LINES} parts.append({{'type': 'text', 'text': p}})\n{SAYS_PARTS}",
     "stderr at the cut": "sys.stderr.write(os.environ['KEY'] + ' ' + 'y' * 290); sys.exit(3)",
     "stderr where it was cut": "sys.stderr.write('z' * (32_000 - 10) + os.environ['KEY'] + 'y' * 90_000); sys.exit(3)",
     "end that was cut": "sys.stderr.write('y ' * 50_000 + os.environ['KEY'] + 'z ' * 15_990 ); sys.exit(3)",

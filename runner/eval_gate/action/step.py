@@ -36,6 +36,7 @@ from eval_gate.model.result import MadeBy
 from eval_gate.process.identity import is_root, others_may_write
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import comment_key
+from eval_gate.text.quoting import looks_like_key
 
 SOME_CASES: Final = "some cases"
 """What a result that leaves cases out by choice is called, beside one of all cases."""
@@ -274,6 +275,7 @@ def _digest(text: str) -> str:
 
 
 def _name_of(config: str) -> str | None:
-    """`support` of `evals/support.yaml` and of `support/eval-gate.yaml`."""
+    """`support` of `evals/support.yaml` and of `support/eval-gate.yaml`. What looks like a key is told by a digest."""
     path = PurePosixPath(config)
-    return path.stem if path.name not in CONFIG_NAMES else path.parent.name or None
+    name = path.stem if path.name not in CONFIG_NAMES else path.parent.name or None
+    return f"config-{_digest(name)}" if name and looks_like_key(name) else name

@@ -109,7 +109,7 @@ class TargetBook:
             try:
                 return self.grader(eval_file, settings.judge_target, settings.reference("judgeTarget"))
             except GateError as error:
-                error.mask(self._context.redact)
+                error.mask(self._context.redact.message)
                 if chosen.problem is not None and not error.problems:
                     error.problems = (chosen.problem(error.message, "judgeTarget"),)
                 raise
@@ -157,7 +157,7 @@ class TargetBook:
             self._admit(chosen)
             return make(chosen)
         except GateError as error:
-            error.mask(self._context.redact)
+            error.mask(self._context.redact.message)
             error.problems = chosen.places_of(error)
             lacking = self._context.lacking
             if lacking is None or not lacking.explains(error):

@@ -77,7 +77,7 @@ class MaskedTarget:
             with self._rate.here():
                 return self._redact.model(await self.inner.respond(request))
         except TargetError as error:
-            error.mask(self._redact)
+            error.mask(self._redact.message)
             raise
 
     async def check_health(self) -> None:
@@ -94,7 +94,7 @@ class MaskedTarget:
         try:
             yield
         except TargetError as error:
-            error.mask(self._redact)
+            error.mask(self._redact.message)
             raise
 
 

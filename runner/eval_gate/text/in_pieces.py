@@ -14,10 +14,14 @@ from eval_gate.text.quoting import looks_like_key
 
 MAX_SEARCHED: Final = 4_096
 """Characters of a text that is searched for pieces: a message is shorter."""
+MAX_BEGUN: Final = 200
+"""Ways in which a text may have begun to say a secret that are followed at once, the latest ones."""
 MIN_SIGNS: Final = 12
 """Letters and digits of a secret that is searched for in pieces: fewer may stand in a text by chance."""
 _MIN_AT_CUT: Final = 8
 """So many of them are masked where the text was cut."""
+_MIN_PIECE: Final = 2
+"""Signs of a piece in a response."""
 _WORD: Final = re.compile(r"\\{1,8}(?:u[0-9a-fA-F]{4}|[abfnrtv])|(?P<word>[0-9A-Za-z]+)|(?P<cut>…|\.\.\.)")
 _NO_SIGN: Final = re.compile(r"[^0-9A-Za-z]")
 
@@ -38,6 +42,7 @@ class BareSecret:
         words = () if looks_like_key(self.signs) else runs
         self.breaks_of_words = frozenset(sum(map(len, words[:count])) for count in range(1, len(words)))
         self._rarest_first = sorted(set(self.signs))
+        self.is_key = looks_like_key(self.signs)
         self._at_cut = sorted({*self.signs[:_MIN_AT_CUT]}), sorted({*self.signs[-_MIN_AT_CUT:]})
 
     def may_stand_in(self, text: str) -> bool:
@@ -52,26 +57,33 @@ def bare_secrets(secrets: Iterable[str]) -> tuple[BareSecret, ...]:
     return tuple(bare for bare in map(BareSecret, sorted(secrets)) if len(bare.signs) >= MIN_SIGNS)
 
 
-def pieces_in(text: str, secrets: Iterable[BareSecret]) -> Iterator[tuple[int, int]]:
-    """Where in a short text the pieces of these secrets begin and end, in characters."""
+def pieces_in(text: str, secrets: Iterable[BareSecret], *, in_message: bool) -> Iterator[tuple[int, int]]:
+    """Where in a short text the pieces of these secrets begin and end, in characters.
+
+    In a message any pieces count, and a part of a key where the text was cut. In a response ordinary words might be
+    taken for them, and the verdict would be another one: only all of a key counts there, in pieces of some length.
+    """
     if len(text) > MAX_SEARCHED:
         return
     words: list[_Word] = []
     for secret in secrets:
-        if secret.may_stand_in(text):
+        if (in_message or secret.is_key) and secret.may_stand_in(text):
             words = words or [
                 _Word(match["word"] or "", match.start()) for match in _WORD.finditer(text) if match.lastgroup
             ]
-            yield from _stretches(words, secret)
+            yield from _stretches(words, secret, in_message=in_message)
 
 
-def _stretches(words: Sequence[_Word], secret: BareSecret) -> Iterator[tuple[int, int]]:
-    signs = secret.signs
-    for found in _found([word.text for word in words], signs):
-        yield from _unless_words(secret, found, words)
+def _stretches(words: Sequence[_Word], secret: BareSecret, *, in_message: bool) -> Iterator[tuple[int, int]]:
+    signs, at_cut = secret.signs, in_message and secret.is_key
+    for found in _found([word.text for word in words], signs, at_cut=at_cut):
+        if in_message or all(end - begin >= _MIN_PIECE for _, begin, end in found):
+            yield from _unless_words(secret, found, words)
+    if not at_cut:
+        return
     # from behind: what is left of a secret whose beginning was cut off
     turned = [word.text[::-1] for word in reversed(words)]
-    for found in _found(turned, signs[::-1], only_at_cut=True):
+    for found in _found(turned, signs[::-1], whole=False):
         last = len(words) - 1
         there = [
             (last - at, len(words[last - at].text) - end, len(words[last - at].text) - begin)
@@ -80,26 +92,50 @@ def _stretches(words: Sequence[_Word], secret: BareSecret) -> Iterator[tuple[int
         yield from _unless_words(secret, there, words)
 
 
-def _found(words: Sequence[str], signs: str, *, only_at_cut: bool = False) -> Iterator[list[tuple[int, int, int]]]:
-    """The pieces of each occurrence: which word, and from where to where in it."""
-    reached: dict[int, list[tuple[int, int, int]]] = {}
+class _Piece(NamedTuple):
+    """One piece, and what is before it: which word, and from where to where in it."""
+
+    at: int
+    begin: int
+    end: int
+    before: _Piece | None
+
+    def all(self) -> list[tuple[int, int, int]]:
+        """This piece and all before it."""
+        found: list[tuple[int, int, int]] = []
+        one: _Piece | None = self
+        while one is not None:
+            found.append((one.at, one.begin, one.end))
+            one = one.before
+        return found[::-1]
+
+
+def _found(
+    words: Sequence[str], signs: str, *, whole: bool = True, at_cut: bool = True
+) -> Iterator[list[tuple[int, int, int]]]:
+    """The pieces of each occurrence, of all of the secret or of its beginning before a cut."""
+    reached: dict[int, _Piece] = {}
     for at, word in enumerate(words):
         if not word:
-            yield from (found for count, found in reached.items() if count >= _MIN_AT_CUT)
+            yield from (one.all() for count, one in reached.items() if at_cut and count >= _MIN_AT_CUT)
             reached = {}
             continue
-        after: dict[int, list[tuple[int, int, int]]] = {}
-        for count, found in reached.items():
+        after: dict[int, _Piece] = {}
+        for count, one in reached.items():
             rest = signs[count : count + len(word)]
             if word.startswith(rest):
-                after[count + len(rest)] = [*found, (at, 0, len(rest))]
+                after[count + len(rest)] = _Piece(at, 0, len(rest), one)
         for length in range(1, min(len(word), len(signs) - 1) + 1):
             if word.endswith(signs[:length]):
-                after.setdefault(length, [(at, len(word) - length, len(word))])
-        whole = after.pop(len(signs), None)
-        if whole and not only_at_cut:
-            yield whole
-        reached |= after
+                after.setdefault(length, _Piece(at, len(word) - length, len(word), None))
+        done = after.pop(len(signs), None)
+        if done and whole:
+            yield done.all()
+        for count, one in after.items():
+            reached.pop(count, None)
+            reached[count] = one
+        for count in list(reached)[: max(len(reached) - MAX_BEGUN, 0)]:
+            del reached[count]
 
 
 def _unless_words(

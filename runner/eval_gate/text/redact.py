@@ -21,12 +21,18 @@ from pydantic import BaseModel, JsonValue
 
 from eval_gate.text.in_pieces import BareSecret, bare_secrets, pieces_in
 from eval_gate.text.inert import UNSEEN
+from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.secret import MASK
 
 MIN_LENGTH: Final = 6
 """Shorter values are words that occur everywhere: masking them would garble messages and change verdicts."""
 _MIN_LINE: Final = 16
 """A line of a secret of several lines, such as a private key, is a secret of its own from this length on."""
+_LOOKED_AT: Final = 20_000
+"""Characters of a secret that are looked through for keys."""
+_WORD: Final = re.compile(r"[^\s\"'`,;=:?&@/{}()<>|\[\]]{12,}")
+"""What may be a key within a secret."""
+_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _CUT: Final = re.compile(r"…|\.\.\.")
 _CUTS: Final = 50
 """Places where a text was cut that are looked at, from its beginning and from its end."""
@@ -89,8 +95,13 @@ class Redactor:
         found = list(_stretches(text, self._forms))
         if self._secrets and _ESCAPED.search(text):
             found += _Unescaped(text).meant_stretches(sorted(self._secrets))
-        found += pieces_in(text, self._bare)
+        found += pieces_in(text, self._bare, in_message=False)
         return _masked(text, [*found, *self._in_lines(text), *self._at_cuts(text)])
+
+    def message(self, text: str) -> str:
+        """The same of a message about something foreign: also without any pieces of a secret that make up all of it."""
+        masked = self(text)
+        return _masked(masked, pieces_in(masked, self._bare, in_message=True))
 
     def data(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
         """The same for bytes that are to be read yet: JSON stays JSON, where a number that is a secret is no text.
@@ -177,11 +188,16 @@ NOTHING_SECRET: Final = Redactor()
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """The secret, without the blanks that a variable may have around it, and its lines."""
+    """The secret, without the blanks that a variable may have around it, its lines, and the keys that stand in it.
+
+    A key may come with a word before it, as in `Bearer …`, or within an address, JSON or a connection string: whoever
+    got it says it alone.
+    """
     plain = secret.strip()
     if len(plain) >= MIN_LENGTH:
         yield plain
     yield from (line.strip() for line in plain.splitlines()[:1_000] if _MIN_LINE <= len(line.strip()) < len(plain))
+    yield from (word for word in _WORD.findall(plain[:_LOOKED_AT]) if looks_like_key(word) or _UUID.fullmatch(word))
 
 
 def _forms(secret: str) -> Iterator[str]:

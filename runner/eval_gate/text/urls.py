@@ -17,6 +17,10 @@ _ADDRESS: Final = re.compile(
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?")
 
 
+_CREDENTIAL: Final = re.compile(r"auth|credential|key|pass|secret|session|sig|token", re.IGNORECASE)
+"""Names of parameters whose values nobody may see."""
+
+
 def url_problem(url: str) -> str | None:
     """What is wrong with it, for people and without repeating it; None for an http(s) URL with a host."""
     try:
@@ -41,13 +45,16 @@ def public_url(url: str) -> str:
 
 
 def secrets_of(url: str) -> Iterator[str]:
-    """What of an address may be a secret: its password, and of its user part and query what looks like a key."""
+    """What of an address is a secret: its password, or the user part without one; of its query what a key's name has.
+
+    And whatever else of its query looks like a key.
+    """
     parts = urlsplit(url)
-    if parts.password:
-        yield unquote(parts.password)
-    for text in (unquote(parts.username or ""), *(value for _, value in parse_qsl(parts.query))):
-        if looks_like_key(text):
-            yield text
+    if user := unquote(parts.password or parts.username or ""):
+        yield user
+    for name, value in parse_qsl(parts.query):
+        if _CREDENTIAL.search(name) or looks_like_key(value):
+            yield value
 
 
 def shown_address(address: str) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eval_gate.text.in_pieces import MAX_SEARCHED, bare_secrets, pieces_in
 from eval_gate.text.redact import Redactor
 from eval_gate.text.secret import MASK
+from tests.support.bounds import within_cpu
 
 KEY = "sk-Qz7Xk2Lm9PwVt4Rb8NcY"
 SIGNS = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789"
@@ -26,17 +27,16 @@ def test_pieces__any_cuts_and_anything_around__nothing_of_them_is_left(random: r
     cuts = sorted({0, 24, *(random.randrange(1, 24) for _ in range(random.randrange(1, 8)))})
     pieces = [secret[begin:end] for begin, end in pairwise(cuts)]
     text = "".join(around[0] + piece + around[1] for piece in pieces)
-    shown = Redactor([secret])(text)
+    shown = Redactor([secret]).message(text)
     # a single sign may stand for another one that is the same
     assert [piece for piece in pieces if len(piece) > 1 and piece in shown] == []
-    assert shown.count(MASK) == len(pieces)
 
 
 @pytest.mark.parametrize("kept", range(9, 20))
 def test_pieces__text_that_was_cut__its_beginning_or_end_is_masked(kept) -> None:
     for part, form in ((KEY[:kept], "{}…"), (KEY[-kept:], "…{}")):
         said = form.format(" ".join(f'"{part[at : at + 5]}"' for at in range(0, kept, 5)))
-        shown = Redactor([KEY])(said)
+        shown = Redactor([KEY]).message(said)
         assert set(re.findall("[0-9A-Za-z]+", shown)) == set(), shown
 
 
@@ -50,10 +50,45 @@ def test_pieces__text_that_was_cut__its_beginning_or_end_is_masked(kept) -> None
     ],
 )
 def test_pieces__words_and_parts_of_it__stay(secret, text) -> None:
-    assert Redactor([secret])(text) == text
+    assert Redactor([secret]).message(text) == text
+
+
+@pytest.mark.parametrize(
+    ("secret", "answer"),
+    [
+        ("postgres://appuser:hQ9vX2pLrT7m@db.acme.internal:5432/orders", "Use postgres. The appuser role is needed..."),
+        ('{"type": "service_account", "id": "8c1f0e77aa318c1f"}', "I cannot tell the type of the service yet… ask."),
+        ("my-production-key-8f3aQ9zLx2Lm77", "This is my production key, the one …"),
+    ],
+)
+def test_pieces__response__is_not_searched_for_them(secret, answer) -> None:
+    assert Redactor([secret])(answer) == answer
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [
+        ("Bearer sk-proj-Qz7Xk2Lm9PwTb4RvNcY8sJdH3", "sk-proj-Qz7Xk2Lm9PwTb4RvNcY8sJdH3"),
+        ("https://a.test/?token=3f2504e0-4f89-41d3-9a0c-0305e82c3301", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"),
+        ("postgres://appuser:hQ9vX2pLrT7mKz4w@db.test/orders", "hQ9vX2pLrT7mKz4w"),
+        ('{"client_secret": "GOCSPX-a8Qz7Xk2Lm9PwTb4RvNcY"}', "GOCSPX-a8Qz7Xk2Lm9PwTb4RvNcY"),
+        ("Name=acme;AccountKey=wJalrXUtnFEMIK7MDENGbPxRfiCY==;Suffix=net", "wJalrXUtnFEMIK7MDENGbPxRfiCY"),
+    ],
+)
+def test_redact__key_within_a_secret__is_a_secret_by_itself(value, key) -> None:
+    assert Redactor([value])(f"no such key: {key}!") == f"no such key: {MASK}!"
+
+
+def test_pieces__response_with_all_of_a_key__leaves_nothing_of_it() -> None:
+    assert Redactor([KEY])('{"chunks": ["sk-Qz7Xk2Lm", "9PwVt4Rb8NcY"]}') == '{"chunks": ["***-***", "***"]}'
+
+
+def test_pieces__periodic_key__takes_no_time() -> None:
+    with within_cpu(2, "a periodic key"):
+        Redactor(["ab" * 1_000]).message(("a b " * 2_000)[:MAX_SEARCHED])
 
 
 def test_pieces__long_text__is_not_searched() -> None:
     text = '"sk-Qz7Xk2Lm","9PwVt4Rb8NcY"'
-    assert list(pieces_in(text, bare_secrets([KEY]))) == [(1, 3), (4, 12), (15, 27)]
-    assert list(pieces_in(text + "." * MAX_SEARCHED, bare_secrets([KEY]))) == []
+    assert list(pieces_in(text, bare_secrets([KEY]), in_message=True)) == [(1, 3), (4, 12), (15, 27)]
+    assert list(pieces_in(text + "." * MAX_SEARCHED, bare_secrets([KEY]), in_message=True)) == []

@@ -35,7 +35,7 @@ from eval_gate.model.specs.evaluator import (
     ToolsCalledAnyOrder,
     ToolTrajectory,
 )
-from eval_gate.process.environment import Withheld, allowed
+from eval_gate.process.environment import Withheld, allowed, secrets_in
 from eval_gate.registry.base import Registry
 from eval_gate.registry.load import load_registry, servers_at
 from eval_gate.registry.mcp import ProgramSurroundings
@@ -50,6 +50,7 @@ from eval_gate.targets.model.recording import RECORDING_NAME, RecordedAnswer, Re
 from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.text.case_pattern import idle_patterns
 from eval_gate.text.escape import one_line
+from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
 from eval_gate.text.urls import public_url, secrets_of
@@ -127,8 +128,10 @@ async def _registry(
 
 
 def _redactor(config: RunConfig, context: RunContext) -> Redactor:
-    """Knows the secrets that are so whatever a target uses."""
-    return Redactor(context.environment[name] for name in (*TOKENS, *config.pass_env) if name in context.environment)
+    """Knows the secrets that are so whatever a target uses: an agent may have been given any key that is set here."""
+    given = (context.environment[name] for name in (*TOKENS, *config.pass_env) if name in context.environment)
+    keys = (value for value in secrets_in(context.environment) if looks_like_key(value))
+    return Redactor((*given, *keys, *(secrets_of(config.snapshot_path) if config.snapshot_path else ())))
 
 
 def _answers_instead(config: RunConfig) -> str | None:

@@ -163,7 +163,7 @@ def candidates(client: Client, wanted: BaselineSearch, trail: Trail, lists: List
     runs = _Runs(client, wanted, trail)
     own = [one for one in usable if _sha(one) == wanted.near]
     yield from own
-    if wanted.near and not own:
+    if wanted.near:  # whoever comes here has found none of them usable
         yield from runs.artifacts(runs.of_commit(wanted.near))
     if wanted.own_of:
         return

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
@@ -24,6 +24,7 @@ from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, Respo
 from eval_gate.targets.retry import retry_policy, with_retries
 from eval_gate.targets.waiting import until_there
 from eval_gate.text.foreign.quote import quote
+from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.redact import Redactor
 from eval_gate.text.urls import public_url, secrets_of
 
@@ -197,7 +198,11 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -> HttpTarget:
     """The agent, not yet connected. Raises GateError for what is no address."""
     public_url(settings.url.open())
-    context.redact.learn(secrets_of(settings.url.open()))
+    check, poll = settings.healthcheck, settings.poll
+    beside = (check.url if check else None, poll.url if poll else None)
+    addresses = [one.open() for one in (settings.url, *beside) if one is not None]
+    query = urlencode({name: as_text(value) for name, value in settings.query.open().items()})
+    context.redact.learn(secret for one in (*addresses, f"http://query/?{query}") for secret in secrets_of(one))
     return HttpTarget(
         settings,
         redact=context.redact,

@@ -92,7 +92,7 @@ class Asker:
             try:
                 turn = await self.chat.ask(messages, tools, schema)
             except TargetError as error:
-                error.mask(self._redact)
+                error.mask(self._redact.message)
                 if error.status == TOO_MANY:
                     self._pace.refused(error.retry_after_s)
                 raise
