@@ -70,7 +70,7 @@ def test_action__pull_request__from_the_baseline_to_the_comment_and_files_handed
     with agent(fails_on(2)) as running:
         done = step(
             inputs=inputs(github, running.url),
-            env=variables(github, 2),
+            env=variables(github, 2) | {"GITHUB_SHA": pull.merge_sha, "GITHUB_REF": "refs/pull/7/merge"},
             event=pull_request_event(github, pull),
             event_name="pull_request",
         )

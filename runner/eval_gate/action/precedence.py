@@ -2,8 +2,8 @@
 
 Comment, check run, artifacts, outputs and summary all ask here. Two results belong to the same gate where the gate's
 key, its workflow, and whether all cases or only some were run agree. Of one gate's results the order decides: the
-commit that is the head, then the newer workflow run, then the later attempt. A result that another one has overtaken
-is published nowhere, and never makes a step green.
+commit that is the head, then a run with keys before a fork's, then the newer workflow run, then the later attempt. A
+result that another one has overtaken is published nowhere, and never makes a step green.
 
 Legs of a matrix, calls of one reusable workflow and steps of one job may share a key: then the second one stops.
 """
@@ -101,9 +101,13 @@ def same_leg(ours: MadeBy, leg: str | None) -> bool:
     return leg is None or ours.leg is None or leg.partition("-")[2] == ours.leg.partition("-")[2]
 
 
-def rank(one: Publication, head: str) -> tuple[bool, int, int, int, int]:
-    """The place among the results of one gate where this commit is the head; the greatest one counts."""
-    return (one.sha == head, *one.order)
+def rank(one: Publication, head: str) -> tuple[bool, bool, int, int, int, int]:
+    """The place among the results of one gate where this commit is the head; the greatest one counts.
+
+    Of one head a run with the repository's keys counts before one that another run publishes: anybody may make a fork's
+    pull request of the same commit.
+    """
+    return (one.sha == head, one.judged is None, *one.order)
 
 
 def overtakes(theirs: Publication, ours: Publication, head: str) -> bool:

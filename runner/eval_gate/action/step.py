@@ -195,7 +195,8 @@ def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
     event = read_event(environment.event_name, environment.event_path)
     client = Client(environment.api_url, settings.token, environment.repository)
     try:
-        pull, checkout = _dispatched_pull(client, event), commit_of_workspace(settings, environment.workspace)
+        pull = _dispatched_pull(client, event)
+        checkout = commit_of_workspace(settings, environment.workspace, environment.repository)
         known = PlanFacts(
             default_branch=_default_branch(client, event),
             pull=pull,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,8 @@ _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF: Final = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000})")
 """What git allows in a reference, which is nearly everything (git-check-ref-format)."""
 _GIT_DIR: Final = re.compile(r"gitdir: ([^\x00\n]{1,4000})")
+_ORIGIN: Final = '[remote "origin"]'
+"""Where git keeps the address that a checkout was fetched from."""
 _MAX_PACKED: Final = 16_000_000
 
 
@@ -30,6 +33,19 @@ def checked_out(workspace: Path) -> str | None:
     if loose is not None:
         return loose if _SHA.fullmatch(loose) else None
     return _packed(git / "packed-refs", match[1])
+
+
+def repository_of_checkout(checkout: Path) -> str | None:
+    """The `owner/name` that the checkout was fetched from, in small letters; None where its files do not say so."""
+    git = git_folder(checkout)
+    lines = [line.strip() for line in (_text(git / "config") or "").splitlines()] if git else []
+    of_origin = lines[lines.index(_ORIGIN) + 1 :] if _ORIGIN in lines else []
+    for line in takewhile(lambda one: not one.startswith("["), of_origin):
+        name, _, address = line.partition("=")
+        if name.strip() == "url":
+            parts = address.strip().rstrip("/").removesuffix(".git").replace(":", "/").split("/")
+            return "/".join(parts[-2:]).lower() if len(parts) > 1 else None
+    return None
 
 
 def checkout_around(workspace: Path, path: str | Path) -> Path | None:

@@ -88,6 +88,23 @@ def test_workspace_holds_another_commit__is_refused(world, held) -> None:
     assert f"ref: refs/pull/{pull.number}/head" in ended.log
 
 
+def test_evals_in_another_repository__say_nothing_of_the_commit(world) -> None:
+    world.main("PPPP*2")
+    below = world.job.workspace / "shared"
+    (below / ".git").mkdir(parents=True)
+    (below / ".git/HEAD").write_text(sha("a commit of the evals") + "\n")
+    (below / ".git/config").write_text(
+        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://github.com/acme/evals\n'
+    )
+    (world.job.workspace / "evals").rename(below / "evals")
+    own = world.job.workspace / ".git"
+    pull = world.merged(world.pull())
+    (own / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/bot.git\n')
+    world.script.begin("PPPP")
+    ended = world.job.pull_request(pull, world.script.url, world._given({"evals": "shared/evals"}))
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+
+
 def test_no_checkout_at_all__the_workflows_commit_is_believed_and_that_is_said(world) -> None:
     world.main("PPPP*2")
     pull = world.pull()

@@ -52,8 +52,8 @@ def result(sha: str = HEAD, judged: tuple[int, int] | None = None, **maker) -> P
         (result(run_id=6, gate="gate.yml.other"), False),
         (result(run_id=5, leg=f"{OTHER}-{STEP}-{INPUTS}"), False),
         (result(run_id=99, judged=(4, 1)), False),
-        (result(run_id=99, judged=(6, 1)), True),
-        (result(run_id=99, judged=(5, 1)), True),
+        (result(run_id=99, judged=(6, 1)), False),  # a fork's, of the same commit
+        (result(run_id=99, judged=(5, 1)), False),
     ],
 )
 def test_overtakes__of_one_gate__commit_then_run_then_attempt_decide(theirs, expected) -> None:
@@ -62,6 +62,13 @@ def test_overtakes__of_one_gate__commit_then_run_then_attempt_decide(theirs, exp
 
 def test_overtakes__a_result_of_the_head__counts_before_a_newer_one_of_another_commit() -> None:
     assert overtakes(result(run_id=4), result(BEFORE), HEAD)
+    assert overtakes(result(run_id=99, judged=(4, 1)), result(BEFORE), HEAD)
+
+
+def test_overtakes__results_of_forks__go_by_the_run_that_was_judged() -> None:
+    older, newer = result(run_id=99, judged=(4, 1)), result(run_id=98, judged=(6, 1))
+    assert overtakes(newer, older, HEAD)
+    assert not overtakes(older, newer, HEAD)
 
 
 @given(st.lists(st.builds(result, st.sampled_from([HEAD, BEFORE]), st.none(), run_id=st.integers(1, 4))))

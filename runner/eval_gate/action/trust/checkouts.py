@@ -14,7 +14,7 @@ from eval_gate.errors import GateError
 from eval_gate.files.place import repository_of
 from eval_gate.gate.judges.file import PATH as JUDGES
 from eval_gate.gate.waivers.file import DEFAULT_PATH as ACCEPTED
-from eval_gate.github.checkout import checked_out, checkout_around, checkouts_below
+from eval_gate.github.checkout import checked_out, checkout_around, checkouts_below, repository_of_checkout
 
 
 def commits_read(config: RunConfig, settings: Settings, workspace: Path) -> frozenset[str | None]:
@@ -31,15 +31,18 @@ def commits_read(config: RunConfig, settings: Settings, workspace: Path) -> froz
     return frozenset(commits | {checked_out(checkout) for checkout in held})
 
 
-def commit_of_workspace(settings: Settings, workspace: Path) -> str | None:
+def commit_of_workspace(settings: Settings, workspace: Path, repository: str) -> str | None:
     """The commit that is evaluated: of the checkout that the inputs lead to, which may be below the workspace.
 
-    None where that cannot be told, as in a workspace without any `.git`.
+    Where there is one of this repository, one of another, in which evals are shared, says nothing of the change. None
+    where it cannot be told, as in a workspace without any `.git`.
     """
     evals = settings.flags.get("evals", "").replace(",", " ").split()
     named = (*(pattern.partition("*")[0] for pattern in evals), settings.config or ".", ".")
     around = (checkout_around(workspace, path) for path in named if path)
-    return next((commit for one in around if one and (commit := checked_out(one))), None)
+    found = [(one, commit) for one in around if one and (commit := checked_out(one))]
+    own = [commit for one, commit in found if repository_of_checkout(one) in {None, repository.lower()}]
+    return next(iter([*own, *(commit for _, commit in found)]), None)
 
 
 def _commit(checkout: Path | None) -> str | None:
