@@ -218,6 +218,20 @@ def test_finding_2__command_prints_its_variable__it_is_nowhere(tmp_path, name) -
     assert everywhere(done, tmp_path) == {}
 
 
+def test_finding_2__agent_says_the_key_of_another_target__it_is_nowhere(tmp_path) -> None:
+    other = "sk-proj-Qz7Xk2Lm9PwTb4RvNcY8sJdH3"
+    write_cases(tmp_path, 1)
+    with agent(says(f"theirs is {other}")) as running:
+        targets = [
+            {"name": name, "url": running.url, "headers": {"x": key}} for name, key in (("a", "1"), ("b", "${{ B }}"))
+        ]
+        (tmp_path / "eval-gate.json").write_text(json.dumps({"targets": targets, "target": "a"}))
+        done = gate(tmp_path, "run", *EVERYTHING, B=other)
+    assert "***" in (next((tmp_path / "evals/results").glob("*/run.json"))).read_text(), done.stderr
+    assert other not in done.stdout + done.stderr
+    assert not [name for name, text in files_below(tmp_path / "evals/results") if other in text]
+
+
 MODEL_SAYS = {
     "answer": openai_answer(f"it is {CANARY}"),
     "arguments": openai_answer(None, [("1", "t", {"key": CANARY})]),

@@ -28,7 +28,15 @@ from eval_gate.targets.settings import (
     normalize_names,
     styled_name,
 )
-from eval_gate.targets.variables import LITERAL_KEY, Resolver, Unset, is_literal, is_reference, refers
+from eval_gate.targets.variables import (
+    LITERAL_KEY,
+    Resolver,
+    Unset,
+    is_literal,
+    is_reference,
+    keys_referred_to,
+    refers,
+)
 from eval_gate.text.quoting import quoted, quoted_name, shown_name
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
@@ -232,6 +240,8 @@ class TargetList:
             ]
         if problems or (settings is None and lacking is None):
             raise _invalid(problems)
+        redact = resolver.redactor
+        redact.learn(keys_referred_to([*self._raw], environment))  # what is asked may know those of the others
         whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)
         if settings is None:
             judge = resolved.get("judgeTarget")
@@ -248,7 +258,7 @@ class TargetList:
             settings.written_at(str(self._problem("", index, found.written["url"])))
         return Chosen(
             settings,
-            resolver.redactor,
+            redact,
             notices,
             entry=self.entries[index],
             file=self.file,

@@ -121,8 +121,12 @@ def _label_of(one: JsonValue) -> str | None:
 
 
 def _name(wish: str, taken: dict[str, int]) -> str:
-    """A name for people to type, which no other target has. `taken` counts how often each name was wished for."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", re.sub(r"^https?://", "", wish)).strip("-.")[:60] or "target"
+    """A name for people to type, which no other target has. `taken` counts how often each name was wished for.
+
+    Of an address neither user part nor query is in it.
+    """
+    address = re.sub(r"[?#].*", "", re.sub(r"^https?://(?:[^/@]*@)?", "", wish)) if "://" in wish else wish
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", address).strip("-.")[:60] or "target"
     name = plain
     while name in taken:
         taken[plain] += 1
