@@ -18,7 +18,7 @@ from tests.support.program import gate
 FILES = Path(__file__).parents[1] / "unit" / "result_formats" / "files"
 NAN = float("nan")
 SCORER = 'File "/usr/lib/python3/site-packages/inspect_ai/scorer/_model.py", line 176, in score'
-SOLVER = 'File "/work/agent.py", line 12, in solve'
+SOLVER = 'File "/app/agent.py", line 12, in solve'
 
 
 def promptfoo(change: Callable[[dict[str, Any]], None] | None) -> str:

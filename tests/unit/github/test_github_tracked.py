@@ -82,8 +82,8 @@ def test_has__no_checkout__cannot_be_told_and_outside_is_nobody_s(tmp_path) -> N
 def test_has__checkout_below_the_workspace_and_a_worktree__have_indexes_of_their_own(tmp_path) -> None:
     made = repository(tmp_path / "repo")
     git(made, "commit", "-m", "x")
-    git(made, "worktree", "add", "../work/tree")
-    files = TrackedFiles(tmp_path / "work")
-    assert files.has(tmp_path / "work" / "tree" / "a.json") is True
-    assert files.has(tmp_path / "work" / "tree" / "b.json") is False
-    assert files.has(tmp_path / "work" / "b.json") is None
+    git(made, "worktree", "add", "../trees/tree")
+    files = TrackedFiles(tmp_path / "trees")
+    assert files.has(tmp_path / "trees" / "tree" / "a.json") is True
+    assert files.has(tmp_path / "trees" / "tree" / "b.json") is False
+    assert files.has(tmp_path / "trees" / "b.json") is None
