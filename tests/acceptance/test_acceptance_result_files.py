@@ -40,6 +40,19 @@ def test_judge__results_in_folders_within__are_all_read(tmp_path, given) -> None
     assert "2/3 passed | 1 failed" in said
 
 
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [("index.jsonl", "other.jsonl"), ("test_run_1.xml", "test_run_2.xml"), ("a.xml", "B.XML")],
+)
+def test_judge__files_called_like_another_tools__leave_none_beside_them_out(tmp_path, first, other) -> None:
+    (tmp_path / "r").mkdir()
+    texts = {".jsonl": (lines(b="failed"), lines(a="passed")), ".xml": (RED, GREEN)}[Path(first).suffix]
+    (tmp_path / "r" / first).write_text(texts[0])
+    (tmp_path / "r" / other).write_text(texts[1])
+    code, said = judge(tmp_path, "r")
+    assert (code, "1/2 passed | 1 failed" in said) == (1, True), said
+
+
 def test_judge__a_glob_that_matches_nothing__is_of_a_tool_that_wrote_nothing(tmp_path) -> None:
     code, said = judge(tmp_path, "out/**/*.xml")
     assert code == 3

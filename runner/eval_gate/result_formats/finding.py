@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from eval_gate.config.settings import ResultsFormat
 from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_FILES
 from eval_gate.result_formats.agentv import INDEX
 from eval_gate.result_formats.recognise import SUFFIXES, tool_of
@@ -77,12 +78,12 @@ def _at(given: str) -> Iterator[ResultsFile]:
 
 def _inside(folder: Path, depth: int) -> Iterator[ResultsFile]:
     """Of AgentV's run its index, of DeepEval's past the newest; else every file, and those of the folders within."""
-    if (folder / INDEX).is_file():
+    if tool_of(folder / INDEX) is ResultsFormat.AGENTV:
         yield ResultsFile(folder / INDEX, str(folder / INDEX))
         return
     entries = sorted(folder.iterdir())
-    files = [file for file in entries if file.is_file() and file.suffix in SUFFIXES]
-    runs = [file for file in files if file.name.startswith("test_run_")]
+    files = [file for file in entries if file.is_file() and file.suffix.lower() in SUFFIXES]
+    runs = [file for file in files if file.name.startswith("test_run_") and file.suffix == ".json"]
     # DeepEval keeps a file for every run of the past
     for file in [runs[-1]] if runs and len(runs) == len(files) else files:
         whose = _BESIDE.get(file.name)
