@@ -18,10 +18,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from eval_gate.model.limits import GIT_OBJECT_BYTES
 from eval_gate.struct import FrozenStruct
 
-MAX_OBJECT_BYTES: Final = 64_000_000
-"""The largest tree or file that is looked at; a tree of a million entries has 40 MB."""
 MAX_DELTAS: Final = 4_096
 """The longest chain of differences that git writes."""
 MAX_STORES: Final = 20
@@ -126,7 +125,7 @@ class GitObjects:
                     base = offset - back
                 elif kind == _BY_NAME:
                     base, at = head[at : at + width].hex(), at + width
-                if size > MAX_OBJECT_BYTES:
+                if size > GIT_OBJECT_BYTES:
                     return None
                 stream.seek(offset + at)
                 data = _inflated(stream.read(size + size // 1_000 + 1_024), size)
@@ -176,12 +175,12 @@ def _entries(data: bytes, width: int) -> Iterator[tuple[str, Entry]]:
 def _loose(store: Path, name: str) -> tuple[bytes, bytes] | None:
     try:
         with (store / name[:2] / name[2:]).open("rb") as stream:
-            packed = stream.read(MAX_OBJECT_BYTES)
-        data = zlib.decompressobj().decompress(packed, MAX_OBJECT_BYTES + 32)
+            packed = stream.read(GIT_OBJECT_BYTES)
+        data = zlib.decompressobj().decompress(packed, GIT_OBJECT_BYTES + 32)
     except (OSError, zlib.error):
         return None
     match = _HEADER.match(data)
-    return (match[1], data[match.end() :]) if match and len(data) <= MAX_OBJECT_BYTES else None
+    return (match[1], data[match.end() :]) if match and len(data) <= GIT_OBJECT_BYTES else None
 
 
 def _offset_in(index: Path, name: str) -> int | None:
@@ -246,7 +245,7 @@ def _applied(base: bytes, deltas: list[bytes]) -> bytes:
 def _patched(base: bytes, delta: bytes) -> bytes:
     size, at = _number(delta, 0)
     result, at = _number(delta, at)
-    if size != len(base) or result > MAX_OBJECT_BYTES:
+    if size != len(base) or result > GIT_OBJECT_BYTES:
         raise ValueError("a difference from something else")
     out = bytearray()
     while at < len(delta):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.github.checkout import git_folder
+from eval_gate.model.limits import GIT_INDEX_BYTES
 
-MAX_INDEX_BYTES: Final = 200_000_000
 _HEADER: Final = struct.Struct(">4sII")
 _STATS: Final = 40
 """Bytes of an entry before the object's name: times, device, mode, owner, size."""
@@ -62,10 +62,10 @@ def tracked_names(checkout: Path) -> frozenset[bytes] | None:
     folder = git_folder(checkout)
     try:
         with ((folder or checkout) / "index").open("rb") as stream:
-            data = stream.read(MAX_INDEX_BYTES + 1)
+            data = stream.read(GIT_INDEX_BYTES + 1)
     except OSError:
         return None
-    if folder is None or len(data) > MAX_INDEX_BYTES:
+    if folder is None or len(data) > GIT_INDEX_BYTES:
         return None
     for digest in (_SHA1, _SHA256):
         try:

@@ -125,6 +125,9 @@ ANSWER_S: Final = 60.0
 TRANSFER_SILENCE_S: Final = 60.0
 TRANSFER_S: Final = 300.0
 GITHUB_S: Final = 180.0
+GIT_OBJECT_BYTES: Final = 64_000_000
+"""A tree of a million entries has 40 MB."""
+GIT_INDEX_BYTES: Final = 200_000_000
 ISSUE_PAGES: Final = 3
 COMMENT_PAGES: Final = 100
 WAIVER_PAGES: Final = 20
@@ -267,6 +270,8 @@ TABLE: Final = (
     LimitRow("an artifact on its way, without a byte", TRANSFER_SILENCE_S, "seconds"),
     LimitRow("an artifact on its way, or a block of it", TRANSFER_S, "seconds"),
     LimitRow("one call of GitHub with all its repetitions", GITHUB_S, "seconds"),
+    LimitRow("a tree or file of the repository as git stores it", GIT_OBJECT_BYTES, "bytes"),
+    LimitRow("git's list of the files it tracks", GIT_INDEX_BYTES, "bytes"),
     LimitRow("pages of issues, where ours is looked for", ISSUE_PAGES, "pages"),
     LimitRow("pages of comments, where ours is looked for", COMMENT_PAGES, "pages"),
     LimitRow("pages of comments that may accept a failure", WAIVER_PAGES, "pages"),

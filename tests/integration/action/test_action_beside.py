@@ -19,7 +19,8 @@ from tests.support.jobs import pull_request_event
 pytestmark = pytest.mark.slow
 
 LIST_OWN = "ArtifactService/ListArtifacts"
-COMPARE = r"/compare/main\.\.\."
+PARENTS = r"/commits/[0-9a-f]{40}$"
+"""Of the test merge: the base of what is evaluated."""
 NAMES = (r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"/actions/artifacts\?.*name=eval-gate-results\.")
 OWN_RUNS = r"/actions/workflows/gate.yml/runs"
 
@@ -43,14 +44,14 @@ def meet(github, *requests: tuple[str, str]) -> None:
 
 
 def test_before_the_cases__what_needs_no_answer_first__is_asked_at_the_same_time(job, github, pull) -> None:
-    asked = [("GET", COMPARE), *(("GET", name) for name in NAMES), ("GET", OWN_RUNS), ("POST", LIST_OWN)]
+    asked = [("GET", PARENTS), *(("GET", name) for name in NAMES), ("GET", OWN_RUNS), ("POST", LIST_OWN)]
     meet(github, *asked)
     with agent() as running:
         assert job.pull_request(pull, running.url).code == 0
 
 
 def test_before_the_cases__rules_of_the_base_branch__are_read_at_the_same_time(job, github, pull) -> None:
-    meet(github, ("GET", COMPARE), ("GET", "/contents/"), ("POST", LIST_OWN))
+    meet(github, ("GET", PARENTS), ("GET", "/contents/"), ("POST", LIST_OWN))
     with agent() as running:
         assert job.pull_request(pull, running.url, {"policy-from": "base"}).code == 0
 
@@ -78,7 +79,7 @@ def test_before_the_cases__answers_come_in_another_order__the_log_does_not(job, 
         return [line.split(" ")[0] for line in ended.log.splitlines() if line.startswith(said)]
 
     with agent() as running:
-        github.faults.add("GET", COMPARE, Fault.slow(2))
+        github.faults.add("GET", PARENTS, Fault.slow(2))
         baseline_last = steps(job.pull_request(pull, running.url))
         github.faults.add("GET", OWN_RUNS, Fault.slow(2))
         pushes_last = steps(job.pull_request(pull, running.url))
@@ -87,7 +88,7 @@ def test_before_the_cases__answers_come_in_another_order__the_log_does_not(job, 
 
 
 def test_before_the_cases__interrupted_while_github_is_waited_for__the_step_ends_at_once(job, github, pull) -> None:
-    for path in (COMPARE, OWN_RUNS):
+    for path in (PARENTS, OWN_RUNS):
         github.faults.add("GET", path, Fault.hang())
     with agent() as running:
         process = job.start("pull_request", pull_request_event(github, pull), {"agent-endpoint": running.url})
@@ -117,12 +118,12 @@ def test_beside_the_cases__baseline__is_fetched_while_the_first_case_is_asked(jo
 
 @pytest.mark.parametrize("inputs", [{}, {"cache": "auto"}], ids=["beside the cases", "before them"])
 def test_baseline__cannot_be_had__is_the_same_error_whenever_it_is_asked_for(job, github, pull, inputs) -> None:
-    github.faults.add("GET", COMPARE, Fault.permission())
+    github.faults.add("GET", PARENTS, Fault.permission())
     with agent(fails_on(1)) as running:
         ended = job.pull_request(pull, running.url, inputs)
         asked = len(running.requests)
     assert (ended.code, ended.outputs["verdict"], asked) == (3, "error", 4)
-    assert "The baseline could not be had: comparing main with" in ended.log
+    assert "The baseline could not be had: reading commit" in ended.log
     assert ended.outputs["artifact-id"]
     assert any("the baseline could not be had" in comment.body for comment in github.state.comments.values())
 
@@ -152,7 +153,7 @@ def test_baseline__named_and_not_there__ends_the_step_before_a_case_is_asked(job
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_cancelled__baseline_is_not_there_yet__is_not_waited_for(job, github, pull, number, code) -> None:
-    github.faults.add("GET", COMPARE, Fault.hang())
+    github.faults.add("GET", PARENTS, Fault.hang())
     ended = job.cancelled(pull, number, timeout=15)  # an answer is waited for at least twenty seconds
     assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "error", str(code)), ended.log
     check = list(github.state.check_runs.values())[-1]

@@ -82,7 +82,7 @@ def cancelled(github) -> bool:
 @pytest.mark.slow
 def test_interrupted__all_is_answered_and_the_baseline_is_not_there__what_was_done_is_kept(job, github, pull) -> None:
     """Where nothing is run again the baseline is needed only when the cases are over."""
-    github.faults.add("GET", r"/compare/main\.\.\.", Fault.hang())
+    github.faults.add("GET", r"/commits/[0-9a-f]{40}$", Fault.hang())
     with agent() as running:
         inputs = {"agent-endpoint": running.url, "confirm": "0", "new-case-runs": "1"}
         journal = job.workspace / "evals" / "results"

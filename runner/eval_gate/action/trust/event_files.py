@@ -28,7 +28,7 @@ from eval_gate.github.commits import file_at
 from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.github.event import read_event
 from eval_gate.github.failure import GitHubError, unavailable
-from eval_gate.github.git_objects import MAX_OBJECT_BYTES
+from eval_gate.model.limits import GIT_OBJECT_BYTES
 from eval_gate.text.quoting import shown_name
 
 _CHOSEN: Final = frozenset({"workflow_dispatch", "workflow_run"})
@@ -138,7 +138,7 @@ class EventFiles:
 def _content(file: Path) -> bytes:
     """The file; nothing where it cannot be read, which is then not what a commit has."""
     try:
-        return read_left_up_to(file, MAX_OBJECT_BYTES)
+        return read_left_up_to(file, GIT_OBJECT_BYTES)
     except OSError:
         return b""
 
