@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.struct import FrozenStruct, field
+from eval_gate.text.secret import Secret
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class GivenValue(FrozenStruct):
     """One value and where a person wrote it. `name` is the flag, the variable or the key, as they know it."""
 
-    value: JsonValue
+    value: Secret[JsonValue]
     name: str
     file: str | None = None
     positions: JsonPositions | YamlPositions | None = None
@@ -57,7 +58,7 @@ class GivenSettings(FrozenStruct):
 
     def of(self, key: str) -> GivenValue:
         """Where this setting was given; by its key alone where nobody knows."""
-        return self.values.get(key) or GivenValue(None, key)
+        return self.values.get(key) or GivenValue(Secret(None), key)
 
     def as_if(self, **others: str) -> GivenSettings:
         """The same for whoever reads other settings under the names of these: `agentEndpoint="controlEndpoint"`."""

@@ -27,7 +27,8 @@ from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.foreign.well_formed import holds_halves
-from eval_gate.text.quoting import shown_name
+from eval_gate.text.quoting import quoted, shown_name
+from eval_gate.text.secret import Secret
 from eval_gate.text.sources.shape import either, field_path, mistakes, sentence
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def load_config(
     Raises GateError `invalid-configuration` with every problem of all layers at once.
     """
     problems: list[Problem] = []
-    given = {key: GivenValue(value, key) for key, value in (defaults or {}).items()}
+    given = {key: GivenValue(Secret(value), key) for key, value in (defaults or {}).items()}
     if file is not None:
         given.update(_from_file(file, shown_as or place.shown_from(file), problems, SETTINGS))
     given.update(_from_environment(environment, problems, SETTINGS))
@@ -111,11 +112,13 @@ def _made(
     given: dict[str, GivenValue], flags: Mapping[str, JsonValue], hand: GivenBy, problems: list[Problem]
 ) -> RunConfig:
     """The configuration of what the layers below and the flags give. Raises GateError where anything is wrong."""
-    given.update({key: GivenValue(value, hand.name_of(SETTINGS[key]), by_hand=True) for key, value in flags.items()})
+    given.update(
+        {key: GivenValue(Secret(value), hand.name_of(SETTINGS[key]), by_hand=True) for key, value in flags.items()}
+    )
     config = _validated(given, problems)
     if config is not None:
         for key in sorted(WRITTEN | SENT):
-            one = given.get(key, GivenValue(None, key, by_hand=True))
+            one = given.get(key, GivenValue(Secret(None), key, by_hand=True))
             wrong = wrong_places(config, key, anywhere=hand.anywhere and one.by_hand)
             problems.extend(one.problem(what, below) for below, what in wrong)
     if config is None or problems:
@@ -156,7 +159,7 @@ def _from_file(file: Path, shown_as: str, problems: list[Problem], only: Collect
     ]
     if len(strangers) > FINDINGS:
         problems.append(Problem(f"and {len(strangers) - FINDINGS:,} more unknown keys", file=shown_as))
-    return {key: GivenValue(value, key, shown_as, positions) for key, value in document.items() if key in only}
+    return {key: GivenValue(Secret(value), key, shown_as, positions) for key, value in document.items() if key in only}
 
 
 def _may_mean(word: str, only: Collection[str]) -> bool:
@@ -200,7 +203,7 @@ def _from_environment(
             if _may_mean(variable.removeprefix(ENVIRONMENT_PREFIX).replace("_", ""), only):
                 problems.append(Problem(f"unknown variable{did_you_mean(variable, known)}", field=variable))
         elif text != "" and known[variable].key in only:  # an empty variable is how workflows say "not set"
-            found[known[variable].key] = GivenValue(from_text(known[variable], text), variable, by_hand=True)
+            found[known[variable].key] = GivenValue(Secret(from_text(known[variable], text)), variable, by_hand=True)
     return found
 
 
@@ -219,8 +222,8 @@ def from_text(row: Setting, text: str) -> JsonValue:
 
 
 def _validated(given: Mapping[str, GivenValue], problems: list[Problem]) -> RunConfig | None:
-    values = {key: one.value for key, one in given.items()}
-    broken = [one.problem(_NO_TEXT) for one in given.values() if holds_halves(one.value)]
+    values = {key: one.value.open() for key, one in given.items()}
+    broken = [one.problem(_NO_TEXT) for one in given.values() if holds_halves(one.value.open())]
     if broken:
         problems.extend(broken)
         return None
@@ -237,9 +240,12 @@ def _validated(given: Mapping[str, GivenValue], problems: list[Problem]) -> RunC
 def _stored_and_not(given: Mapping[str, GivenValue]) -> Iterator[Problem]:
     """`storeResponses` is the older and coarser name: beside `store` it must not say something else."""
     store, responses = given.get("store"), given.get("storeResponses")
-    if store and responses and isinstance(responses.value, bool) and (store.value == "none") is responses.value:
-        other = "not kept" if responses.value else "kept"
-        yield responses.problem(f'contradicts {store.name} "{store.value}", by which answers are {other}: leave it out')
+    if not store or not responses:
+        return
+    kept, word = responses.value.open(), store.value.open()
+    if isinstance(kept, bool) and (word == "none") is kept and isinstance(word, str):
+        other = "not kept" if kept else "kept"
+        yield responses.problem(f"contradicts {store.name} {quoted(word)}, by which answers are {other}: leave it out")
 
 
 def _mistakes(error: ValidationError, given: Mapping[str, GivenValue]) -> Iterator[Problem]:

@@ -125,7 +125,9 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
         model = _short_form(choice)
         entry: dict[str, JsonValue] = {"name": model.name, "provider": model.provider, "model": model.model}
         entry["baseUrl"] = model.base_url.open() if model.base_url else None
-        return Chosen(model, Redactor(), entry=entry, problem=lambda message, key: _of_model(choice, message, key))
+        return Chosen(
+            model, Redactor(), entry=Secret(entry), problem=lambda message, key: _of_model(choice, message, key)
+        )
     return None
 
 

@@ -39,6 +39,7 @@ from eval_gate.targets.variables import (
 )
 from eval_gate.text.quoting import quoted, quoted_name, shown_name
 from eval_gate.text.redact import Redactor
+from eval_gate.text.secret import Secret
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
 from eval_gate.text.sources.shape import kind_of as kind_of_value
 
@@ -56,7 +57,7 @@ class Chosen(FrozenStruct):
     settings: TargetSettings
     redact: Redactor
     notices: tuple[str, ...] = ()
-    entry: Mapping[str, JsonValue] = field(default_factory=dict)
+    entry: Secret[Mapping[str, JsonValue]] = field(default_factory=lambda: Secret({}))
     """The description as it was written, keys in camelCase."""
     file: str | None = None
     """The list that it stands in; None where it was given."""
@@ -260,7 +261,7 @@ class TargetList:
             settings,
             redact,
             notices,
-            entry=self.entries[index],
+            entry=Secret(self.entries[index]),
             file=self.file,
             variables=tuple(resolver.used),
             problem=lambda message, key: self._problem(message, index, self._written((key,) if key else (), found)),

@@ -15,7 +15,7 @@ from eval_gate.model.limits import MAX_DURATION_MS
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.command.envelope import read_record
-from eval_gate.targets.settings import DescribedSettings, TargetSettings
+from eval_gate.targets.settings import CANNED, DescribedSettings, Shown, TargetSettings
 
 DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `responses` in its description."
 
@@ -23,21 +23,21 @@ DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `respons
 class MockCall(DescribedSettings):
     """One tool call of a canned answer."""
 
-    tool: Annotated[str, Field(min_length=1)]
-    input: dict[str, JsonValue] = Field(default_factory=dict)
+    tool: Annotated[str, Field(min_length=1), CANNED]
+    input: Annotated[dict[str, JsonValue], CANNED] = Field(default_factory=dict)
     success: bool | None = True
-    result: JsonValue = Field(None, description="What the tool gave back.")
+    result: Annotated[JsonValue, CANNED] = Field(None, description="What the tool gave back.")
     duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
 
 
 class MockAnswer(DescribedSettings):
     """One canned answer, or the error that is given instead."""
 
-    response: str = DEFAULT_RESPONSE
+    response: Annotated[str, CANNED] = DEFAULT_RESPONSE
     tool_calls: tuple[MockCall, ...] = ()
-    output_messages: list[dict[str, JsonValue]] | None = None
-    trace: list[dict[str, JsonValue]] | None = None
-    error: str | None = None
+    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED] = None
+    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED] = None
+    error: Annotated[str | None, CANNED] = None
 
     def as_response(self) -> Response:
         """The answer as an agent would have given it. Messages and trace are read as a command's are (AgentV)."""
@@ -72,14 +72,21 @@ class MockSettings(TargetSettings):
     """A mock target. `responses` are by case id, each a text or a whole answer; the others get `response`."""
 
     provider: Literal["mock"] = "mock"
-    response: str = DEFAULT_RESPONSE
-    responses: dict[str, Annotated[MockAnswer, BeforeValidator(_answer, json_schema_input_type=MockAnswer | str)]] = (
-        Field(default_factory=dict)
-    )
+    response: Annotated[str, CANNED] = DEFAULT_RESPONSE
+    responses: dict[
+        Annotated[str, Shown("it is the id of a case")],
+        Annotated[MockAnswer, BeforeValidator(_answer, json_schema_input_type=MockAnswer | str)],
+    ] = Field(default_factory=dict)
     tool_calls: tuple[MockCall, ...] = ()
-    output_messages: list[dict[str, JsonValue]] | None = Field(None, description="As AgentV's commands give them.")
-    trace: list[dict[str, JsonValue]] | None = Field(None, description="As AgentV's commands give it.")
-    error: str | None = Field(None, description="Every case without an answer of its own breaks with these words.")
+    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED] = Field(
+        None, description="As AgentV's commands give them."
+    )
+    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED] = Field(
+        None, description="As AgentV's commands give it."
+    )
+    error: Annotated[str | None, CANNED] = Field(
+        None, description="Every case without an answer of its own breaks with these words."
+    )
     delay_ms: float = Field(0, ge=0, le=600_000)
     delay_min_ms: float | None = Field(None, ge=0, le=600_000)
     delay_max_ms: float | None = Field(None, ge=0, le=600_000)

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
+from enum import Enum
+from typing import Annotated, ClassVar, Final, Literal, Self, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -39,6 +40,12 @@ class NoEffect(FrozenStruct):
     reason: str
 
 
+class Shown(FrozenStruct):
+    """Marks texts of a description that are no secrets, and says why. All others are of the type `Secret`."""
+
+    reason: str
+
+
 class Describes(FrozenStruct):
     """Marks a setting that says something of the agent itself."""
 
@@ -55,6 +62,9 @@ PLACE_OF_THE_AGENT: Final = Describes(SettingRole.PLACE)
 """Marks a setting that says where the agent is, or by which command it is started."""
 RETRIES: Final = NoEffect("what broke is tried again; what comes of a response stays as it is")
 SIZES: Final = NoEffect("a response that is too large is an error, never another response")
+A_PLACE: Final = Shown("messages name the file or folder")
+IN_A_RESPONSE: Final = Shown("it says where in a response something stands, and messages name the place")
+CANNED: Final = Shown("it is the response itself, which a record keeps as any other")
 READINESS: Final = NoEffect("it is only about whether somebody is there before the first case")
 
 
@@ -68,11 +78,30 @@ def role_of(field: FieldInfo) -> SettingRole | None:
     return next((mark.role for mark in field.metadata if isinstance(mark, Describes)), None)
 
 
+def holds_open_texts(shape: object, marks: Sequence[object] = ()) -> bool:
+    """Whether a setting of this type, with these marks, may hold texts that are no `Secret` and are not marked `Shown`.
+
+    A reference would become a plain text there. A setting with settings of its own is answered for by these.
+    """
+    origin = get_origin(shape)
+    if origin is Annotated:
+        inner, *more = get_args(shape)
+        return holds_open_texts(inner, (*marks, *more))
+    if any(isinstance(mark, Shown) for mark in marks) or origin is Literal:
+        return False
+    if isinstance(origin, type) and issubclass(origin, Secret):
+        return False
+    if isinstance(shape, type) and not get_args(shape):
+        return shape is object or (issubclass(shape, str) and not issubclass(shape, Enum))
+    members = [one for one in get_args(shape) if one is not ...]
+    return not members or any(map(holds_open_texts, members))  # without members it is JSON
+
+
 Value = Annotated[str, AfterValidator(check_text)]
 Text = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
-Place = Annotated[str, Field(min_length=1), AfterValidator(check_place)]
+Place = Annotated[str, Field(min_length=1), AfterValidator(check_place), A_PLACE]
 """A file or folder."""
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Shown("it is the name of a variable")]
 
 
 class DescribedSettings(BaseModel):
@@ -192,10 +221,12 @@ class TargetSettings(DescribedSettings):
     _references: Mapping[str, JsonValue] = PrivateAttr(default_factory=dict)
     _listed: bool = PrivateAttr(default=False)
 
-    name: Annotated[Text, NoEffect("it is what the target is called")]
-    provider: str
+    name: Annotated[Text, NoEffect("it is what the target is called"), Shown("every record has it")]
+    provider: Annotated[str, Shown("it is a word of a known list")]
     workers: Annotated[int | None, NoEffect("it is how many cases are asked at once")] = Field(None, ge=1, le=1000)
-    judge_target: Annotated[Text | None, NoEffect("who grades a case is compared by itself")] = None
+    judge_target: Annotated[
+        Text | None, NoEffect("who grades a case is compared by itself"), Shown("it is the name of a target")
+    ] = None
     provider_batching: bool = False
 
     @property

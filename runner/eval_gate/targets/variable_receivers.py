@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from eval_gate.process.environment import is_plain
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.kinds import kind_of
+from eval_gate.text.secret import Secret
 from eval_gate.text.urls import public_url
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Receiver(FrozenStruct):
     """
 
     name: str
-    entry: Mapping[str, JsonValue]
+    entry: Secret[Mapping[str, JsonValue]]
     file: str | None
     variables: tuple[str, ...]
     place: str | None

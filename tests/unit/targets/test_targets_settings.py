@@ -1,15 +1,16 @@
 """What every setting of a target is held to, whatever its kind: numbers that are some, paths that may be there."""
 
-from typing import Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from eval_gate.config.setting import LARGEST
 from eval_gate.targets.command.settings import HealthCheck
 from eval_gate.targets.http.settings import HttpHealthCheck, Polling
 from eval_gate.targets.kinds import KINDS
-from eval_gate.targets.settings import DescribedSettings
+from eval_gate.targets.settings import DescribedSettings, Shown, holds_open_texts
+from eval_gate.text.secret import Secret
 
 DESCRIBED: list[type[DescribedSettings]] = [*(kind.settings for kind in KINDS), HealthCheck, HttpHealthCheck, Polling]
 NO_NUMBERS = (float("inf"), float("-inf"), float("nan"), "inf", 10**400, 2 * LARGEST, -2 * LARGEST, True)
@@ -68,3 +69,27 @@ def test_targets__setting_of_a_wrong_kind__is_a_mistake_and_never_a_crash() -> N
         for name, info in described.model_fields.items():
             for value in values:
                 wrong(described, info.alias or name, value)
+
+
+def test_targets__every_setting_that_holds_texts__is_a_secret_or_says_why_it_is_shown() -> None:
+    """What a reference stands for is of the secret type then, also in a setting that somebody adds tomorrow."""
+    seen, todo = set[type[DescribedSettings]](), [kind.settings for kind in KINDS]
+    shown = []
+    while todo:
+        described = todo.pop()
+        seen.add(described)
+        for name, info in described.model_fields.items():
+            shown += [(described.__name__, name)] * holds_open_texts(info.annotation, info.metadata)
+            kinds = [kind for kind in kinds_in(info.annotation) if isinstance(kind, type) and kind not in seen]
+            todo += [kind for kind in kinds if issubclass(kind, DescribedSettings)]
+    assert shown == []
+    assert {HealthCheck, HttpHealthCheck, Polling} < seen
+
+
+@pytest.mark.parametrize(
+    ("shape", "open_texts"),
+    [(str, True), (dict[str, str] | None, True), (JsonValue, True), (Secret[str], False), (Literal["a"], False)],
+)
+def test_holds_open_texts__each_kind_of_type__is_told(shape, open_texts) -> None:
+    assert holds_open_texts(shape) is open_texts
+    assert not holds_open_texts(Annotated[shape, Shown("a test shows it")])

@@ -68,7 +68,7 @@ class BaseDescriptions:
     def __call__(self, receiver: Receiver) -> None:
         """Raises GateError for a target that the base branch does not describe alike, or where it cannot be read."""
         names = " and ".join(receiver.variables)
-        if any(alike(receiver.entry, entry) for entry in self.entries(receiver.file)):
+        if any(alike(receiver.entry.open(), entry) for entry in self.entries(receiver.file)):
             self._log.did(f"target {receiver.name[:80]} is given {names}: {self.named} describes it alike")
             return
         place = f" at {receiver.place[:300]}" if receiver.place else ""
@@ -111,7 +111,7 @@ class BaseDescriptions:
             inline = read_targets(listed, Path()).entries
         except GateError:  # what is not valid describes nothing
             return ()
-        return (*inline, *((fixed.entry,) if fixed else ()))
+        return (*inline, *((fixed.entry.open(),) if fixed else ()))
 
     def _list(self, file: str) -> TargetList | None:
         """The list in this file of the workspace as the base branch has it; None where it has none that is valid."""

@@ -18,6 +18,7 @@ from eval_gate.targets.settings import (
     Text,
     Value,
 )
+from eval_gate.text.secret import Secret
 
 
 def _words(value: object) -> object:
@@ -40,8 +41,14 @@ class CodexSettings(ProgramSettings):
         "codex", description="A name that is looked up on PATH, or a path."
     )
     args: Annotated[
-        tuple[Value, ...], BeforeValidator(_words, json_schema_input_type=tuple[str, ...] | str), PLACE_OF_THE_AGENT
-    ] = Field((), description="More arguments, a list or one text as in a shell; they come before the final `-`.")
+        Secret[tuple[Value, ...]],
+        BeforeValidator(_words, json_schema_input_type=tuple[str, ...] | str),
+        PLACE_OF_THE_AGENT,
+    ] = Field(
+        default_factory=tuple,
+        validate_default=True,
+        description="More arguments, a list or one text as in a shell; they come before the final `-`.",
+    )
     cwd: Place | None = Field(None, description="Where Codex works; a fresh empty folder per case unless given.")
     timeout_seconds: float | None = Field(None, gt=0, le=LONGEST_S)
     log_dir: Annotated[Place | None, NoEffect("it is where logs are written")] = Field(
@@ -50,7 +57,7 @@ class CodexSettings(ProgramSettings):
     log_format: Annotated[Literal["summary", "json"], NoEffect("it is how logs are written")] = Field(
         "summary", description="A line per event, or the events themselves."
     )
-    system_prompt: Annotated[Text | None, OF_THE_AGENT] = Field(
+    system_prompt: Annotated[Secret[Text] | None, OF_THE_AGENT] = Field(
         None, description="Stands first in the prompt, instead of our own words."
     )
     provider_batching: bool = Field(default=False, description="Codex cannot: every case is asked on its own.")

@@ -45,7 +45,7 @@ def arguments(settings: CodexSettings) -> tuple[str, ...]:
     return (
         *("--ask-for-approval", "never"),
         *("exec", "--json", "--color", "never", "--skip-git-repo-check"),
-        *settings.args,
+        *settings.args.open(),
         "-",
     )
 
@@ -69,7 +69,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
     @property
     def identity(self) -> TargetIdentity:
         """The program as it was named, with its arguments: another model is another identity."""
-        shown = " ".join((self._settings.executable, *self._settings.args))
+        shown = " ".join((self._settings.executable, *self._settings.args.open()))
         return TargetIdentity(name=self._settings.name, provider="codex", identity=self._redact(f"codex:{shown}")[:300])
 
     @property
@@ -91,7 +91,9 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         """Run Codex and read its answer. Raises TargetError, which names the log and quotes what was printed."""
         program = self._find()
         settings = self._settings
-        prompt = prompt_document(request, INPUT_FILES, settings.system_prompt or PREAMBLE).encode("utf-8", "replace")
+        prompt = prompt_document(
+            request, INPUT_FILES, settings.system_prompt.open() if settings.system_prompt else PREAMBLE
+        ).encode("utf-8", "replace")
         log = self._open_log(request)
         finished: FinishedProgram | None = None
         try:

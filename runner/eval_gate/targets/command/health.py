@@ -78,7 +78,9 @@ class Health:
             return await _ask_url(check.url.open(), limit_s)
         assert check.command_template is not None
         assert cwd is not None
-        caller = Caller(check.command_template, self._settings.files_format, self._environment, self._redact.data)
+        caller = Caller(
+            check.command_template.open(), self._settings.files_format, self._environment, self._redact.data
+        )
         try:
             called = await caller.call(CommandCall(_EVAL_ID, cwd, timeout_s=limit_s))
         except ProcessError as error:
@@ -89,7 +91,7 @@ class Health:
         if not finished.code:
             return None
         said = last_words(finished)
-        missing = self._withheld.needed(check.command_template, said)
+        missing = self._withheld.needed(check.command_template.open(), said)
         return f"the command {finished.ending}{said}{f'; {missing}' if missing else ''}"
 
     @staticmethod

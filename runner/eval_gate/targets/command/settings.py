@@ -18,9 +18,10 @@ from eval_gate.targets.settings import (
     NoEffect,
     Place,
     ProgramSettings,
+    Shown,
 )
 from eval_gate.text.commands.template import CommandTemplate
-from eval_gate.text.secret import SecretAddress
+from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import public_url
 
 
@@ -53,7 +54,7 @@ class HealthCheck(DescribedSettings):
 
     type: Literal["http", "command"]
     url: SecretAddress[Annotated[str, AfterValidator(_url)]] | None = Field(None, description="With `type: http`.")
-    command_template: CommandText | None = Field(None, description="With `type: command`.")
+    command_template: Secret[CommandText] | None = Field(None, description="With `type: command`.")
     cwd: Place | None = Field(None, description="With `type: command`; the target's own unless given.")
     timeout_seconds: Seconds | None = Field(None, description="The target's own unless given, else 30.")
 
@@ -80,7 +81,7 @@ class CliSettings(ProgramSettings):
     }
 
     provider: Literal["cli"] = "cli"
-    command_template: Annotated[CommandText, PLACE_OF_THE_AGENT] = Field(
+    command_template: Annotated[Secret[CommandText], PLACE_OF_THE_AGENT] = Field(
         description="A shell command with {PROMPT} or {PROMPT_FILE}, {GUIDELINES}, {FILES}, {EVAL_ID}, {ATTEMPT},"
         " {SESSION}, {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it"
         " prints."
@@ -88,7 +89,7 @@ class CliSettings(ProgramSettings):
     preset: ProgramName | None = Field(
         None, description="The program whose stream of events the answer is: then its tools, tokens and cost are known."
     )
-    files_format: Annotated[str, AfterValidator(_file_format)] = Field(
+    files_format: Annotated[str, AfterValidator(_file_format), Shown("it is how a file is named in a command")] = Field(
         "{path}", description="How one file is written into {FILES}, with {path} and {basename}."
     )
     cwd: Place | None = Field(None, description="Where the command runs; the eval file's folder unless given.")

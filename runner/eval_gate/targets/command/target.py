@@ -61,7 +61,11 @@ class CliTarget(DescribedTarget[CliSettings]):
         variables = allowed(environment, settings.env.open())
         self._withheld = Withheld.of(environment, variables)
         self._caller = Caller(
-            settings.command_template, settings.files_format, variables, redact.data, keep=settings.keep_temp_files
+            settings.command_template.open(),
+            settings.files_format,
+            variables,
+            redact.data,
+            keep=settings.keep_temp_files,
         )
         self._health = Health(settings, variables, self._withheld, redact)
         retries = settings.max_retries or 0 if max_retries is None else max_retries
@@ -75,7 +79,7 @@ class CliTarget(DescribedTarget[CliSettings]):
     def identity(self) -> TargetIdentity:
         """Its name and a short hash of its command: another command is another target."""
         name = self._settings.name
-        digest = sha256(self._settings.command_template.encode("utf-8", "replace")).hexdigest()[:8]
+        digest = sha256(self._settings.command_template.open().encode("utf-8", "replace")).hexdigest()[:8]
         return TargetIdentity(name=name, provider="cli", identity=f"cli:{name}#{digest}")
 
     @property
@@ -198,7 +202,7 @@ class CliTarget(DescribedTarget[CliSettings]):
             preset = self._settings.preset
             if preset is not None and (why := said_why(preset, finished.stdout.text())):
                 said = f": {why}"
-            missing = self._withheld.needed(self._settings.command_template, said)
+            missing = self._withheld.needed(self._settings.command_template.open(), said)
             raise TargetError(
                 f"CLI {finished.ending}{said}{f'; {missing}' if missing else ''}",
                 fault=TargetFault.REFUSED,

@@ -19,6 +19,7 @@ from eval_gate.targets.http.placeholders import (
 )
 from eval_gate.targets.http.presets import with_preset
 from eval_gate.targets.settings import (
+    IN_A_RESPONSE,
     PLACE_OF_THE_AGENT,
     READINESS,
     RETRIES,
@@ -26,6 +27,7 @@ from eval_gate.targets.settings import (
     DescribedSettings,
     NamesInAnyCase,
     NoEffect,
+    Shown,
     TargetSettings,
     Text,
 )
@@ -84,12 +86,14 @@ def _lower(words: tuple[str, ...]) -> tuple[str, ...]:
 
 Words = Annotated[
     tuple[Text, ...],
+    Shown("they are words of a response"),
     AfterValidator(_lower),
     BeforeValidator(_several, json_schema_input_type=Text | list[Text]),
 ]
-PathText = Annotated[Text, AfterValidator(_path)]
+PathText = Annotated[Text, AfterValidator(_path), IN_A_RESPONSE]
 PathTexts = Annotated[
     tuple[str, ...],
+    IN_A_RESPONSE,
     Field(min_length=1),
     AfterValidator(_paths),
     BeforeValidator(_several, json_schema_input_type=Text | list[Text]),
@@ -122,8 +126,10 @@ class ToolResults(DescribedSettings):
 class EventRule(DescribedSettings):
     """Which events of a stream, or which answers, are meant, and where in them something is."""
 
-    event: str | None = Field(None, description="The name of a server-sent event.")
-    where: Annotated[Text, AfterValidator(_condition)] | None = Field(None, description="As in a path: type=error.")
+    event: Annotated[str, IN_A_RESPONSE] | None = Field(None, description="The name of a server-sent event.")
+    where: Annotated[Text, AfterValidator(_condition), IN_A_RESPONSE] | None = Field(
+        None, description="As in a path: type=error."
+    )
     path: PathText | None = Field(None, description="Where it is; else it is the whole of what is meant.")
     id: PathText | None = Field(
         None, description="Of text: where its message is named. Messages get a blank line between."

@@ -20,6 +20,7 @@ from eval_gate.targets.settings import (
     OF_THE_AGENT,
     RETRIES,
     Place,
+    Shown,
     TargetSettings,
     Text,
     normalize_names,
@@ -37,7 +38,9 @@ _HARMLESS: Final = frozenset(
 """Settings that say what a model is asked and how often, and not where its key goes."""
 
 Key = Annotated[str, Field(min_length=1, json_schema_extra={"format": "password", "writeOnly": True})]
-ApiVersion = Annotated[Text, AfterValidator(lambda text: text.removeprefix("?").removeprefix("api-version="))]
+ApiVersion = Annotated[
+    Text, Shown("it is a date"), AfterValidator(lambda text: text.removeprefix("?").removeprefix("api-version="))
+]
 
 
 class ModelSettings(TargetSettings):
@@ -60,7 +63,7 @@ class ModelSettings(TargetSettings):
     refers_within_texts: ClassVar[bool] = True
 
     provider: ModelProvider
-    model: Annotated[Text, OF_THE_AGENT] = Field(
+    model: Annotated[Text, OF_THE_AGENT, Shown("every record has the model's name")] = Field(
         description="The model or deployment; for the provider `model`: `provider:name`."
     )
     endpoint: SecretAddress[Text] | None = Field(None, description="Azure: the resource's URL, host or name.")
