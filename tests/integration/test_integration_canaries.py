@@ -218,8 +218,10 @@ def test_finding_2__command_prints_its_variable__it_is_nowhere(tmp_path, name) -
     assert everywhere(done, tmp_path) == {}
 
 
-def test_finding_2__agent_says_the_key_of_another_target__it_is_nowhere(tmp_path) -> None:
-    other = "sk-proj-Qz7Xk2Lm9PwTb4RvNcY8sJdH3"
+@pytest.mark.parametrize(
+    "other", ["2f8c0b1e-7d53-4a96-b1c4-9e6a5d3f7081", "sk-proj-Qz7Xk2Lm9PwTb4RvNcY8sJdH3", "9f" * 20, "hunter-seven"]
+)
+def test_finding_2__agent_says_the_key_of_another_target__it_is_nowhere(tmp_path, other) -> None:
     write_cases(tmp_path, 1)
     with agent(says(f"theirs is {other}")) as running:
         targets = [

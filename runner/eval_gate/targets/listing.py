@@ -34,7 +34,6 @@ from eval_gate.targets.variables import (
     Unset,
     is_literal,
     is_reference,
-    keys_referred_to,
     refers,
 )
 from eval_gate.text.quoting import quoted, quoted_name, shown_name
@@ -242,7 +241,7 @@ class TargetList:
         if problems or (settings is None and lacking is None):
             raise _invalid(problems)
         redact = resolver.redactor
-        redact.learn(keys_referred_to([*self._raw], environment))  # what is asked may know those of the others
+        redact.include(self._redactor(environment))  # what is asked may know the secrets of the others
         whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)
         if settings is None:
             judge = resolved.get("judgeTarget")
@@ -274,6 +273,16 @@ class TargetList:
     def names(self) -> tuple[str, ...]:
         """What its targets are called, in order."""
         return tuple(self._names)
+
+    def _redactor(self, environment: Mapping[str, str]) -> Redactor:
+        """Masks what the references of all targets stand for, by the same rule for each, whoever is asked."""
+        resolver = Resolver(environment, partial=True)
+        for entry in self.entries:
+            kind = kind_of(str(entry.get("provider", DEFAULT_PROVIDER)).strip())
+            values = normalize_names(entry, kind.settings.other_names).values if kind else entry
+            for key, value in values.items():
+                resolver(value, (key,))
+        return resolver.redactor
 
     def _index(self, name: str | None) -> int:
         if name is not None and name in self._names:

@@ -6,13 +6,12 @@ But for those of settings that hold none, such as the model's name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.missing_parts import STAND_IN
-from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.redact import Redactor
 
 _WORDS: Final = frozenset({"model", "apiVersion"})
@@ -45,18 +44,6 @@ def refers(value: JsonValue) -> bool:
             return any(map(refers, value.values()))
         case _:
             return False
-
-
-def keys_referred_to(value: JsonValue, environment: Mapping[str, str]) -> Iterator[str]:
-    """The values of the variables that it names, at any depth, as far as they look like keys."""
-    match value:
-        case str():
-            found = (environment.get(name, "") for name in _VARIABLE.findall(value))
-            yield from (one for one in found if looks_like_key(one))
-        case list():
-            yield from (key for one in value for key in keys_referred_to(one, environment))
-        case dict():
-            yield from (key for one in value.values() for key in keys_referred_to(one, environment))
 
 
 def is_reference(value: JsonValue) -> bool:
