@@ -14,6 +14,7 @@ import sys
 from base64 import b64encode
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Final, TypeVar
 from urllib.parse import quote, quote_plus
 
@@ -33,19 +34,30 @@ _LOOKED_AT: Final = 20_000
 _WORD: Final = re.compile(r"[^\s\"'`,;=:?&@/{}()<>|\[\]]{12,}")
 """What may be a key within a secret."""
 _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_CUT: Final = re.compile(r"…|\.\.\.")
-_CUTS: Final = 50
+_UUID_DIGITS: Final = 32
+_CUT: Final = re.compile(
+    r"…|\.{2,}|&hellip;|&\#(?:8230|x2026);|\\u2026|(?P<hidden>\*{3,}|•{3,}|x{4,}|\\u2022)"
+    r"|[\[(<]\s?(?:truncated|cut|omitted|snip|redacted|hidden|masked)[^\])>\n]{0,40}[\])>]",
+    re.IGNORECASE,
+)
+"""Signs of a text that somebody else cut, or in which a part is `hidden`."""
+_CUTS: Final = 500
 """Places where a text was cut that are looked at, from its beginning and from its end."""
 _LEAST_AT_CUT: Final = 8
 """So much of a secret at an ellipsis is masked: less is a word."""
 _MIN_REST: Final = 4
 """So much of a secret at a cut is masked."""
 _ESCAPED: Final = re.compile(
-    r"\\{1,8}(?:u(?P<unit>[0-9a-f]{4}))?|(?P<bytes>(?:%[0-9a-f]{2})+)"
+    r"\\{1,8}(?:u(?P<unit>[0-9a-f]{4}))?|(?P<bytes>(?:%(?:25){0,4}[0-9a-f]{2})+)"
     r"|&(?:\#0*(?P<code>[0-9]{1,7})|\#x0*(?P<hex>[0-9a-f]{1,6})|(?P<name>amp|lt|gt|quot|apos));",
     re.IGNORECASE,
 )
-"""One sign that is written in another way; of a backslash before any other sign only the sign counts."""
+"""One sign that is written in another way; of a backslash before any other sign only the sign counts.
+
+What is percent-encoded several times, such as `%252F`, is one sign as well.
+"""
+_BYTE: Final = re.compile(r"%(?:25){0,4}([0-9a-f]{2})", re.IGNORECASE)
+_HEX: Final = re.compile(r"[0-9A-Fa-f]{16,}")
 _BREAK: Final = re.compile(
     rf"(?:\x1b\[[0-9;]{{0,20}}[A-Za-z]|[\s⏎\x00-\x1f\xad{UNSEEN}]"
     r"|\\{1,8}(?:[nrt0]|u00[01][0-9a-fA-F])|%(?:0[09ADad]|20))+"
@@ -121,15 +133,20 @@ class Redactor:
 
     def _at_cuts(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the beginning of a secret stands before an ellipsis, or the end of one behind it: it was cut there."""
-        places = [match.span() for match in _CUT.finditer(text)] if self._forms else []
-        for at, behind in (*places[:_CUTS], *places[_CUTS:][-_CUTS:]):
-            for form in self._forms:
-                begin = text.rfind(form[:_LEAST_AT_CUT], max(at - len(form), 0), at)
-                if begin >= 0 and form.startswith(text[begin:at].rstrip()):
+        places = list(_CUT.finditer(text)) if self._forms else []
+        if not places:
+            return
+        forms = [form for form in self._forms if form[:_MIN_REST] in text or form[-_MIN_REST:] in text]
+        for match in (*places[:_CUTS], *places[_CUTS:][-_CUTS:]):
+            at, behind = match.span()
+            least = _MIN_REST if match["hidden"] else _LEAST_AT_CUT
+            for form in forms:
+                begin = text.rfind(form[:least], max(at - len(form), 0), at)
+                if begin >= 0 and form.startswith(text[begin:at].rstrip().rstrip("\\")):
                     yield begin, at
-                end = text.find(form[-_LEAST_AT_CUT:], behind, behind + len(form))
-                if end >= 0 and form.endswith(text[behind : end + _LEAST_AT_CUT].lstrip()):
-                    yield behind, end + _LEAST_AT_CUT
+                end = text.find(form[-least:], behind, behind + len(form))
+                if end >= 0 and form.endswith(text[behind : end + least].lstrip()):
+                    yield behind, end + least
 
     def _in_lines(self, text: str, *, cut_before: bool = False, cut_after: bool = False) -> Iterator[tuple[int, int]]:
         """Where in the text a secret stands that is broken by line ends, blanks or signs that nobody sees."""
@@ -202,7 +219,7 @@ def _parts(secret: str) -> Iterator[str]:
 
 def _forms(secret: str) -> Iterator[str]:
     """Every way in which the secret may be written."""
-    yield secret
+    yield from _spellings(secret)
     for ascii_only in (True, False):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         for escaped in (once, once.replace("/", "\\/")):
@@ -214,6 +231,19 @@ def _forms(secret: str) -> Iterator[str]:
     yield html.escape(secret, quote=False)
     yield html.escape(secret)
     yield from _base64(plain)
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """The same key in capitals and in small letters, and hexadecimal digits with the dashes of a UUID and without."""
+    yield secret
+    digits = secret.replace("-", "")
+    hexadecimal = _HEX.fullmatch(digits) is not None
+    for one in {secret, digits} if hexadecimal else {secret} if looks_like_key(secret) else ():
+        yield from (one.lower(), one.upper())
+    if hexadecimal and len(digits) == _UUID_DIGITS:
+        ends = (0, 8, 12, 16, 20, _UUID_DIGITS)
+        dashed = "-".join(digits[begin:end] for begin, end in pairwise(ends))
+        yield from (dashed.lower(), dashed.upper())
 
 
 def _base64(secret: bytes) -> Iterator[str]:
@@ -303,10 +333,14 @@ def _signs(match: re.Match[str]) -> list[tuple[str, int]]:
     if match["code"] or match["hex"]:
         code = int(match["code"]) if match["code"] else int(match["hex"], 16)
         return [(chr(code) if code <= sys.maxunicode else "", match.start())]
-    signs, at = [], match.start()
-    for sign in bytes.fromhex((match["bytes"] or "").replace("%", "")).decode("utf-8", "surrogateescape"):
-        signs.append((sign, at))
-        at += 3 * len(sign.encode("utf-8", "surrogateescape"))
+    said = match["bytes"] or ""
+    once = len(said) == 3 * said.count("%")
+    begins = range(0, len(said), 3) if once else [one.start() for one in _BYTE.finditer(said)]
+    data = bytes.fromhex(said.replace("%", "") if once else _BYTE.sub(r"\1", said))
+    signs, at = [], 0
+    for sign in data.decode("utf-8", "surrogateescape"):
+        signs.append((sign, match.start() + begins[at]))
+        at += 1 if sign < "\x80" else len(sign.encode("utf-8", "surrogateescape"))
     return signs
 
 

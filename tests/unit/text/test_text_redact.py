@@ -153,3 +153,59 @@ def test_redact__end_of_a_secret_behind_an_ellipsis__is_masked(kept) -> None:
 def test_redact__words_at_an_ellipsis__stay() -> None:
     assert Redactor(["password-12345"])("your pass… or password" + "…" * 300) == "your pass… or " + "***" + "…" * 300
     assert Redactor(["sk-abcdefghijk"])("not sk-abcdefg here… nor sk-abcd…") == "not sk-abcdefg here… nor sk-abcd…"
+
+
+KEY = "sk-Qz7Xk2Lm9PwTb4RvNcY8sJdH3fVxA1"
+UUID = "2f8c0b1e-7d53-4a96-b1c4-9e6a5d3f7081"
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "[truncated]",
+        "&hellip;",
+        "\\u2026",
+        "\\\\u2026",
+        "..",
+        "...",
+        "(cut, 13 more)",
+        "****",
+        "\u2022" * 4,
+        "XXXXX",
+        "&#8230;",
+    ],
+)
+def test_redact__key_that_somebody_else_cut__is_masked_at_both_ends(sign) -> None:
+    for text in (f"bad key {KEY[:18]}{sign}", f"bad key {KEY[:11]}{sign}{KEY[-9:]}", f"{sign}{KEY[-12:]} is bad"):
+        assert leaks(Redactor([KEY])(text), KEY) == [], text
+    assert Redactor([KEY])(f"go on{sign} and on") == f"go on{sign} and on"
+
+
+def test_redact__key_with_signs_in_its_middle_hidden__shows_neither_end() -> None:
+    """As vendors' own errors quote keys."""
+    assert Redactor([KEY])("no key sk-Qz7X****VxA1.") == "no key **********."
+
+
+def test_redact__key_cut_hundreds_of_times__is_masked_each_time() -> None:
+    assert "Qz7X" not in Redactor([KEY])(f"retry with key {KEY[:20]}... " * 600)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_redact__percent_encoded_several_times__is_masked_whole(times) -> None:
+    secret = said = "wJalrXUtnFEMI/K7MDENG+bPxRfi=\u00e9CY:EXAMPLEKEY"
+    for _ in range(times):
+        said = quote(said, safe="")
+    assert Redactor([secret])(f"?next=%252Fchat%253Fkey%253D{said}&x") == "?next=%252Fchat%253Fkey%253D***&x"
+
+
+@pytest.mark.parametrize("key", [UUID, UUID.replace("-", ""), "9f3b" * 10, UUID.upper()])
+def test_redact__hexadecimal_key_in_other_letters__is_masked(key) -> None:
+    redact = Redactor([key])
+    for said in (key.lower(), key.upper(), key.replace("-", ""), key.replace("-", "").upper()):
+        assert redact(f"no {said}.") == "no ***."
+    if len(key.replace("-", "")) == 32:
+        assert redact(f"no {UUID} and {UUID.upper()}") == "no *** and ***"
+
+
+def test_redact__key_in_small_letters__is_masked() -> None:
+    assert Redactor([KEY])(f"x-{KEY.lower()}: 1") == "x-***: 1"
