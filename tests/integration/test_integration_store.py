@@ -50,6 +50,8 @@ SUITE = {
 }
 BROKEN = {
     "500": lambda exchange: exchange.answer(f"no: {CANARY}".encode(), "500 Internal Server Error"),
+    "reason": lambda exchange: exchange.answer(b"{}", f"418 {CANARY} is no teapot"),
+    "place": lambda exchange: exchange.answer(b"", "302 Found", Location=f"http://elsewhere.test/{CANARY}/x"),
     "no text": lambda exchange: exchange.answer({"reply": CANARY}),
     "no JSON": lambda exchange: exchange.answer(f"<p>{CANARY}".encode()),
     "wrong calls": lambda exchange: exchange.answer({"response": CANARY, "toolCalls": [{"label": CANARY}]}),

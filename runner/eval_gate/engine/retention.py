@@ -60,11 +60,16 @@ def _without_answer(record: TrialRecord, store: Store) -> TrialRecord:
     error, results = record.error, record.evaluator_results
     return record.model_copy(
         update={
-            "details": without_answer(record.details),
+            "details": _without_model(without_answer(record.details)),
             "evaluator_results": unquoted(results),
             "error": error and error_unquoted(error, record.status, record.blame, results),
         }
     )
+
+
+def _without_model(details: CaseDetails) -> CaseDetails:
+    """The model's name is a text of the response, as any other."""
+    return details if details.model is None else details.model_copy(update={"model": None})
 
 
 async def _redacted(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:

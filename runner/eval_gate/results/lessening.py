@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
+from http import HTTPStatus
 from operator import itemgetter
 from typing import Any, Final, Literal
 
@@ -33,6 +35,8 @@ _GRADED: Final = ("dimensions", "checks")
 """Facts that list grades, each with a judge's words."""
 _FACES: Final = ("agent error: ", "timeout: ", "eval-gate broke over this case: ")
 """What an error may begin with before it says what happened."""
+_SAID_BY_A_SERVER: Final = re.compile(r"\bHTTP (?P<status>[1-5][0-9]{2})\b(?P<words> .*)?", re.DOTALL)
+"""A status, and the reason and the place that a server puts behind it in words of its own."""
 _ANSWERED: Final = frozenset({"response", "response_truncated", "conversation", "tool_calls", "left_out"})
 """Fields that say what was answered, or how much of that is missing."""
 _FACTS: Final = tuple(name for name in CaseDetails.model_fields if name not in _ANSWERED)
@@ -187,6 +191,15 @@ def _without_words(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return told
 
 
+def _status_only(found: re.Match[str]) -> str:
+    """The status with the words that the standard has for it; a server's own are left out."""
+    with suppress(ValueError):
+        usual = HTTPStatus(int(found["status"])).phrase
+        if (found["words"] or "").startswith(f" {usual}"):
+            return f"HTTP {found['status']} {usual}"
+    return f"HTTP {found['status']}"
+
+
 def error_unquoted(error: str, status: Status, blame: Blame | None, results: Iterable[EvaluatorResult]) -> str:
     """What went wrong, without a word of the answer. `results` are those of the execution, as they were made.
 
@@ -194,7 +207,8 @@ def error_unquoted(error: str, status: Status, blame: Blame | None, results: Ite
     """
     if status is not Status.FAILED:
         ours = blame is Blame.OURS or error.startswith(_FACES)  # begins with the name of a judge, or such a word
-        return ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if ours else 1])
+        kept = ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if ours else 1])
+        return _SAID_BY_A_SERVER.sub(_status_only, kept)
     short = [result for result in results if result.score < 1 or result.vetoed]
     if all(result.type in _QUOTES_NOTHING for result in short):
         return error

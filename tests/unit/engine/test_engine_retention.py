@@ -7,8 +7,8 @@ import pytest
 from eval_gate.engine.retention import details_of, results_of
 from eval_gate.model import limits
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall
-from eval_gate.model.execution import EvaluatorResult, KeptCall
-from eval_gate.results.lessening import json_beginning, lesser, without_prompts
+from eval_gate.model.execution import EvaluatorResult, KeptCall, Status
+from eval_gate.results.lessening import error_unquoted, json_beginning, lesser, without_prompts
 
 LONG = {"text": "é" * limits.KEPT_CALL}
 
@@ -123,3 +123,17 @@ def test_results_of__long_prompts_of_members__are_cut_and_named() -> None:
 def test_without_prompts__members__keep_the_other_facts() -> None:
     (found,) = without_prompts([judged(systemPrompt="s", userPrompt="u", model="gpt")])
     assert found.evaluator_results[0].evaluator_provider_request == {"model": "gpt"}
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        ("agent error: HTTP 400 Joe Bloggs owes 77 dollars: «x»", "agent error: HTTP 400"),
+        ("agent error: HTTP 302 Found to «http://h/joe-bloggs/owes-77»", "agent error: HTTP 302 Found"),
+        ("agent error: HTTP 503 Service Unavailable", "agent error: HTTP 503 Service Unavailable"),
+        ("agent error: HTTP 599 Joe", "agent error: HTTP 599"),
+        ("timeout: no answer within 5 s", "timeout: no answer within 5 s"),
+    ],
+)
+def test_error_unquoted__what_a_server_says_of_its_status__is_not_kept(error, kept) -> None:
+    assert error_unquoted(error, Status.ERROR, None, ()) == kept
