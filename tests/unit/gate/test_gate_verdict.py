@@ -124,6 +124,13 @@ def test_decide__pass_rate_just_below_its_limit__is_not_shown_as_the_limit() -> 
     assert (found.outcome, found.reasons[0].message) == (Outcome.FAIL, said)
 
 
+def test_decide__no_case_counts__no_pass_rate_is_made_up() -> None:
+    found = verdict({"a": "skipped"}, {"a": "skipped"}, "regressions", min_pass_rate=1.0)
+    rule = found.rule(RuleCode.PASS_RATE)
+    assert rule is not None
+    assert (rule.value, rule.ok) == ("–", False)
+
+
 def test_decide__stale_and_flaky__fail_only_when_asked() -> None:
     suite = make_suite_result([make_result("a", trials="PPF")], stale=True)
     assert verdict(make_run(suite)).outcome is Outcome.PASS
