@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 _SIGN: Final = re.compile(r"(?P<folders>(?<![^/])(?:\*\*/)+)|(?P<any>\*+)|\?|\[!?\]?[^\]]{0,200}\]")
+_OPENING: Final = re.compile(r"[*?\[]")
 _ANY: Final = r".*?"
 _ANY_FOLDERS: Final = rf"{_ANY}(?<![^/])"
 """Anything that ends where a step begins. It is only found where one begins, so that it may be nothing, too."""
@@ -21,6 +22,11 @@ _ANY_FOLDERS: Final = rf"{_ANY}(?<![^/])"
 def is_glob(text: str) -> bool:
     """Whether the text holds a sign that stands for something else."""
     return _SIGN.search(text) is not None
+
+
+def escaped(name: str) -> str:
+    """The pattern that means this name and no other."""
+    return _OPENING.sub(r"[\g<0>]", name) if is_glob(name) else name
 
 
 def without_signs(pattern: str) -> str:

@@ -21,6 +21,13 @@ from tests.support.cases import make_case, make_suite
 NAMES = ("evals/a.json", "evals/x/a.json", "evals/x/b.json", "evals/x/y/a.json", "other/evals/a.json")
 
 
+@given(st.text("a1[]!*?/-", max_size=12), st.text("a1[]!*?/-", max_size=12))
+@example("evals/[1].golden.json", "evals/1.golden.json")
+def test_escaped__a_name__is_meant_and_no_other(name, other) -> None:
+    assert globs.fits(globs.escaped(name), name)
+    assert globs.fits(globs.escaped(name), other) is (name == other)
+
+
 @pytest.fixture
 def tree(tmp_path):
     for name in NAMES:

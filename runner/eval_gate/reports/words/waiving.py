@@ -13,6 +13,7 @@ from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import changes_that_count
+from eval_gate.text.globs import escaped
 from eval_gate.text.shell import shell_line
 
 MAX_CASES: Final = 10
@@ -39,7 +40,7 @@ def accept_line(run: RunResult, file: str | None) -> str | None:
     named = [one.case_id for one in found if suite in (None, one.suite) and name_problem(one.case_id) is None]
     if not named:
         return None
-    options = ["--reason", "…", "--until", _DAYS, *(["--suite", suite] if suite else [])]
+    options = ["--reason", "…", "--until", _DAYS, *(["--suite", escaped(suite)] if suite else [])]
     options += ["--file", file] if file else []
     cases = named[:MAX_CASES]
     if any(case.startswith("-") for case in cases):
@@ -53,7 +54,7 @@ def accept_line_of(key: CaseKey, line: str) -> str | None:
         return None
     words = shlex.split(line)
     file = words[words.index("--file") + 1 :][:1] if "--file" in words else []
-    options = ["--reason", "…", "--until", _DAYS, "--suite", key.suite, *(["--file", *file] if file else [])]
+    options = ["--reason", "…", "--until", _DAYS, "--suite", escaped(key.suite), *(["--file", *file] if file else [])]
     return shell_line(["eval-gate", "accept", *options, "--", key.case_id])
 
 
