@@ -255,7 +255,7 @@ def find_run(
         )
     raise GateError(
         "baseline-not-found",
-        f"there is no stored result {quoted_name(reference)}{did_you_mean(reference, known)}",
+        f"there is no stored result {quoted_name(reference, or_digits=True)}{did_you_mean(reference, known)}",
         f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
     )
 
@@ -437,7 +437,7 @@ def read_record(output_dir: Path, run_id: str) -> RunResult:
     if not is_run_id(run_id) or not file.is_file():
         raise GateError(
             "no-such-run",
-            f"there is no run {quoted_name(run_id)} in {output_dir}",
+            f"there is no run {quoted_name(run_id, or_digits=True)} in {output_dir}",
             f"`{output_dir}/{LATEST_NAME}` names the newest one",
         )
     try:

@@ -29,7 +29,9 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
     """The folder of a run, made if needed. Raises GateError `output-not-writable` and `output-outside`."""
     if not is_run_id(run_id):
         raise GateError(
-            "bad-run-id", f"{quoted_name(run_id)} cannot be the name of a run", "only A-Z a-z 0-9 . _ - are"
+            "bad-run-id",
+            f"{quoted_name(run_id, or_digits=True)} cannot be the name of a run",
+            "only A-Z a-z 0-9 . _ - are",
         )
     folder = output_dir / run_id
     make_folder(folder)

@@ -16,6 +16,7 @@ MAX_NAME: Final = 200
 _LOOKED_AT: Final = 4_096
 _PIECE: Final = re.compile(r"[A-Za-z0-9]{16,}")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_DIGITS: Final = re.compile(r"(?=[a-fA-F]*[0-9])[0-9A-Fa-f]{32,}")
 _LONGEST_WORD: Final = 32
 _SWITCH: Final = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _CAPITAL: Final = re.compile(r"[A-Z]")
@@ -32,14 +33,17 @@ def quoted_number(value: object) -> str:
     return f"the number {text}" if len(text) <= MAX_QUOTED else f"a number of {len(text):,} digits"
 
 
-def quoted_name(name: str) -> str:
-    """The same for a name or a path that is looked up, which may be long: unless it looks like a key."""
-    return f'"{name}"' if _is_shown(name, MAX_NAME) else _described(name)
+def quoted_name(name: str, *, or_digits: bool = False) -> str:
+    """The same for a name or a path that is looked up, which may be long: unless it looks like a key.
+
+    `or_digits`: a commit or a run may be meant, which are hexadecimal digits or a UUID as many keys are.
+    """
+    return f'"{name}"' if _is_name(name, or_digits=or_digits) else _described(name)
 
 
 def shown_name(name: str) -> str:
     """The same without quotation marks."""
-    return name if _is_shown(name, MAX_NAME) else _described(name)
+    return name if _is_name(name) else _described(name)
 
 
 def looks_like_key(text: str) -> bool:
@@ -49,6 +53,10 @@ def looks_like_key(text: str) -> bool:
 
 def _is_shown(text: str, most: int) -> bool:
     return len(text) <= most and not looks_like_key(text)
+
+
+def _is_name(text: str, *, or_digits: bool = False) -> bool:
+    return _is_shown(text, MAX_NAME) and (or_digits or not _DIGITS.fullmatch(text.replace("-", "").strip()))
 
 
 def _described(text: str) -> str:

@@ -23,7 +23,6 @@ def test_quoted__long_or_like_a_key__is_described(text) -> None:
     "name",
     [
         "evals/refunds-and-returns/late-orders.golden.json",
-        "d4e4c3f6-1a42-44d1-bbb1-42b559220392",
         "runs/3f786850e387550fdab836ed7e6dc881de23001b/run.json",
         "RefundsAndReturnsOfLateOrders",
         "OPENAI_API_KEY_OF_THE_STAGING_SERVER",
@@ -60,3 +59,13 @@ def test_quoted__any_text__is_whole_or_not_there(text) -> None:
             if len(text) <= most and not looks_like_key(text)
             else text not in shown or len(text) < 3
         )
+
+
+@pytest.mark.parametrize(
+    "key", ["2f8c0b1e-7d53-4a96-b1c4-9e6a5d3f7081", "9f3b" * 10, "9F3B" * 10, "2f8c0b1e7d534a96b1c49e6a5d3f7081"]
+)
+def test_quoted_name__digits_of_a_key__are_repeated_only_where_a_commit_or_run_may_be_meant(key) -> None:
+    assert key not in quoted_name(key) + shown_name(key)
+    assert quoted_name("cafe-face" * 4) == '"' + "cafe-face" * 4 + '"'
+    if key == key.lower():
+        assert key in quoted_name(key, or_digits=True) or "-" not in key
