@@ -57,6 +57,14 @@ def secrets_of(url: str) -> Iterator[str]:
             yield value
 
 
+def holds_credentials(url: str) -> bool:
+    """Whether a user part or query of this address holds a secret itself; what cannot be read is taken to."""
+    try:
+        return any(secret.strip() and "${{" not in secret and "{{" not in secret for secret in secrets_of(url))
+    except ValueError:
+        return True
+
+
 def shown_address(address: str) -> str:
     """An address, also a relative one or one that is none, with `***` for its user part, query and fragment."""
     begin, slashes, rest = address.partition("://") if "://" in address else ("", "", address)

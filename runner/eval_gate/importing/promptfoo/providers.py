@@ -15,6 +15,7 @@ from eval_gate.importing.promptfoo.templates import alone, is_template
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.urls import holds_credentials
 
 _ENVIRONMENT: Final = re.compile(
     r"""\{\{\s*env(?:\.([A-Za-z_]\w*)|\[\s*['"]([A-Za-z_]\w*)['"]\s*\])\s*\}\}|\$\{([A-Za-z_]\w*)\}""", re.ASCII
@@ -49,6 +50,8 @@ _ADDRESSES: Final = {
     "anthropic": ("apiBaseUrl", "base_url"),
     "azure": ("apiHost", "endpoint"),
 }
+_PLACES: Final = frozenset({"url", "base_url", "endpoint"})
+"""Settings that are addresses."""
 _NOTHING: Final = {
     "echo": "it answers with its own prompt: there is nothing to evaluate",
     "exec": "its command is given promptfoo's arguments: describe it as a target with `provider: cli`",
@@ -90,6 +93,14 @@ def providers_of(config: SourceFile, variable: str | None) -> tuple[list[Promptf
             left.append(LeftOut(place, f"provider {shown[:100]}", str(error)))
             continue
         name = _name(_label_of(one) or shown, taken)
+        for key in _PLACES & provider.keys():
+            if holds_credentials(str(provider[key])):
+                variable_name = re.sub(r"\W+", "_", f"{name}_{key}", flags=re.ASCII).strip("_").upper()
+                # a digit may begin no name of a variable
+                variable_name = f"AGENT_{variable_name}" if variable_name[0].isdigit() else variable_name
+                provider[key] = f"${{{{ {variable_name} }}}}"
+                said = f"its address holds credentials: set the variable {variable_name} to the whole address"
+                left.append(LeftOut(place, f"provider {name}", said))
         found.append(
             PromptfooProvider(name, {"name": name, **provider}, model=provider["provider"] != "http", place=place)
         )

@@ -137,3 +137,22 @@ def test_agent__its_body_names_the_only_variable_of_the_prompts__means_the_promp
 def test_providers__of_one_name__are_told_apart(tmp_path) -> None:
     found, _ = providers_of(document(tmp_path, "openai:gpt-4o", "openai:gpt-4o", "openai:chat:gpt-4o"), None)
     assert [one.name for one in found] == ["openai-gpt-4o", "openai-gpt-4o-2", "openai-chat-gpt-4o"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://bob:hunter-seven@agent.test/x",
+        "http://agent.test/x?api_key=hunter-seven",
+        "http://tok-hunter-seven@agent.test/x?a=1",
+    ],
+)
+@pytest.mark.parametrize("key", ["url", "apiBaseUrl"])
+def test_address__with_credentials__becomes_a_reference_and_says_which_variable(tmp_path, url, key) -> None:
+    http = {"id": "http", "label": "my agent", "config": {**HTTP, "url": url}}
+    model = {"id": "openai:gpt-4o", "label": "my agent", "config": {"apiBaseUrl": url}}
+    settings, left = one(tmp_path, http if key == "url" else model)
+    ours = "url" if key == "url" else "base_url"
+    assert settings[ours] == f"${{{{ MY_AGENT_{ours.upper()} }}}}"
+    assert f"set the variable MY_AGENT_{ours.upper()}" in " ".join(left)
+    assert "hunter" not in str((settings, left))
