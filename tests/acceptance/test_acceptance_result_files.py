@@ -194,3 +194,51 @@ def test_judge__score_on_another_scale__is_said(tmp_path) -> None:
     write(tmp_path, r_jsonl='{"id": "a", "status": "passed", "score": 20}\n')
     code, said = judge(tmp_path, "r.jsonl", "--pass-score", "0.7")
     assert (code, "1 result has a score outside of 0 to 1" in said) == (0, True)
+
+
+def openai_record(**changes: object) -> list[str]:
+    """A real record, of a sample that fails and one that passes; `changes` are made in every line."""
+    return [
+        text.replace("261122155743NRBS42KS", str(changes.get("run", "261122155743NRBS42KS")))
+        for text in (FILES / "openai-record.jsonl").read_text().splitlines()
+    ]
+
+
+@pytest.mark.parametrize(
+    "joined",
+    [
+        lambda old, new: [*(one.replace('"correct": false', '"correct": true') for one in old), *new],
+        lambda old, new: [*old, new[0]],
+        lambda old, new: [*old, *new[2:]],
+    ],
+    ids=["both", "one that was ended at once", "without its specification"],
+)
+def test_judge__two_runs_of_openai_evals_in_one_file__are_refused(tmp_path, joined) -> None:
+    (tmp_path / "r.jsonl").write_text("\n".join(joined(openai_record(run="OLD"), openai_record())))
+    code, said = judge(tmp_path, "r.jsonl")
+    assert (code, "r.jsonl holds two runs of the tool, and not two executions in one" in said) == (2, True), said
+
+
+@pytest.mark.parametrize(
+    ("keep", "accuracy", "why"),
+    [
+        (slice(2, 4), 0.5, "reports an accuracy of 0.5, and the events in it make 0"),
+        (slice(4, 6), 1.0, "lacks 2 of the events that evals numbered"),
+        (slice(4, 4), 1.0, "reports an accuracy of 1, and nothing in it was matched or measured"),
+    ],
+)
+def test_judge__part_of_a_record_of_openai_evals__is_no_result(tmp_path, keep, accuracy, why) -> None:
+    lines = openai_record()
+    head = [lines[0], lines[1].replace("0.5", str(accuracy), 1)]
+    (tmp_path / "r.jsonl").write_text("\n".join([*head, *lines[keep]]))
+    code, said = judge(tmp_path, "r.jsonl")
+    assert (code, why in said) == (3, True), said
+
+
+@pytest.mark.parametrize(("counts", "code"), [({"counts/Y": 1}, 0), ({"counts/Y": 1, "counts/N": 1}, 3)])
+def test_judge__classes_that_openai_evals_counted__are_held_against_its_samples(tmp_path, counts, code) -> None:
+    events = [{"spec": {"eval_name": "e"}}, {"final_report": counts}]
+    events.append({"sample_id": "e.0", "type": "metrics", "data": {"choice": "Y", "score": 1.0}})
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, events)))
+    done, said = judge(tmp_path, "r.jsonl", "--pass-score", "0.7")
+    assert done == code, said

@@ -14,7 +14,7 @@ from eval_gate.model.limits import BROUGHT_SCORES, CASES, FINDINGS
 from eval_gate.result_formats.finding import ResultsFile, find_files
 from eval_gate.result_formats.masking import masked
 from eval_gate.result_formats.recognise import recognise
-from eval_gate.result_formats.rows import DOCS, MAX_ROWS, FileFacts, ResultRow, RowPlace, unreadable
+from eval_gate.result_formats.rows import DOCS, MAX_ROWS, FileFacts, ResultRow, RowPlace, two_runs, unreadable
 from eval_gate.result_formats.scoring import ScoreRules
 from eval_gate.struct import Struct, field
 from eval_gate.text.redact import NOTHING_SECRET, Redactor
@@ -138,12 +138,7 @@ class _Gathering(Struct):
             self.notes[f"{held.file} holds the same executions as {first}: they were read once"] = None
         else:
             row = held.rows[0]
-            raise GateError(
-                "results-duplicate",
-                f"{first} and {held.file} are two runs of the tool, and not two executions in one",
-                "give the results of one run: remove those of earlier ones, or name the newest file alone",
-                problems=[row.place.problem(f'"{row.id[:80]}" is in {first} too')],
-            )
+            raise two_runs(f"{first} and {held.file} are", row.place.problem(f'"{row.id[:80]}" is in {first} too'))
 
 
 class _SameCases(Struct):

@@ -191,6 +191,16 @@ def unreadable_at(problems: Sequence[Problem], hint: str | None = None) -> GateE
     return GateError("results-unreadable", "the results cannot be read", hint, problems=problems)
 
 
+def two_runs(which: str, problem: Problem) -> GateError:
+    """The error for two runs where one is judged. `which` says where they are, as a sentence begins: `a and b are`."""
+    return GateError(
+        "results-duplicate",
+        f"{which} two runs of the tool, and not two executions in one",
+        "give the results of one run: remove those of earlier ones, or name the newest file alone",
+        problems=[problem],
+    )
+
+
 def broken_off(place: RowPlace, what: str) -> GateError:
     """The error for results of a tool that did not finish: not judged, and no mistake of who calls."""
     return GateError(
