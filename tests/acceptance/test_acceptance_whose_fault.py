@@ -177,3 +177,37 @@ def test_judge__what_broke__says_whose_fault_it_is(tmp_path, name) -> None:
     (tmp_path / file).write_text(write(copy.deepcopy(change)))
     done = gate(tmp_path, "judge", file, "--baseline", "latest", "--fail-on", "regressions")
     assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
+
+
+def frame(where: str, line: str, function: str, says: str) -> str:
+    return f'  File "{where}", line {line}, in {function}\n    {says}\n    ^^^^^^\n'
+
+
+RUN = "/v/site-packages/inspect_ai/_eval/task/run.py"
+SCORED = frame(RUN, "3094", "_task_run_sample_attempt", "score_result = await scorer(")
+SOLVED = frame(RUN, "2847", "run", "state = await plan(state, generate)") + frame(
+    "/v/site-packages/inspect_ai/solver/_plan.py", "109", "__call__", "state = await solver(state, generate)"
+)
+ITSELF = frame("/v/site-packages/inspect_ai/scorer/_score.py", "65", "score", "score = await scorer(state, target)")
+
+
+@pytest.mark.parametrize(
+    ("frames", "code"),
+    [
+        (SCORED + frame("/repo/evals/refund.py", "23", "grade", "json.loads(text)"), 3),
+        (SCORED + frame("/repo/evals/refund.py", "23", "__call__", "json.loads(text)"), 3),
+        (SOLVED + ITSELF + frame("/repo/evals/refund.py", "23", "grade", "json.loads(text)"), 3),
+        (SOLVED + frame("/repo/agent.py", "2", "credit_score", 'return d["x"]'), 1),
+        (SOLVED + frame("/repo/agent.py", "2", "score", 'return d["x"]'), 1),
+        (frame("/repo/agent.py", "2", "credit_score", 'return d["x"]'), 1),
+        (frame("/repo/evals/refund.py", "2", "score", 'return d["x"]'), 3),
+    ],
+    ids=["grade", "class", "a solver that scores", "credit_score", "a solver's score", "cut", "cut scorer"],
+)
+def test_inspect__error__is_the_scorers_where_inspects_own_frames_say_so(tmp_path, frames, code) -> None:
+    error = {"message": "KeyError('x')", "traceback": f"Traceback (most recent call last):\n{frames}KeyError: 'x'"}
+    (tmp_path / "log.json").write_text(inspect(None))
+    assert gate(tmp_path, "judge", "log.json").returncode == 0
+    (tmp_path / "log.json").write_text(inspect(lambda sample: sample.update(error=error, scores=None)))
+    done = gate(tmp_path, "judge", "log.json", "--baseline", "latest", "--fail-on", "regressions")
+    assert done.returncode == code, done.stdout + done.stderr

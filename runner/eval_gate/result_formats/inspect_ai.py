@@ -45,8 +45,12 @@ from eval_gate.text.digest import fingerprint
 
 _GRADER_FAILED: Final = "grader_failed"
 """A score's `reason` where the model that grades gave no grade; its value is not a number then, or a list of such."""
-_SCORER: Final = re.compile(r"[\\/]inspect_ai[\\/]scorer[\\/]|, in (?:\w{0,60}_)?score(?:r|_sample|_async)?\b")
-"""What a traceback goes through where a scorer broke."""
+_SCORED: Final = re.compile(r"[\\/]inspect_ai[\\/](?:scorer[\\/]|[^\n]{0,200}\n[ |]*[^\n]{0,100}\bawait scorer\()")
+"""Inspect's own frames in a traceback where a scorer broke: its scorers, and the line that calls everybody else's."""
+_SOLVED: Final = re.compile(r"[\\/]inspect_ai[\\/](?:solver|agent)[\\/]")
+"""The same of a solver or an agent: what is called like a scorer is their own then."""
+_SCORE: Final = re.compile(r", in (?:\w{1,60}\.<locals>\.)?score$", re.MULTILINE)
+"""How Inspect's documentation calls the function of a scorer, for a traceback without frames of Inspect's."""
 _ZSTD: Final = 93
 _MOST: Final = 4 * BROUGHT_LINE_BYTES
 """Bytes of one member, unpacked."""
@@ -194,10 +198,16 @@ def _ended(error: JsonValue, scores: tuple[RowScore, ...]) -> Ending:
     """How the sample ended. An error is the agent's, but where the way that it came goes through a scorer."""
     if error:
         said = words(nested(error, "message"))
-        if _SCORER.search(words(nested(error, "traceback"))):
+        if _went_through_scorer(words(nested(error, "traceback"))):
             return Ending(Status.ERROR, Blame.OURS, said)
         return ending(Status.ERROR, scores, said)
     return ending(None if scores else Status.ERROR, scores, _why(scores))
+
+
+def _went_through_scorer(traceback: str) -> bool:
+    if _SCORED.search(traceback):
+        return True
+    return _SOLVED.search(traceback) is None and _SCORE.search(traceback) is not None
 
 
 def _scores(given: JsonValue) -> tuple[RowScore, ...]:
