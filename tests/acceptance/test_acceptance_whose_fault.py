@@ -21,8 +21,9 @@ SCORER = 'File "/usr/lib/python3/site-packages/inspect_ai/scorer/_model.py", lin
 SOLVER = 'File "/app/agent.py", line 12, in solve'
 
 
-def promptfoo(change: Callable[[dict[str, Any]], None] | None) -> str:
+def promptfoo(change: Callable[[dict[str, Any]], None] | None, version: str = "0.121.19") -> str:
     document = json.loads((FILES / "promptfoo-output.json").read_text())
+    document["metadata"]["promptfooVersion"] = version
     row = document["results"]["results"][0]
     row["gradingResult"]["componentResults"].append(component(True, "It is polite.", "llm-rubric"))
     if change:
@@ -210,4 +211,30 @@ def test_inspect__error__is_the_scorers_where_inspects_own_frames_say_so(tmp_pat
     assert gate(tmp_path, "judge", "log.json").returncode == 0
     (tmp_path / "log.json").write_text(inspect(lambda sample: sample.update(error=error, scores=None)))
     done = gate(tmp_path, "judge", "log.json", "--baseline", "latest", "--fail-on", "regressions")
+    assert done.returncode == code, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "version", "code"),
+    [
+        ("llm-rubric", "Unauthorized refund was granted: nobody checked.", "0.121.20", 1),
+        ("llm-rubric", "Unauthorized refund was granted: nobody checked.", "0.121.19", 1),
+        ("g-eval", "Error handling is missing: it gives up.", "0.120.0", 1),
+        ("factuality", "Quota rules are wrong in the answer", "0.121.20", 1),
+        ("llm-rubric", "403 is what it says, and not why", "0.121.19", 1),
+        ("llm-rubric", "Bot returned an invalid order", "0.121.19", 1),
+        ("llm-rubric", "API error: 401 is all that it says", "0.121.20", 1),
+        ("factuality", "API error: 401 Unauthorized", "0.121.20", 3),
+        ("llm-rubric", "API error: 401 Unauthorized", "0.121.19", 3),
+        ("model-graded-closedqa", "Model grader produced a malformed response:\nmaybe", "0.122.0", 3),
+        ("g-eval", "LLM-proposed evaluation result is not in JSON format: yes", "0.119.0", 3),
+        ("llm-rubric", "No output", "0.119.0", 3),
+        ("llm-rubric", "429 Too Many Requests", "0.119.0", 3),
+    ],
+)
+def test_promptfoo__reason__is_the_graders_only_in_promptfoos_own_words(tmp_path, kind, reason, version, code) -> None:
+    (tmp_path / "r.json").write_text(promptfoo(None))
+    assert gate(tmp_path, "judge", "r.json").returncode == 0
+    (tmp_path / "r.json").write_text(promptfoo(graded(component(False, reason, kind)), version))
+    done = gate(tmp_path, "judge", "r.json", "--baseline", "latest", "--fail-on", "regressions")
     assert done.returncode == code, done.stdout + done.stderr

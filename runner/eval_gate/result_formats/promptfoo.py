@@ -6,6 +6,7 @@ the variables; `metadata.testCaseId` where the team gives one.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -61,14 +62,30 @@ _GRADED: Final = frozenset(
     }
 )
 """Assertions that ask a model."""
+_MARKING: Final = (0, 121, 20)
+"""From this version on promptfoo marks what a grader could not do, of the assertions in `_MARKED`."""
+_MARKED: Final = frozenset({"g-eval", "llm-rubric", "search-rubric", "trajectory:goal-success"})
+_VERSION: Final = re.compile(r'"promptfooVersion"\s{0,9}:\s{0,9}"(\d{1,9})\.(\d{1,9})\.(\d{1,9})')
+_END: Final = 1 << 16
+"""Bytes at a file's end in which its version stands, behind the results."""
+_STATUS: Final = (
+    r"(?:401|402|403|407|429|5\d\d)(?:$|[:,;]| ?[{<(]| (?:Unauthorized|Payment Required|Forbidden|Proxy Auth"
+    r"|Too Many Requests|Internal Server|Bad Gateway|Service Unavailable|Gateway Time|status code|Incorrect API"
+    r"|Invalid|You exceeded|Rate limit))"
+)
 _NO_GRADE: Final = re.compile(
-    r"(?:\[?FAIL\]? *)?(?:API (?:call |response )?error|Could not extract JSON|Rate.?limit|Request timed out"
-    r"|(?:Error|No output|Invalid API key|Unauthorized|Quota|Grader|Grading)\b.{0,100}"
-    r"|[\w:.-]{1,40} (?:grader |scorer )?(?:produced malformed|returned an? (?:invalid|empty|malformed))"
-    r"|(?:HTTP )?(?:401|402|403|407|429|5\d\d)\b)",
+    r"(?:\[?FAIL\]? *)?(?:Error: )?(?:API (?:call |response )?error[: ]|Could not (?:extract JSON from|perform remote) "
+    r"|(?:Moderation|Search rubric evaluation) (?:API error|failed): |No output$|(?:Embedding not found|No embedding)$"
+    r"|Unknown error fetching |Request timed out after \d|Rate limit(?:ed| exceeded| reached)|Quota exceeded"
+    r"|You exceeded your current quota|(?:Invalid|Incorrect) API key(?: provided|$|[:.,])|Unauthorized(?:$|: )"
+    r"|(?:llm-rubric|trajectory:goal-success) produced malformed response|Model grader produced a malformed response:"
+    r"|LLM does not propose any evaluation|LLM-proposed evaluation (?:steps|result) |G-Eval (?:steps|evaluation|step-)"
+    r"|Factuality checker output did not match|Invalid category value: |Error parsing output: "
+    rf"|Invalid select-best verdict|(?:HTTP (?:call failed with status )?|status )?{_STATUS})",
     re.IGNORECASE,
 )
-"""How versions before 0.121.20 begin to say that the model gave no grade. A verdict's own words begin in other ways."""
+"""What promptfoo and its providers say where the model gave no grade and nothing is marked. A verdict's own words that
+begin with "Unauthorized" or "Error" go on in other ways."""
 
 _Read = TypeVar("_Read")
 
@@ -121,12 +138,12 @@ class _Result(TypedDict, total=False):
 def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every result of `-o FILE.json`."""
     facts.tool = "promptfoo"
-    found = False
+    found, marks = False, _version(file, shown) >= _MARKING
     with document(file, shown) as walked:
         for key in walked.names():
             if key == "results":
                 found = True
-                yield from _results(walked, shown, facts)
+                yield from _results(walked, shown, facts, marks=marks)
             else:
                 value = walked.value()
                 if key == "metadata" and (version := nested(value, "promptfooVersion")):
@@ -136,12 +153,24 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
         raise unreadable(RowPlace(shown, field="results"), "is missing")
 
 
-def _results(walked: JsonWalk, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def _version(file: Path, shown: str) -> tuple[int, ...]:
+    """The version of promptfoo that wrote the file, as its last bytes say it; empty where they do not."""
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(stream.seek(0, os.SEEK_END) - _END, 0))
+            end = stream.read(_END).replace(b"\0", b"")  # of UTF-16 what is ASCII is left
+    except OSError as error:
+        raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+    found = _VERSION.findall(end.decode("ascii", "replace"))
+    return tuple(map(int, found[-1])) if found else ()
+
+
+def _results(walked: JsonWalk, shown: str, facts: FileFacts, *, marks: bool) -> Iterator[ResultRow]:
     numbers: dict[int, int] = {}
     for key in walked.names():
         if key == "results":
             for at, value in enumerate(walked.members(_Result)):
-                yield _row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers)
+                yield _row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers, marks=marks)
         else:
             value = walked.value()
             if key == "stats":
@@ -155,7 +184,7 @@ def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[R
     """Every line of `-o FILE.jsonl`."""
     facts.tool = "promptfoo"
     numbers = _numbers(_asked(file, shown)) if _asks_several(file, shown) else {}
-    return (_row(value, place, numbers) for place, value in lines(file, shown))
+    return (_row(value, place, numbers, marks=False) for place, value in lines(file, shown))
 
 
 def _asks_several(file: Path, shown: str) -> bool:
@@ -185,7 +214,7 @@ def _numbers(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
     return {at: number for pairs in by_provider.values() for number, at in enumerate(sorted(pairs))}
 
 
-def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int]) -> ResultRow:
+def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *, marks: bool) -> ResultRow:
     result = mapping(value, place)
     case, variables = result.get("testCase"), result.get("vars") or {}
     broke = result.get("failureReason") == _ERROR
@@ -197,7 +226,7 @@ def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int]) -> Resul
     response = answered.get("output") if isinstance(answered, dict) else None
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     tokens, cost = result.get("tokenUsage"), result.get("cost")
-    scores = _read_once(parts, _scored, _scored_in)
+    scores = _read_once(parts, *((_scored_marked, _scored_marked_in) if marks else (_scored, _scored_in)))
     ended = ending(own, scores, _reason(result, broke=broke))
     wanted = _read_once(asserts, _asserted, _asserted_in)
     content = fingerprint_of(f"[{sorted_json(variables)},{wanted.json}]")
@@ -297,12 +326,22 @@ def _asserted_in(data: bytes) -> _Asserted:
 
 
 def _scored(parts: JsonValue) -> tuple[RowScore, ...]:
-    return tuple([_score(one) for one in members(parts)])
+    return tuple([_score(one, marks=False) for one in members(parts)])
 
 
 @lru_cache(1_000)
 def _scored_in(data: bytes) -> tuple[RowScore, ...]:
     return _scored(left_raw(data))
+
+
+def _scored_marked(parts: JsonValue) -> tuple[RowScore, ...]:
+    """The same of a version that marks what a grader could not do."""
+    return tuple([_score(one, marks=True) for one in members(parts)])
+
+
+@lru_cache(1_000)
+def _scored_marked_in(data: bytes) -> tuple[RowScore, ...]:
+    return _scored_marked(left_raw(data))
 
 
 def _wanted(one: JsonValue) -> str:
@@ -323,21 +362,21 @@ def _in_words(kind: str, value: JsonValue) -> str:
     return words(f"{kind} {compact_json(value)[:300]}") if value is not None else kind
 
 
-def _score(one: JsonValue) -> RowScore:
+def _score(one: JsonValue, *, marks: bool) -> RowScore:
     if not isinstance(one, dict):
         return RowScore("assertion", None, passed=False)
     assertion = one.get("assertion")
     named = assertion.get("metric") or assertion.get("type") if isinstance(assertion, dict) else None
     passed, reason = one.get("pass") is True, one.get("reason")
-    if _grader_broke(one, passed=passed, reason=reason):
+    if _grader_broke(one, marks=marks, passed=passed, reason=reason):
         return RowScore(words(named or "assertion")[:200], None, None, words(reason), broke=True)
     if isinstance(named, str) and (reason is None or isinstance(reason, str)):
         return _said_of(named, number(one.get("score")), reason, passed=passed)  # nearly the same of most answers
     return RowScore(words(named or "assertion")[:200], number(one.get("score")), passed, words(reason))
 
 
-def _grader_broke(one: dict[str, JsonValue], *, passed: bool, reason: JsonValue) -> bool:
-    """Whether who grades could not: it is marked, or an older version says it in words. A set says what is in it.
+def _grader_broke(one: dict[str, JsonValue], *, marks: bool, passed: bool, reason: JsonValue) -> bool:
+    """Whether who grades could not: it is marked, or said in words where nothing is. A set says what is in it.
 
     An assertion that has no weight decides nothing.
     """
@@ -347,10 +386,11 @@ def _grader_broke(one: dict[str, JsonValue], *, passed: bool, reason: JsonValue)
         return True
     inner = [each for each in members(one.get("componentResults")) if isinstance(each, dict)]
     if inner:
-        scores = [_score(each) for each in inner]
+        scores = [_score(each, marks=marks) for each in inner]
         return any(each.broke for each in scores) and all(each.broke or each.passed for each in scores)
     kind = nested(one, "assertion", "type")
-    graded = isinstance(kind, str) and kind.removeprefix("not-") in _GRADED
+    plain = kind.removeprefix("not-") if isinstance(kind, str) else ""
+    graded = plain in _GRADED and not (marks and plain in _MARKED)
     return graded and not (passed and not str(kind).startswith("not-")) and bool(_NO_GRADE.match(words(reason)))
 
 
