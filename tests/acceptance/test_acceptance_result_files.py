@@ -242,3 +242,42 @@ def test_judge__classes_that_openai_evals_counted__are_held_against_its_samples(
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, events)))
     done, said = judge(tmp_path, "r.jsonl", "--pass-score", "0.7")
     assert done == code, said
+
+
+def trials(status: str, *numbers: int, **more: object) -> str:
+    return "".join(json.dumps({"id": "a", "status": status, "trial": at} | more) + "\n" for at in numbers)
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        ({"r__1_jsonl": trials("passed", 1) + trials("failed", 1)}, "r/1.jsonl:2: trial 1"),
+        ({"r__1_jsonl": trials("passed", 1), "r__2_jsonl": trials("failed", 1)}, "r/2.jsonl:1: trial 1"),
+        ({"r__1_jsonl": trials("passed", 1), "r__2_csv": "id,status,trial\na,failed,1\n"}, "r/2.csv:2: trial 1"),
+        ({"r__1_jsonl": trials("passed", 1) + trials("passed", 2, 2, rerun=True)}, "r/1.jsonl:3: re-run 2"),
+    ],
+)
+def test_judge__one_trial_twice__is_an_error_that_names_both_lines(tmp_path, files, place) -> None:
+    write(tmp_path, **files)
+    code, said = judge(tmp_path, "r", "--fail-on", "regressions")
+    assert (code, f'{place} of "a" is there twice, first at r/1.jsonl:' in said) == (2, True), said
+
+
+def test_judge__trials_in_several_files__are_executions_of_one_case(tmp_path) -> None:
+    write(tmp_path, r__1_jsonl=trials("passed", 1), r__2_jsonl=trials("passed", 2) + trials("failed", 1, rerun=True))
+    code, said = judge(tmp_path, "r")
+    assert (code, "1/1" in said) == (0, True), said
+
+
+def test_judge__own_results_as_lines_and_as_a_table__count_once(tmp_path) -> None:
+    write(tmp_path, r__1_jsonl=trials("failed", 1), r__2_csv="id,status,trial\na,failed,1\n")
+    code, said = judge(tmp_path, "r")
+    assert (code, "r/2.csv holds the same executions as r/1.jsonl: they were read once" in said) == (1, True), said
+
+
+def test_judge__epoch_of_inspect_twice__is_an_error(tmp_path) -> None:
+    document = json.loads((FILES / "inspect-log.json").read_text())
+    document["samples"].append(document["samples"][0])
+    (tmp_path / "r.json").write_text(json.dumps(document))
+    code, said = judge(tmp_path, "r.json", "--score", "policy>=0.3")
+    assert (code, "is there twice, first at r.json" in said) == (2, True), said

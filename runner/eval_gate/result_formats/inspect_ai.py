@@ -185,6 +185,7 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPla
         calls=tuple(_calls(sample.get("messages"))),
         content=content,
         repeat=content if isinstance(epoch, int) else None,
+        trial=f"epoch {epoch}" if isinstance(epoch, int) else None,
         named_by="task and sample id",
     )
 

@@ -227,6 +227,7 @@ def _row(value: JsonValue, place: RowPlace, near: NearKeys) -> ResultRow:
         target=line.target,
         content=None if line.input is None else fingerprint([line.input, line.expected]),
         repeat=None if line.trial is None else "",
+        trial=None if line.trial is None else f"{'re-run' if line.rerun else 'trial'} {line.trial}",
         rerun=line.rerun,
         named_by="suite and id",
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from eval_gate.config.settings import ResultsFormat
-from eval_gate.errors import GateError
+from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import BROUGHT_SCORES, CASES, FINDINGS
@@ -72,6 +72,10 @@ class _Gathering(Struct):
     files: dict[CaseKey, str] = field(default_factory=dict)
     """The file that a case was seen in first."""
     clashing: set[CaseKey] = field(default_factory=set)
+    trials: dict[tuple[CaseKey, str], RowPlace] = field(default_factory=dict)
+    """Where each numbered execution of a case stands."""
+    twice: list[Problem] = field(default_factory=list)
+    """Those that are there a second time."""
     count: int = 0
 
     @property
@@ -112,6 +116,7 @@ class _Gathering(Struct):
         if there is None:
             self.cases[key] = [judged]
             self.files[key] = held.file
+            self._number(row)
         else:
             if row.repeat is None or row.repeat != there[0].repeat:
                 self.clashing.add(key)
@@ -119,8 +124,17 @@ class _Gathering(Struct):
                 held.rows.append(judged)
                 return
             there.append(judged)
+            self._number(row)
         if self.too_many:
             raise unreadable(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
+
+    def _number(self, row: ResultRow) -> None:
+        """Keep in mind which execution of its case a row is, and where it stands."""
+        if row.trial is None:
+            return
+        first = self.trials.setdefault((row.key, row.trial), row.place)
+        if first is not row.place:
+            self.twice.append(row.place.problem(f'{row.trial} of "{row.id[:80]}" is there twice, first at {first}'))
 
     def _settle(self, held: _SameCases, *, several: bool) -> None:
         """What is done with executions of cases that another file holds: only one's own lines may come in `several`.
@@ -131,11 +145,12 @@ class _Gathering(Struct):
         if not held.rows:
             return
         first = self.files[held.rows[0].key]
-        if several:
+        if len(held.rows) == held.count and all(_is_among(row, self.cases[row.key]) for row in held.rows):
+            self.notes[f"{held.file} holds the same executions as {first}: they were read once"] = None
+        elif several:
             for row in held.rows:
                 self.cases[row.key].append(row)
-        elif len(held.rows) == held.count and all(_is_among(row, self.cases[row.key]) for row in held.rows):
-            self.notes[f"{held.file} holds the same executions as {first}: they were read once"] = None
+                self._number(row)
         else:
             row = held.rows[0]
             raise two_runs(f"{first} and {held.file} are", row.place.problem(f'"{row.id[:80]}" is in {first} too'))
@@ -154,8 +169,8 @@ class _SameCases(Struct):
 
 def _is_among(row: ResultRow, others: Sequence[ResultRow]) -> bool:
     """Whether this execution is one of the others, as another form of the same results says it."""
-    said = row.status, row.answer, row.duration_ms
-    return any((one.status, one.answer, one.duration_ms) == said for one in others)
+    said = row.status, row.answer, row.duration_ms, row.trial
+    return any((one.status, one.answer, one.duration_ms, one.trial) == said for one in others)
 
 
 def load_results(
@@ -169,6 +184,13 @@ def load_results(
     gathering = _Gathering(wanted, rules, redact)
     _read_each(paths, gathering)
     cases, notes = gathering.cases, gathering.notes
+    if gathering.twice:
+        raise GateError(
+            "results-duplicate",
+            "an execution of a case is there twice",
+            "give the results of one run, in which each execution of a case has a number of its own",
+            problems=gathering.twice[:_NAMED],
+        )
     if gathering.clashing:
         cases = _told_apart(cases, gathering.clashing)
     if not cases:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -109,9 +109,9 @@ class _Record(Struct):
         """What an eval may mean by it: of all matches, of the samples, or the mean of what it measured."""
         samples = self.samples.values()
         matches = [correct for sample in samples for correct in sample.verdicts]
-        each = [[all(one.verdicts), any(one.verdicts)] for one in samples if one.verdicts]
+        each = [(all(one.verdicts), any(one.verdicts)) for one in samples if one.verdicts]
         measured = [value for one in samples if (value := one.metrics.get("accuracy")) is not None]
-        ways = [matches, [first for first, _ in each], [second for _, second in each], measured]
+        ways: list[Sequence[float]] = [matches, [first for first, _ in each], [second for _, second in each], measured]
         return [sum(way) / len(way) for way in ways if way]
 
 

@@ -104,6 +104,8 @@ class ResultRow(NamedTuple):
     target: str | None = None
     content: str | None = None
     repeat: str | None = None
+    trial: str | None = None
+    """Which of the executions it is, where the tool numbers them; no two of a case are the same."""
     rerun: bool = False
     """It is a re-run: one that was made because of a doubt is no first result."""
     again: str | None = None
