@@ -16,6 +16,7 @@ from eval_gate.model.case import Location
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_TEXT
 from eval_gate.result_formats.rows import (
+    DOCS,
     MAX_NAME,
     FileFacts,
     ResultRow,
@@ -62,6 +63,16 @@ _HEADING: Final = re.compile(r"^-+ Captured \w+ -+$\n?", re.MULTILINE)
 _TORN_DOWN: Final = "failed on teardown"
 _THROWN: Final = re.compile(r"(?!\S*Assert)[\w.]*(Error|Exception|Timeout|Refused)\b")
 """How a message begins where the test did not say no: it was ended by an exception."""
+_MAY_FAIL: Final = "TEST_CASE tagged with !mayfail"
+"""What Catch2 calls a test skipped for that is expected to fail, beside its failure."""
+_NODES: Final = "test"
+"""The `classname` of every test of Node's runner: only its suites tell where a test is."""
+_COUNTING_TESTS: Final = frozenset({"AllTests", "jest tests", "vitest tests"})
+"""Who counts the tests alone: GoogleTest, jest-junit, vitest. pytest counts subtests too, and Catch2 its checks."""
+_RERUN: Final = (
+    "pytest-rerunfailures (`--reruns`) writes each attempt as a test, and none of the failures that it ran again: run "
+    f"pytest without it, and let the gate run again what fails, by `--rerun-command` ({DOCS})"
+)
 _NUMBERED = (
     "promptfoo numbers the names in its JUnit files, and they are others as soon as a test is added: "
     "write `-o out.json` and give that file"
@@ -72,14 +83,18 @@ class _Case(Struct):
     """One test, as its element begins and what stands in it."""
 
     attributes: dict[str, str]
-    suite: str
+    suites: tuple[str, ...]
+    """The names of the suites that it is in, the innermost last."""
     line: int
+    project: str = ""
+    """Of Playwright's, with which browser and settings it ran."""
     status: Status = Status.PASSED
     error: str | None = None
     again: list[tuple[Status, str]] = field(default_factory=list)
     answer: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     of_pytest: bool = False
+    may_fail: bool = False
     said: str = ""
     """The message of how it ended, without the text below it, which quotes code."""
 
@@ -94,21 +109,48 @@ class _Case(Struct):
         """By what it is known."""
         return self.attributes.get("classname", ""), self.attributes.get("name", "")
 
+    @property
+    def suite(self) -> str:
+        """The innermost suite that has a name."""
+        return next((name for name in reversed(self.suites) if name), "")
+
+    @property
+    def path(self) -> str:
+        """All suites that it is in."""
+        return " > ".join(filter(None, self.suites))
+
 
 class _Suite(Struct):
     name: str
     line: int
     counted: int
     """Failures and errors that the file says are in it."""
+    tests: int = 0
+    """Tests that it says are in it, of a tool that counts these alone."""
     found: int = 0
-    """Those that are."""
+    """Failures and errors that are."""
+    found_tests: int = 0
+    host: str = ""
+    has_errors: bool = True
+    """It counts its errors, or has none that are counted elsewhere."""
 
     @classmethod
-    def of(cls, attributes: dict[str, str], line: int) -> _Suite:
+    def of(cls, attributes: dict[str, str], line: int, *, tool: str) -> _Suite:
         """The suite that begins here."""
-        given = (attributes.get(name, "").strip() for name in ("failures", "errors"))
-        counted = sum(int(one) for one in given if one.isdecimal() and len(one) < 10)
-        return cls(attributes.get("name", ""), line, counted)
+        tests = _count(attributes, "tests") if tool in _COUNTING_TESTS else 0
+        return cls(
+            attributes.get("name", ""),
+            line,
+            _count(attributes, "failures") + _count(attributes, "errors"),
+            tests,
+            host=attributes.get("hostname", ""),
+            has_errors="errors" in attributes or not {"tests", "failures"} <= attributes.keys(),
+        )
+
+
+def _count(attributes: dict[str, str], name: str) -> int:
+    given = attributes.get(name, "").strip()
+    return int(given) if given.isdecimal() and len(given) < 10 else 0
 
 
 class _Parser:
@@ -119,6 +161,9 @@ class _Parser:
         self.tool = ""
         self._shown = shown
         self._suites: list[_Suite] = []
+        self._errors = 0
+        """Errors that the root counts, where no suite does: they are of the runner, as gotestsum's, and of no test."""
+        self._by_playwright = False
         self._open: list[str] = []
         self._case: _Case | None = None
         self._text: list[str] = []
@@ -161,23 +206,37 @@ class _Parser:
             if name not in {"testsuites", "testsuite"}:
                 raise unreadable(RowPlace(self._shown), f"is not JUnit: it begins with <{name[:40]}>")
             self.tool = attributes.get("name", "")
+            self._by_playwright = name == "testsuites" and "id" in attributes
+            self._errors = _count(attributes, "errors") if name == "testsuites" else 0
             if self.tool == "promptfoo":
                 raise unreadable(RowPlace(self._shown), "has names that do not last", _NUMBERED)
         if len(self._open) > BROUGHT_DEPTH:
             raise unreadable(RowPlace(self._shown), f"is nested deeper than {BROUGHT_DEPTH} levels")
         self._open.append(name)
         if name in {"testsuite", "testsuites"}:
-            self._suites.append(_Suite.of(attributes, self._expat.CurrentLineNumber))
+            suite = _Suite.of(attributes, self._expat.CurrentLineNumber, tool=self.tool)
+            if self._suites and suite.has_errors:
+                self._errors = 0
+            self._suites.append(suite)
         elif name == "testcase":
-            suite = self._suites[-1].name if self._suites else ""
-            by_pytest = not _PYTEST.isdisjoint({self.tool, suite})
-            self._case = _Case(attributes, suite, self._expat.CurrentLineNumber, of_pytest=by_pytest)
-            self._case.take_attributes()
+            self._case = self._begun(attributes)
         elif name == "property" and self._case is not None:
             self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
         elif name in _TEXTS:
             self._text, self._length, self._message = [], 0, attributes.get("message", "")
             self._type = attributes.get("type", "")
+
+    def _begun(self, attributes: dict[str, str]) -> _Case:
+        """The test that begins here."""
+        inside = self._suites[1:] if self._open[0] == "testsuites" else self._suites
+        names = tuple(suite.name for suite in inside)
+        project = self._suites[-1].host if self._by_playwright and self._suites else ""
+        by_pytest = not _PYTEST.isdisjoint({self.tool, *names[-1:]})
+        case = _Case(attributes, names, self._expat.CurrentLineNumber, project, of_pytest=by_pytest)
+        case.take_attributes()
+        for suite in self._suites:
+            suite.found_tests += 1
+        return case
 
     def _characters(self, text: str) -> None:
         if self._open and self._open[-1] in _TEXTS and self._length < BROUGHT_TEXT:
@@ -201,9 +260,12 @@ class _Parser:
             if case.error is None and case.status in {Status.FAILED, Status.ERROR}:
                 case.error = "the attributes of the test say that it failed, and nothing says why"
                 self._count_failure()
+            if case.may_fail:
+                case.status = Status.SKIPPED
             self._take(case)
             self._case = None
         elif name in _ENDS:
+            case.may_fail = case.may_fail or (name == "skipped" and self._message.startswith(_MAY_FAIL))
             status = Status.ERROR if name == "failure" and self._nobody_reached() else _ENDS[name]
             if case.error is None or _GRAVITY.index(status) > _GRAVITY.index(case.status):
                 case.status = max(status, case.status, key=_GRAVITY.index)
@@ -220,12 +282,17 @@ class _Parser:
             suite.found += 1
 
     def _check(self, suite: _Suite) -> None:
-        """Raise GateError where a suite counts more that did not pass than stands in it."""
-        if suite.counted > suite.found:
+        """Raise GateError where a suite counts more tests, or more that did not pass, than stand in it."""
+        of_runner = self._errors if not self._suites and suite.found_tests else 0
+        counted = suite.counted - of_runner
+        if counted > suite.found:
             raise broken_off(
                 RowPlace(self._shown, suite.line),
-                f"counts {suite.counted:,} failures and errors and holds {suite.found:,}: what failed is not in it",
+                f"counts {counted:,} failures and errors and holds {suite.found:,}: what failed is not in it",
             )
+        if suite.tests > suite.found_tests:
+            what = f"counts {suite.tests:,} tests and holds {suite.found_tests:,}"
+            raise broken_off(RowPlace(self._shown, suite.line), what)
 
     def _refuse_suite(self) -> None:
         said = self._said().partition("\n")[0][:_WHY]
@@ -279,7 +346,10 @@ def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
 
 def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[ResultRow]:
     place, attributes, properties = RowPlace(shown, case.line), case.attributes, case.properties
-    name = attributes.get("name", "").strip()
+    classname = attributes.get("classname", "").strip()
+    name, of_class = attributes.get("name", "").strip(), False
+    if not name and "name" in attributes:  # what happened to the class, or before all tests
+        name, of_class = classname or case.suite, True
     if not name or len(name) > MAX_NAME:
         raise unreadable(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
     if vitest and name == attributes.get("classname") and case.status in {Status.FAILED, Status.ERROR}:
@@ -287,8 +357,15 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[ResultRow]:
         raise broken_off(place, f"says that {name} could not be loaded, and none of its tests was run: {said}")
     file = attributes.get("file")
     line = attributes.get("line", "")
+    if of_class:
+        suite = case.suite or "tests"
+    elif classname == _NODES and case.path and not case.of_pytest:
+        suite = case.path
+    else:
+        suite = classname or case.suite or "tests"
+    longer = (f"{case.path}: {suite}" if case.path not in {"", suite} else "", f"{case.project}: {suite}")
     row = ResultRow(
-        suite=(attributes.get("classname") or case.suite or "tests")[:MAX_NAME],
+        suite=suite[:MAX_NAME],
         id=name,
         status=case.status,
         place=place,
@@ -303,6 +380,8 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[ResultRow]:
         # it puts signs between the names of blocks, and its filter sees spaces there
         again=name.replace(" > ", " ") if vitest else _node(file, attributes.get("classname", ""), name),
         named_by="classname and name",
+        longer_suites=tuple(one[:MAX_NAME] for one in longer if one and not one.startswith(": ")),
+        if_twice=_RERUN if case.of_pytest else None,
         # executions of one case are said to be; the same name a second time is another case of the same name
         repeat=f"{place.line}" if case.again else None,
     )

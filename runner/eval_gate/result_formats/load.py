@@ -220,31 +220,44 @@ def _read_each(paths: Sequence[str], gathering: _Gathering) -> None:
 
 
 def _told_apart(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey]) -> dict[CaseKey, list[ResultRow]]:
-    """Cases that share a name get a longer one, or that of their file before it; where nothing helps it is an error."""
-    parted: dict[CaseKey, list[ResultRow]] = {}
-    for key, rows in cases.items():
-        for row in rows:
-            named = _longer(row) if key in clashing else row
-            parted.setdefault(named.key, []).append(named)
-    still = [
-        (rows[0], other)
-        for key, rows in parted.items()
-        for other in rows[1:]
-        if other.repeat is None or other.repeat != rows[0].repeat
-    ]
-    if not still:
-        return parted
+    """Cases that share a name get a longer one, or that of their file or suite before it; else it is an error."""
+    most = max(len(row.longer_suites) for key in clashing for row in cases[key])
+    for level in range(most + 1):
+        parted: dict[CaseKey, list[ResultRow]] = {}
+        for key, rows in cases.items():
+            for row in rows:
+                named = _longer(row, level) if key in clashing else row
+                parted.setdefault(named.key, []).append(named)
+        still = [
+            (rows[0], other)
+            for rows in parted.values()
+            for other in rows[1:]
+            if other.repeat is None or other.repeat != rows[0].repeat
+        ]
+        if not still:
+            return parted
     raise GateError(
         "results-duplicate",
         "two results have the same name and are not executions of one case",
-        f"give each case a name of its own; executions of one case say so, such as by `trial` ({DOCS})",
+        _if_twice(*still[0])
+        or f"give each case a name of its own; executions of one case say so, such as by `trial` ({DOCS})",
         problems=[
             row.place.problem(f'"{row.id[:80]}" is there twice, first at {one.place}') for one, row in still[:_NAMED]
         ],
     )
 
 
-def _longer(row: ResultRow) -> ResultRow:
+def _if_twice(first: ResultRow, other: ResultRow) -> str | None:
+    """What to do about two cases of one name in one file, where the tool is known to write such."""
+    return other.if_twice if first.place.file == other.place.file else None
+
+
+def _longer(row: ResultRow, level: int) -> ResultRow:
+    """The row under a longer name: at `level` 0 by itself or its file, behind that by what its suite is in."""
+    if level:
+        return (
+            row._replace(suite=row.longer_suites[min(level, len(row.longer_suites)) - 1]) if row.longer_suites else row
+        )
     if row.longer is not None:
         return row._replace(id=row.longer)
     return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row

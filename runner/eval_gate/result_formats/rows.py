@@ -112,6 +112,10 @@ class ResultRow(NamedTuple):
     """What the tool itself calls the case when it is asked to run it again; None for its name."""
     longer: str | None = None
     """A longer name, for where another case has the same one."""
+    longer_suites: tuple[str, ...] = ()
+    """Longer names of the suite for the same, of which the first that helps is taken."""
+    if_twice: str | None = None
+    """What to do where nothing tells two cases of this name apart, where that is known."""
     named_by: str = "name"
     """What its name is made of, in words for people."""
     unstable: str | None = None

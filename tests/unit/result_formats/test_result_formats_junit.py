@@ -328,3 +328,101 @@ def test_read_junit__file_counts_what_it_holds__is_read(tmp_path, text) -> None:
 def test_read_junit__comma_in_a_time__is_read_by_where_it_stands_or_unknown(tmp_path, time, milliseconds) -> None:
     [row] = load(tmp_path, f'<testcase name="a" time="{time}"/>').rows
     assert row.duration_ms == milliseconds
+
+
+def found_in(tmp_path, document: str) -> dict[tuple[str, str], Status | None]:
+    return {(key.suite, key.case_id): rows[0].status for key, rows in read(tmp_path, document).cases.items()}
+
+
+@pytest.mark.parametrize(
+    ("case", "id_", "status"),
+    [
+        ('<testcase name="" classname="com.X"><skipped message="off"/></testcase>', "com.X", Status.SKIPPED),
+        ('<testcase name="" classname="com.X"><error message="boom"/></testcase>', "com.X", Status.ERROR),
+        ('<testcase name="" classname=""><failure message="env"/></testcase>', "Env", Status.FAILED),
+    ],
+    ids=["Surefire, a class that is off", "Surefire, before all tests", "GoogleTest, outside of tests"],
+)
+def test_read_junit__what_happened_to_a_class__is_a_case_of_its_name(tmp_path, case, id_, status) -> None:
+    document = (
+        f'<testsuites><testsuite name="Env">{case}<testcase name="a" classname="com.Y"/></testsuite></testsuites>'
+    )
+    assert found_in(tmp_path, document) == {("Env", id_): status, ("com.Y", "a"): Status.PASSED}
+
+
+def test_read_junit__nodes_runner__tells_tests_by_their_suites_also_where_names_differ(tmp_path) -> None:
+    inner = '<testsuite name="open"><testcase name="works" classname="test"/></testsuite>'
+    orders, refunds = (f'<testsuite name="{name}">{inner}</testsuite>' for name in ("orders", "refunds"))
+    alone = found_in(tmp_path, f"<testsuites>{orders}</testsuites>")
+    both = found_in(tmp_path, f"<testsuites>{orders}{refunds}</testsuites>")
+    assert list(alone) == [("orders > open", "works")], "the name stays when another one comes"
+    assert list(both) == [*alone, ("refunds > open", "works")]
+
+
+def test_read_junit__playwrights_projects__are_told_apart_by_the_host(tmp_path) -> None:
+    def suites(*hosts: str) -> str:
+        case = '<testcase name="title" classname="a.spec.ts"/>'
+        return "".join(f'<testsuite name="a.spec.ts" hostname="{host}">{case}</testsuite>' for host in hosts)
+
+    found = found_in(tmp_path, f'<testsuites id="" name="">{suites("chromium", "firefox")}</testsuites>')
+    assert list(found) == [("chromium: a.spec.ts", "title"), ("firefox: a.spec.ts", "title")]
+    with pytest.raises(GateError, match="same name"):  # elsewhere it is the machine
+        found_in(tmp_path, f"<testsuites>{suites('vm-1', 'vm-2')}</testsuites>")
+
+
+def test_read_junit__same_class_and_name_in_two_suites__have_the_suite_before_them(tmp_path) -> None:
+    suites = "".join(f'<testsuite name="{name}"><testcase classname="c" name="a"/></testsuite>' for name in "xy")
+    assert list(found_in(tmp_path, f"<testsuites>{suites}</testsuites>")) == [("x: c", "a"), ("y: c", "a")]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "inner", "decided"),
+    [
+        ('tests="1" failures="0"', '<testcase name="a"/>', True),
+        ("", '<testcase name="a"/>', False),
+        ('tests="1" failures="0" errors="0"', '<testcase name="a"/>', False),
+    ],
+    ids=["gotestsum", "no counts", "counts of its own"],
+)
+def test_read_junit__errors_of_the_root__are_the_runners_where_no_suite_counts_any(
+    tmp_path, attributes, inner, decided
+) -> None:
+    document = f'<testsuites tests="1" failures="0" errors="1"><testsuite {attributes}>{inner}</testsuite></testsuites>'
+    if decided:
+        assert list(found_in(tmp_path, document).values()) == [Status.PASSED]
+    else:
+        with pytest.raises(GateError) as caught:
+            found_in(tmp_path, document)
+        assert caught.value.exit_code is ExitCode.INCOMPLETE
+
+
+@pytest.mark.parametrize("order", [("{skipped}{failure}"), ("{failure}{skipped}")])
+def test_read_junit__catch2s_test_that_may_fail__is_no_failure(tmp_path, order) -> None:
+    ends = order.format(
+        skipped='<skipped message="TEST_CASE tagged with !mayfail"/>', failure='<failure message="1 == 2"/>'
+    )
+    document = f'<testsuite failures="0" skipped="1"><testcase name="known">{ends}</testcase></testsuite>'
+    assert list(found_in(tmp_path, document).values()) == [Status.SKIPPED]
+
+
+@pytest.mark.parametrize(("root", "refused"), [("jest tests", True), ("AllTests", True), ("pytest tests", False)])
+def test_read_junit__more_tests_counted_than_there_are__is_refused_of_who_counts_only_tests(
+    tmp_path, root, refused
+) -> None:
+    document = (
+        f'<testsuites name="{root}" tests="120"><testsuite name="s"><testcase name="a"/></testsuite></testsuites>'
+    )
+    if not refused:
+        assert found_in(tmp_path, document)
+        return
+    with pytest.raises(GateError) as caught:
+        found_in(tmp_path, document)
+    assert "counts 120 tests and holds 1" in str(caught.value.problems[0])
+    assert caught.value.exit_code is ExitCode.INCOMPLETE
+
+
+def test_read_junit__attempts_of_pytest_rerunfailures__are_refused_with_what_to_do(tmp_path) -> None:
+    case = '<testcase classname="t" name="bad"/><testcase classname="t" name="bad"><failure message="0"/></testcase>'
+    with pytest.raises(GateError) as caught:
+        found_in(tmp_path, f'<testsuite name="pytest" failures="1">{case}</testsuite>')
+    assert "--reruns" in (caught.value.hint or "")
