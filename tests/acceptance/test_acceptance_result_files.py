@@ -64,6 +64,7 @@ def test_judge__a_glob_that_matches_nothing__is_of_a_tool_that_wrote_nothing(tmp
     [
         ("failsafe-summary.xml", "<failsafe-summary><completed>4</completed></failsafe-summary>", "Maven"),
         ("testng-results.xml", "<testng-results/>", "TestNG"),
+        (".last-run.json", '{"status": "passed", "failedTests": []}', "Playwright"),
     ],
 )
 def test_judge__file_that_a_tool_puts_beside_its_results__is_named_and_passed_over(tmp_path, name, text, whose) -> None:
@@ -281,3 +282,53 @@ def test_judge__epoch_of_inspect_twice__is_an_error(tmp_path) -> None:
     (tmp_path / "r.json").write_text(json.dumps(document))
     code, said = judge(tmp_path, "r.json", "--score", "policy>=0.3")
     assert (code, "is there twice, first at r.json" in said) == (2, True), said
+
+
+def test_judge__coverage_beside_results__is_passed_over_where_it_is_coverage(tmp_path) -> None:
+    write(tmp_path, r__TEST_xml=GREEN, r__coverage_xml='<?xml version="1.0" ?><coverage version="7"/>')
+    code, said = judge(tmp_path, "r")
+    assert (code, "r/coverage.xml is a coverage report and holds no results" in said) == (0, True), said
+    write(tmp_path, r__coverage_xml=RED)
+    assert judge(tmp_path, "r")[0] == 1, "what is called so and holds results is read"
+
+
+@pytest.mark.parametrize("name", [".shard2/b.xml", "b.XML", "link/b.xml", "b-link.xml"])
+def test_judge__hidden_linked_and_loud_names__are_read(tmp_path, name) -> None:
+    write(tmp_path, r__a_xml=GREEN, else__b_xml=RED)
+    file = tmp_path / "r" / name
+    if "link" in name:
+        (file if file.parent.name == "r" else file.parent).symlink_to(
+            tmp_path / "else" / ("b.xml" if file.parent.name == "r" else "")
+        )
+    else:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(RED)
+    code, said = judge(tmp_path, "r")
+    assert (code, "1 failed" in said) == (1, True), said
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "says"),
+    [
+        (lambda folder: (folder / "b.xml.gz").write_bytes(b"\x1f\x8b"), 2, "r/b.xml.gz: is packed"),
+        (lambda folder: (folder / "b.xml").symlink_to("gone.xml"), 3, "r/b.xml: is a link to nothing"),
+        (lambda folder: (folder / "b.txt").write_text("x"), 0, "and not read: r/b.txt"),
+        (lambda folder: (folder / "latest").symlink_to("."), 0, "r/latest is a link to ., which is read itself"),
+        (lambda folder: (folder / ".gitignore").write_text("*"), 0, "1/1 passed"),
+    ],
+    ids=["packed", "broken link", "another kind", "a link within", "git's"],
+)
+def test_judge__what_is_not_read_of_a_folder__is_named_or_refused(tmp_path, make, code, says) -> None:
+    write(tmp_path, r__a_xml=GREEN)
+    make(tmp_path / "r")
+    done, said = judge(tmp_path, "r")
+    assert (done, says in said) == (code, True), said
+
+
+def test_judge__a_run_of_agentv_in_the_folder_of_another__is_read_or_refused(tmp_path) -> None:
+    row = json.loads((FILES / "agentv-index.jsonl").read_text().splitlines()[0])
+    (tmp_path / "r" / "sub").mkdir(parents=True)
+    (tmp_path / "r" / "index.jsonl").write_text(json.dumps(row | {"execution_status": "ok"}))
+    (tmp_path / "r" / "sub" / "index.jsonl").write_text(json.dumps(row | {"execution_status": "quality_failure"}))
+    code, said = judge(tmp_path, "r")
+    assert (code, "are two runs of the tool" in said) == (2, True), said

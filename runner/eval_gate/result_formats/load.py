@@ -86,7 +86,7 @@ class _Gathering(Struct):
     def read(self, found: ResultsFile) -> None:
         """Add one file. Raises GateError for what is wrong in it."""
         if found.passed_over:
-            self.notes[f"{found.shown} is {found.passed_over}'s and holds no results: it was not read"] = None
+            self.notes[f"{found.shown} {found.passed_over}"] = None
             return
         file, shown = found.path, found.shown
         known, facts = recognise(file, shown, self.wanted), FileFacts()
