@@ -332,3 +332,12 @@ def test_judge__a_run_of_agentv_in_the_folder_of_another__is_read_or_refused(tmp
     (tmp_path / "r" / "sub" / "index.jsonl").write_text(json.dumps(row | {"execution_status": "quality_failure"}))
     code, said = judge(tmp_path, "r")
     assert (code, "are two runs of the tool" in said) == (2, True), said
+
+
+def test_judge__name_that_holds_a_date_and_is_in_the_baseline__has_lasted(tmp_path) -> None:
+    write(tmp_path, a_jsonl=lines(**{"hours on 2024-05-01 10:00": "passed"}))
+    assert "1 case has no stable name" in judge(tmp_path, "a.jsonl")[1]
+    code, said = judge(tmp_path, "a.jsonl", "--baseline", "latest")
+    assert (code, "no stable name" in said) == (0, False), said
+    write(tmp_path, a_jsonl=lines(**{"hours on 2024-05-01 10:00": "passed", "at 2024-05-01 11:00": "passed"}))
+    assert "1 case has no stable name (at 2024-05-01 11:00)" in judge(tmp_path, "a.jsonl", "--baseline", "latest")[1]

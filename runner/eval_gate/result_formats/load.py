@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, Problem
@@ -33,6 +33,14 @@ _WHAT: Final = {"address": "a memory address", "uuid": "a UUID", "time": "a time
 _IDS: Final = "in pytest by `pytest.param(…, id=…)` or `ids=`"
 
 
+class UnstableName(NamedTuple):
+    """Why a case may have another name in the next run, and what to do."""
+
+    why: str
+    seems: bool
+    """Only what stands in the name says so: one that is in the baseline has lasted."""
+
+
 class BroughtResults(Struct):
     """All rows, judged, by case and in the order in which the cases came."""
 
@@ -42,13 +50,21 @@ class BroughtResults(Struct):
     files: tuple[str, ...]
     """The files and folders as they were given."""
     notes: tuple[str, ...] = ()
-    unstable: str | None = None
-    """Which names may be others in the next run, and what to do; one of the notes."""
+    unstable: Mapping[CaseKey, UnstableName] = field(default_factory=dict)
+    """The cases whose names may be others in the next run."""
 
     @property
     def rows(self) -> Iterable[ResultRow]:
         """Every execution."""
         return (row for rows in self.cases.values() for row in rows)
+
+    def unstable_words(self, known: Container[CaseKey]) -> str | None:
+        """What is to be said of names that may be others in the next run; `known` are those of the baseline."""
+        found = [(key, one.why) for key, one in self.unstable.items() if not (one.seems and key in known)]
+        if not found:
+            return None
+        (key, why), are = found[0], "s have" if len(found) > 1 else " has"
+        return f"{len(found)} case{are} no stable name ({key.case_id[:80]}): {why}"
 
     def let_go(self) -> Iterator[tuple[CaseKey, Sequence[ResultRow]]]:
         """Every case, once: nothing is kept of what was given."""
@@ -195,10 +211,9 @@ def load_results(
         cases = _told_apart(cases, gathering.clashing)
     if not cases:
         raise unreadable(RowPlace(paths[0]), "holds no case")
-    unstable = next(_unstable(cases), None)
-    said = (*notes, unstable) if unstable else tuple(notes)
+    unstable = {key: found for key, rows in cases.items() if (found := _unstable(rows[0]))}
     tools = ", ".join(gathering.tools)
-    return BroughtResults(next(iter(gathering.formats)), tools, cases, tuple(paths), said, unstable)
+    return BroughtResults(next(iter(gathering.formats)), tools, cases, tuple(paths), tuple(notes), unstable)
 
 
 def _read_each(paths: Sequence[str], gathering: _Gathering) -> None:
@@ -263,18 +278,14 @@ def _longer(row: ResultRow, level: int) -> ResultRow:
     return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row
 
 
-def _unstable(cases: Mapping[CaseKey, Sequence[ResultRow]]) -> Iterator[str]:
-    """What is to be said of names that may be others in the next run."""
-    found = [(rows[0], why) for rows in cases.values() if (why := rows[0].unstable or _why_unstable(rows[0]))]
-    if found:
-        (first, why), are = found[0], "s have" if len(found) > 1 else " has"
-        yield f"{len(found)} case{are} no stable name ({first.id[:80]}): {why}"
-
-
-def _why_unstable(row: ResultRow) -> str | None:
-    """Why a name is another one in the next run, by what stands in it; None for one that looks as if it lasted."""
+def _unstable(row: ResultRow) -> UnstableName | None:
+    """Why a name is another one in the next run; None for one that looks as if it lasted."""
+    if row.unstable:
+        return UnstableName(row.unstable, seems=False)
     match = _UNSTABLE.search(row.id[:_LOOKED_AT]) or _UNSTABLE.search(row.suite[:_LOOKED_AT])
     if match is None:
         return None
     what = next(what for group, what in _WHAT.items() if match[group])
-    return f"it holds {what}, which is another one in each run: give the case a name of its own ({_IDS})"
+    return UnstableName(
+        f"it holds {what}, which is another one in each run: give the case a name of its own ({_IDS})", seems=True
+    )

@@ -66,7 +66,9 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
     config = session.config
     rules, confirm = config.results.scores, config.policy.confirm
     named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
-    brought = replace(brought, cases=await storable(config, brought.cases), notes=(*brought.notes, *_unasked(config)))
+    unstable = brought.unstable_words(_names_before(session))
+    notes = (*brought.notes, *([unstable] if unstable else []), *_unasked(config))
+    brought = replace(brought, cases=await storable(config, brought.cases), notes=notes)
     again_by, base_by = config.results.rerun_command, config.control.command
     several = list(islice(brought.cases.values(), 0, None, EVERY)) if len(brought.cases) >= MANY else []
     part = [case_of(rows, (), None, rules, confirm=confirm) for rows in several]
@@ -77,7 +79,7 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
     run = sparing.with_warning(_run(session, brought, cases))
     reruns = reruns_of(session)
     _refuse_a_rest(run, session)
-    run = _with_overlap(run, session, brought.unstable)
+    run = _with_overlap(run, session, unstable)
     wanted = confirm or (again_by and config.policy.runs_of_new_cases > 1)
     doubtful = list(reruns.doubtful(run)) if wanted else []
     spending = RerunSpending(config)
@@ -93,7 +95,7 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
             case = case_of(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
             cases[key] = known_anew(case) if key in reruns.fresh else case
         made = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
-        return sparing.with_warning(_with_overlap(made, session, brought.unstable))
+        return sparing.with_warning(_with_overlap(made, session, unstable))
 
     if again is not None:
         await again.go_on()
@@ -102,6 +104,14 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
         await again.go_on()  # what was spared because of what is cleared now
         made = await now()
     return BroughtRun(base.ended(made) if base else made, tuple(_known_again(made, named_by, session)))
+
+
+def _names_before(session: Session) -> Set[CaseKey]:
+    """The names in the baseline, where there is one of another tool's results."""
+    baseline = session.question.baseline
+    if not isinstance(baseline, Baseline) or not baseline.result.by_another_tool:
+        return frozenset()
+    return baseline.result.by_key().keys()
 
 
 def _unasked(config: RunConfig) -> tuple[str, ...]:
