@@ -1,4 +1,4 @@
-"""Pages that errors name: by an address, since an installed package has no folder `docs`."""
+"""Pages that errors and the help of commands name: by an address, since an installed package has no folder `docs`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ NAMED = re.compile(r"\{PAGES\}/([\w/-]+\.md)(?:#([\w-]+))?")
 
 
 def _sources() -> dict[Path, str]:
-    # the action names pages of the repository that it is run from
-    folder = ROOT / "runner" / "eval_gate"
-    return {file: file.read_text() for file in folder.rglob("*.py") if "action" not in file.relative_to(folder).parts}
+    return {file: file.read_text() for file in (ROOT / "runner" / "eval_gate").rglob("*.py")}
 
 
 def _hints(text: str) -> list[str]:
@@ -31,6 +29,31 @@ def _hints(text: str) -> list[str]:
                 one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)
             ]
     return found
+
+
+def _shown(file: Path, text: str) -> list[str]:
+    """All texts of a file that people may see: what commands say of themselves, and no other docstring."""
+    tree = ast.parse(text)
+    hidden = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+    helps = [
+        ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.FunctionDef) and node.name[0] != "_"
+    ]
+    texts = [one.value for one in ast.walk(tree) if _is_text(one) and id(one) not in hidden]
+    return texts + (helps if "cli" in file.parts else [])
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def test_texts__pages_that_they_name__are_addresses() -> None:
+    # action.yml names pages beside itself, and the README of GitHub's marketplace is that of the repository
+    files = {file: text for file, text in _sources().items() if file.parts[-2:] != ("action", "inputs.py")}
+    found = {
+        file.name: [one for one in _shown(file, text) if re.search(r"(?<!/)\bdocs/[\w/-]+\.md", one)]
+        for file, text in files.items()
+    }
+    assert {name: texts for name, texts in found.items() if texts} == {}
 
 
 def test_errors__pages_that_they_name__are_addresses() -> None:

@@ -34,7 +34,7 @@ from eval_gate.action.trouble import Around, crash, nothing_to_do, publish_error
 from eval_gate.action.trust.event_files import EventFiles
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import ControlChoice, RunConfig
-from eval_gate.errors import ExitCode, GateError, code_of_signal
+from eval_gate.errors import PAGES, ExitCode, GateError, code_of_signal
 from eval_gate.files.reading import RefusedReadError, checking_reads
 from eval_gate.gate.control.asking import left_to_control
 from eval_gate.gate.judge import judge
@@ -150,7 +150,7 @@ def run_publish(variables: Mapping[str, str]) -> ExitCode:
     error = GateError(
         "wrong-event",
         f"publish is for workflows started by workflow_run, not by {event}",
-        "docs/forks.md shows both workflows; for everything else there is `eval-gate action`",
+        f"{PAGES}/forks.md shows both workflows; for everything else there is `eval-gate action`",
     )
     known = _Known(Around(environment, variables, Commands()))
     return known.end(publish_error(None, error, known.around))

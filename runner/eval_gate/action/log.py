@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from threading import Event
 from typing import Final, Generic, TypeVar
 
+from eval_gate.errors import PAGES
 from eval_gate.github.commands import Commands, LaterCommands
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.side_by_side import begin
@@ -50,7 +51,7 @@ class Log:
     def lost(self, what: str, error: GitHubError) -> None:
         """Something that could not be published: the verdict is the same, and the log says what is missing."""
         if error.kind is FailureKind.FORBIDDEN and self.read_only:
-            sentence = f"{what}: {self.read_only}; see docs/forks.md"
+            sentence = f"{what}: {self.read_only}; see {PAGES}/forks.md"
             self.did(sentence)
         else:
             sentence = f"{what}: {error}"

@@ -18,7 +18,7 @@ from eval_gate.action.base_commit import (
     other_checkout,
 )
 from eval_gate.action.inputs import AUTO, NONE, Settings
-from eval_gate.errors import GateError
+from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.environment import MAX_DIGITS, WorkflowEnvironment
@@ -138,7 +138,7 @@ def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings
             raise GateError(
                 "unsafe-event",
                 "pull_request_target has the default branch's secrets: a pull request's code must not run with them",
-                "use pull_request; for forks see docs/forks.md, which needs no secrets in the first stage",
+                f"use pull_request; for forks see {PAGES}/forks.md, which needs no secrets in the first stage",
             )
         case "workflow_run":
             plan = _relay(environment, event, settings, facts)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from eval_gate.errors import PAGES
 from eval_gate.gate.drift.cases import CaseSince
 from eval_gate.gate.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, Worse
 from eval_gate.gate.drift.models import ModelChange, names
@@ -17,7 +18,7 @@ from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.text import escape
 from eval_gate.text.apart import decimals_apart
 
-PAGE: Final = "docs/drift.md"
+PAGE: Final = f"{PAGES}/drift.md"
 NAMES: Final = {
     LevelKind.FAILING: "failing cases",
     LevelKind.FIRST: "failures at first",

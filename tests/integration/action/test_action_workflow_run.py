@@ -8,6 +8,7 @@ import zipfile
 
 import pytest
 
+from eval_gate.errors import PAGES
 from tests.integration.action.test_action_workflow_dispatch import check_out
 from tests.support.agents import agent
 from tests.support.answers import fails_on
@@ -62,7 +63,7 @@ def test_fork__read_only_token__no_crash_the_summary_holds_the_result_and_the_ve
     _, _, first = forked
     assert (first.code, first.outputs["verdict"], github.state.comments) == (1, "fail", {})
     assert "# ❌ Agent eval gate — 1 regression" in first.summary
-    assert "No comment: a pull request from a fork gets a read-only token; see docs/forks.md" in first.log
+    assert f"No comment: a pull request from a fork gets a read-only token; see {PAGES}/forks.md" in first.log
     # expected, so no alarm; and the cases are annotated by the step itself
     assert [line.split(" ")[0] for line in first.commands if line.startswith(("::warning", "::error"))] == ["::error"]
 

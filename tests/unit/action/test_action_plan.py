@@ -8,7 +8,7 @@ import pytest
 
 from eval_gate.action.inputs import read_inputs
 from eval_gate.action.plan import BaselineKind, Mode, PlanFacts, make_plan, pull_number
-from eval_gate.errors import GateError
+from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.environment import read_environment
@@ -190,7 +190,7 @@ def refusal(*arguments, **more) -> GateError:
 @pytest.mark.parametrize("inputs", [{}, {"baseline": "none"}, {"results": "x"}])
 def test_plan__pull_request_target__is_refused_whatever_else_is_said(inputs) -> None:
     error = refusal("pull_request_target", pull(), inputs=inputs)
-    assert (error.code, "docs/forks.md" in (error.hint or "")) == ("unsafe-event", True)
+    assert (error.code, f"{PAGES}/forks.md" in (error.hint or "")) == ("unsafe-event", True)
 
 
 @pytest.mark.parametrize("event", ["pull_request", "merge_group", "workflow_run"])

@@ -19,7 +19,7 @@ from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.settings import RunConfig
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import PAGES, ExitCode, GateError
 from eval_gate.github.artifacts.baseline import ArtifactStore
 from eval_gate.github.artifacts.listed import BaselineSearch
 from eval_gate.github.checks import Conclusion
@@ -240,7 +240,7 @@ def test_comment__github_refuses_to_be_read__is_lost_and_said_and_raises_nothing
 def test_lost__token_was_not_expected_to_write__is_no_warning(desk) -> None:
     log = Log(desk.log.commands, "a pull request from a fork gets a read-only token")
     log.lost("No comment", GitHubError(FailureKind.FORBIDDEN, "writing", "no", permission="pull-requests: write"))
-    assert log.losses == ["No comment: a pull request from a fork gets a read-only token; see docs/forks.md"]
+    assert log.losses == [f"No comment: a pull request from a fork gets a read-only token; see {PAGES}/forks.md"]
     assert "::warning" not in desk.said
 
 

@@ -19,7 +19,7 @@ from eval_gate.action.publishing.artifacts import (
     service_of,
 )
 from eval_gate.action.step import Step
-from eval_gate.errors import GateError
+from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.own import OwnArtifact, find_own
 from eval_gate.github.artifacts.upload import ARCHIVE, archive
 from eval_gate.github.failure import FailureKind, GitHubError
@@ -30,7 +30,7 @@ from eval_gate.targets.model.recording import RECORDING_NAME
 
 CONFLICT_HINT = "another step of this run has stored something under this name: choose another `artifact-name`"
 UNFINISHED_HINT = "a new run of the workflow stores it: re-runs of this one cannot, unless `artifact-name` is another"
-STEP_HINT = "an actions/upload-artifact step with `path: <result-path's folder>` does the same (docs/baselines.md)"
+STEP_HINT = f"an actions/upload-artifact step with `path: <result-path's folder>` does the same ({PAGES}/baselines.md)"
 
 
 class Storing:

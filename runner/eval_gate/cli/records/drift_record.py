@@ -50,7 +50,7 @@ def exit_code_of(drift: Drift) -> ExitCode:
 
 
 def as_data(drift: Drift) -> dict[str, JsonValue]:
-    """The same for programs. Levels are in the ledger's own measures (docs/drift.md)."""
+    """The same for programs. Levels are in the ledger's own measures."""
     return {
         "runs": drift.runs,
         "known": drift.could_find,

@@ -44,7 +44,8 @@ def judge(
     """Judge results that another tool made: promptfoo, pytest, vitest, DeepEval, Inspect and others, or your own.
 
     Writes the same record as `run`, compares it with a baseline if one is given, and exits by the gate. What the files
-    are is seen from what is in them; docs/results-of-other-tools.md shows what each tool has to write. With
+    are is seen from what is in them. What each tool has to write is shown by
+    https://github.com/eval-gate/eval-gate/blob/v1/docs/results-of-other-tools.md. With
     --rerun-command cases in doubt are run again by that tool, as in
 
       eval-gate judge out.json --rerun-command 'npx promptfoo eval --filter-pattern {ids_regex} -o {output}'

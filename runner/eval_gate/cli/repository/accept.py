@@ -40,7 +40,8 @@ def accept(
 
     Writes an entry for each case into the file that `eval-gate run` and the action read, and keeps everything that is
     in it. An entry that has ended is renewed in its place; one that still holds is an error. Then says what this covers
-    in the newest run. The file is reviewed and committed like any other: docs/accepting.md.
+    in the newest run. The file is reviewed and committed like any other:
+    https://github.com/eval-gate/eval-gate/blob/v1/docs/accepting.md.
 
       eval-gate accept refund/partial --reason "the new tool answers later, #481" --until 14d
 

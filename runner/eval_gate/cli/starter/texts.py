@@ -89,8 +89,9 @@ def _target(asked: EvaluatedAgent, usual: str) -> str:
 
 
 _PRESET_HEAD: Final = """\
-# The agent, and how it speaks: docs/agent-kinds.md lists the presets, and what can be described under `targets` beside
-# them. The workflow has an `agent-endpoint` of its own."""
+# The agent, and how it speaks: https://github.com/eval-gate/eval-gate/blob/v1/docs/agent-kinds.md
+# lists the presets, and what can be described under `targets` beside them. The workflow has an `agent-endpoint` of its
+# own."""
 _MODEL_HEAD: Final = "# The model: asked without an agent, with this prompt, and told of these tools."
 _MODEL_REST: Final = "# systemPromptPath: prompt.md\n# toolRegistryPath: tools.json"
 _SUITES: Final = """\
