@@ -99,3 +99,22 @@ def test_run__folder_with_evals_of_several_tools__runs_its_own(tmp_path: Path) -
     done = gate(tmp_path, "run", ".")
     assert done.returncode == 0, done.stderr
     assert "1/1 passed" in done.stdout
+
+
+def test_validate__table_of_results__is_no_broken_json(tmp_path) -> None:
+    (tmp_path / "my results.csv").write_text("id,status\na,passed\n")
+    done = gate(tmp_path, "validate", "my results.csv")
+    assert done.returncode == 2
+    assert 'looks like a table with the columns "id", "status"' in done.stderr
+    assert "`eval-gate judge 'my results.csv'` judges them" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["home.evalset.json", "refunds.eval.yaml"])
+def test_validate__evals_of_another_tool_in_a_folder__are_named(tmp_path, name) -> None:
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / name).write_text(OTHERS[name][0])
+    own = [{"id": "a", "input": {"message": "hi"}, "expect": {"responseContains": ["x"]}}]
+    (tmp_path / "evals" / "ok.golden.json").write_text(json.dumps(own))
+    done = gate(tmp_path, "validate", "evals")
+    assert done.returncode == 0
+    assert f"evals/{name} is {OTHERS[name][1]}, which is not read here" in done.stderr

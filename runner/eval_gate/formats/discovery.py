@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import takewhile
@@ -21,7 +22,7 @@ from eval_gate.model.case import EvalSuite, Tier
 from eval_gate.model.limits import FINDINGS
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import globs
-from eval_gate.text.foreign.other_tools import other_file, other_text
+from eval_gate.text.foreign.other_tools import ADK, AGENTV_5, looks_like, other_file, other_text
 from eval_gate.text.foreign.well_formed import is_well_formed
 from eval_gate.text.quoting import quoted_name
 
@@ -90,7 +91,7 @@ def chosen_paths(patterns: Sequence[str], usual: Sequence[str], root: Path) -> t
 
 def _holds_evals(file: EvalFile, root: Path) -> bool:
     try:
-        return _load(file, root, ReadOptions()) is not None
+        return _load(file, root, ReadOptions(), []) is not None
     except GateError:
         return True
 
@@ -173,13 +174,18 @@ def _nothing(pattern: str, root: Path) -> str:
     return f"there is no {quoted_name(pattern)}{near}"
 
 
-def load_suites(files: Sequence[EvalFile], root: Path, reading: ReadOptions) -> tuple[EvalSuite, ...]:
-    """Read every file. Raises one GateError with the problems of all of them, and reads none half."""
+def load_suites(
+    files: Sequence[EvalFile], root: Path, reading: ReadOptions, passed_over: list[str] | None = None
+) -> tuple[EvalSuite, ...]:
+    """Read every file. Raises one GateError with the problems of all of them, and reads none half.
+
+    To `passed_over` come sentences about evals of other tools that were found in folders.
+    """
     suites: list[EvalSuite] = []
     problems: list[Problem] = []
     for file in files:
         try:
-            suite = _load(file, root, reading)
+            suite = _load(file, root, reading, [] if passed_over is None else passed_over)
         except GateError as error:
             problems += error.problems
         else:
@@ -202,7 +208,7 @@ def load_suites(files: Sequence[EvalFile], root: Path, reading: ReadOptions) -> 
     return tuple(suites)
 
 
-def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
+def _load(file: EvalFile, root: Path, reading: ReadOptions, passed_over: list[str]) -> EvalSuite | None:
     """The suite in a file; None for a file that was only found by walking and holds something else."""
     shown = shown_as(file.path, root)  # by which results identify the suite
     data = read_bytes(file.path, shown)
@@ -215,6 +221,10 @@ def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
         meant = file.explicit or any(one.speaks_of_cases(data) for one in dialects)
         if not meant and notation.is_doubtful(error):
             return None
+        if file.explicit and file.path.suffix not in SUFFIXES:  # it was only tried as JSON
+            text = data[:_HEAD].decode("utf-8", "replace")
+            other = other_text(text)
+            raise _unknown_format(shown, other.instead(shown) if other else _results_instead(shown, text)) from None
         raise
     if document.value == [] and not file.explicit and not _names_tier(file.path):
         return None
@@ -229,10 +239,21 @@ def _load(file: EvalFile, root: Path, reading: ReadOptions) -> EvalSuite | None:
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     if file.explicit and not belongs_to_another(file.path):
         other = other or other_text(data[:_HEAD].decode("utf-8", "replace"))
-        said = other.instead(shown) if other else _unknown(document.value, dialects)
-        problem = Problem(said, file=shown, line=1)
-        raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
+        raise _unknown_format(shown, other.instead(shown) if other else _unknown(document.value, dialects))
+    if other is ADK or other is AGENTV_5:  # who put it among evals may think that it is run
+        passed_over.append(f"{shown} {other.instead(shown)}")
     return None
+
+
+def _unknown_format(shown: str, said: str) -> GateError:
+    problem = Problem(said, file=shown, line=1)
+    return GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
+
+
+def _results_instead(shown: str, text: str) -> str:
+    """What is said of a file in another notation than evals are written in, such as a table."""
+    way = f"if it holds results, `eval-gate judge {shlex.quote(shown)}` judges them"
+    return f"looks like {looks_like(text)}, and is not an eval file: expected {EXPECTED}; {way}"
 
 
 def _unknown(document: JsonValue, dialects: Sequence[Dialect]) -> str:

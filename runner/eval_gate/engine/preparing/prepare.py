@@ -89,7 +89,8 @@ async def read_inputs(
     names = {tool.name for tool in registry.tools} if registry else set()
     instead = answerer.identity.name if answerer else _answers_instead(config)
     reading = ReadOptions(config.strict, names, instead, root / context.tmp.folder, context.tmp.in_place)
-    suites = load_suites(discover(config.evals, root), root, reading)
+    others: list[str] = []
+    suites = load_suites(discover(config.evals, root), root, reading, others)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     narrowed = replace(selection, paths=())  # which have led to these files
@@ -98,7 +99,7 @@ async def read_inputs(
     # what other files hold is not known
     idle = () if selection.paths else idle_patterns(config.policy.must_pass, every_case, strict=config.strict)
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
-    said = said + idle + missed_files(suites, chosen)
+    said = (*said, *others, *idle, *missed_files(suites, chosen))
     return RunInputs(chosen, registry, seed, said, planned, cut_by(suites, narrowed))
 
 
