@@ -670,3 +670,35 @@ def test_templates__schemas__take_them() -> None:
 
 def test_help__names_the_command(tmp_path) -> None:
     assert "  init" in gate(tmp_path, "--help").stdout
+
+
+def test_init__agent_that_is_a_command__is_run_from_the_folder(tmp_path) -> None:
+    (tmp_path / "agent.py").write_text("import sys\nprint('hello', sys.argv[1])\n")
+    command = "python3 agent.py {PROMPT}"
+    assert gate(tmp_path, "init", "--agent-command", command).returncode == 0
+    config = yaml.safe_load((tmp_path / "eval-gate.yaml").read_text())
+    assert config["targets"] == [{"name": "agent", "provider": "cli", "command_template": command, "cwd": ".."}]
+    assert "agent-endpoint:" not in (tmp_path / WORKFLOW).read_text()
+    assert gate(tmp_path, "validate").returncode == 0
+    done = gate(tmp_path, "run")
+    assert "hello" in json.dumps(json.loads(next(tmp_path.glob("evals/results/*/run.json")).read_text())), done.stderr
+    assert "can't open file" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["python3 agent.py"], "has neither {PROMPT} nor {PROMPT_FILE}"),
+        (["python3 agent.py {PROMPT}", "--agent-endpoint", "http://localhost:9000"], "and so does agentEndpoint"),
+    ],
+)
+def test_init__command_that_cannot_be_the_agent__writes_nothing(tmp_path, arguments, said) -> None:
+    done = gate(tmp_path, "init", "--agent-command", *arguments)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_init__command_beside_a_configuration__says_where_it_goes(tmp_path) -> None:
+    (tmp_path / "eval-gate.yaml").write_text("evals: [evals]\n")
+    done = gate(tmp_path, "init", "--agent-command", "python3 agent.py {PROMPT}")
+    assert (done.returncode, "cannot be written into it" in done.stderr) == (2, True), done.stderr

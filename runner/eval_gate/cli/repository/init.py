@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eval_gate.cli.starter.plan import StarterPlan
+    from eval_gate.model.base import JsonValue
 
 
 class Example(StrEnum):
@@ -37,6 +38,15 @@ def init(
     ] = ".",
     *,
     example: Annotated[Example, typer.Option("--format", help="The format of the example eval.")] = Example.TOOL_FORGE,
+    agent_command: Annotated[
+        str | None,
+        typer.Option(
+            "--agent-command",
+            metavar="COMMAND",
+            help="The agent is this command, run for each case: `python3 agent.py {PROMPT}`, or with {PROMPT_FILE} and "
+            "{OUTPUT_FILE}.",
+        ),
+    ] = None,
     no_workflow: Annotated[bool, typer.Option("--no-workflow", help="Write no workflow.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     **settings: object,
@@ -49,16 +59,32 @@ def init(
     """
     from pathlib import Path
 
+    from eval_gate.cli.starter.evaluated_agent import described_command
     from eval_gate.cli.starter.plan import StarterWishes, make_plan
     from eval_gate.cli.starter.writing import check_places, write_new
 
     given = Path(folder)
-    wishes = StarterWishes(options.given_settings(settings), example.value, not no_workflow)
+    flags = options.given_settings(settings)
+    if agent_command is not None:
+        flags = _without_another(flags) | {"targets": [described_command(agent_command)]}
+    wishes = StarterWishes(flags, example.value, not no_workflow)
     plan = make_plan(_real(given), wishes)
     check_places(plan.folder, plan.write)
     if not dry_run:
         write_new(plan.folder, plan.write)
     _show(plan, given, context.obj, dry=dry_run)
+
+
+def _without_another(flags: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """These flags. Raises GateError `two-targets` where they say who is evaluated, too."""
+    from eval_gate.errors import GateError
+
+    if flags:
+        others = " and ".join(flags)
+        raise GateError(
+            "two-targets", f"--agent-command says who is evaluated, and so does {others}", "say one of them"
+        )
+    return flags
 
 
 def _real(given: Path) -> Path:

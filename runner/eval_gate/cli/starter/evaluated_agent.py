@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from pydantic import JsonValue
+
 from eval_gate.cli.starter.agents import USUAL, FoundAgent
 from eval_gate.cli.starter.folder import FoundEvals
 from eval_gate.config.preset import PresetName
@@ -26,6 +28,8 @@ from eval_gate.text.secret import SecretAddress
 from eval_gate.text.urls import public_url
 
 DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
+COMMAND_NAME: Final = "agent"
+"""How a command that is the agent is called in the list of targets."""
 AGENT_EVALS: Final = "agent-evals"
 _PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
 """What needs no quoting in YAML or a shell, and is no expression of a workflow."""
@@ -56,6 +60,8 @@ class EvaluatedAgent(FrozenStruct):
     secrets: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     targets: str | None = None
+    command: str | None = None
+    """The program that is the agent, as it is run for each case."""
     preset: str | None = None
     """How the agent at the endpoint speaks, where that is not our own way."""
     found: FoundAgent | None = None
@@ -77,6 +83,17 @@ class EvaluatedAgent(FrozenStruct):
             "--base-url": self.base_url,
         }
         return tuple(word for flag, value in said.items() if value for word in (flag, value))
+
+
+def described_command(command: str) -> dict[str, JsonValue]:
+    """The target of a list that is this command. Raises GateError for one that never gets to know what is asked."""
+    if not any(name in command for name in ("{PROMPT}", "{PROMPT_FILE}")):
+        raise GateError(
+            "invalid-configuration",
+            "--agent-command has neither {PROMPT} nor {PROMPT_FILE}: the agent would not be told what is asked",
+            "such as --agent-command 'python3 agent.py {PROMPT}'",
+        )
+    return {"name": COMMAND_NAME, "provider": "cli", "command_template": command}
 
 
 def find_evaluated_agent(
@@ -115,6 +132,8 @@ def find_evaluated_agent(
         )
     if said.endpoint is not None:
         return _agent(said.endpoint.open(), said.preset, agent)
+    if isinstance(said.targets, tuple) and [one.get("name") for one in said.targets] == [COMMAND_NAME]:
+        return EvaluatedAgent(AgentPlace.DESCRIBED, command=str(said.targets[0].get("command_template", "")) or None)
     if said.name is not None or said.targets is not None:
         return EvaluatedAgent(AgentPlace.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:

@@ -27,7 +27,7 @@ from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
 from eval_gate.cli.starter.tools import FoundTools, tools_beside
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
-from eval_gate.errors import GateError
+from eval_gate.errors import PAGES, GateError
 from eval_gate.files.place import repository_of
 from eval_gate.reports.words.numbers import count
 from eval_gate.struct import FrozenStruct, Struct, field
@@ -91,6 +91,12 @@ def make_plan(folder: Path, wishes: StarterWishes) -> StarterPlan:
         if error.code != "two-targets" or kept is None:
             raise
         raise GateError(error.code, f"{error.message}; what {kept.name} says counts too", error.hint) from error
+    if asked.command is not None and kept is not None and before is not None and before.target.targets is None:
+        raise GateError(
+            "two-targets",
+            f"{kept.name} is there and stays as it is, so that --agent-command cannot be written into it",
+            f"describe the command there under `targets` ({PAGES}/targets.md#a-command)",
+        )
     says = before is None or _says(before, asked)
     plan = StarterPlan(folder, repository, default_branch(folder), asked, () if says else asked.flags)
     if wishes.workflow:

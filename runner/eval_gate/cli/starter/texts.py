@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.cli.starter.agents import FoundAgent
-from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, AgentPlace, EvaluatedAgent
+from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, COMMAND_NAME, AgentPlace, EvaluatedAgent
 from eval_gate.cli.starter.tools import FoundTools
 from eval_gate.targets.container import HOST_NAME
 
@@ -61,6 +61,10 @@ def config(
     if not strict:
         paragraphs["strict"] = re.sub(r"(?m)^strict:", "# strict:", paragraphs["strict"])
     paragraphs["agentEndpoint"] = _target(agent, paragraphs["agentEndpoint"])
+    if agent.command is not None:
+        steps = {len(PurePosixPath(place).parts) for place in evals}
+        up = "/".join([".."] * steps.pop()) if len(steps) == 1 else ".."
+        paragraphs["agentEndpoint"] = paragraphs["agentEndpoint"].replace("cwd: .", f"cwd: {up or '.'}")
     return "\n\n".join(paragraphs.values()) + "\n"
 
 
@@ -83,6 +87,10 @@ def _target(asked: EvaluatedAgent, usual: str) -> str:
             return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
         case AgentPlace.SUITES:
             return _SUITES
+        case AgentPlace.DESCRIBED if asked.command is not None:
+            lines = ["targets:", f"  - name: {COMMAND_NAME}", "    provider: cli"]
+            lines += [f"    command_template: {_scalar(asked.command)}", "    cwd: .", f"target: {COMMAND_NAME}"]
+            return "\n".join([_COMMAND_HEAD, *lines])
         case AgentPlace.DESCRIBED:
             where = asked.targets or "the list of targets"
             return f"# Who is evaluated is described in {where}. To choose one for all evals:\n# target: NAME"
@@ -92,6 +100,9 @@ _PRESET_HEAD: Final = """\
 # The agent, and how it speaks: https://github.com/eval-gate/eval-gate/blob/v1/docs/agent-kinds.md
 # lists the presets, and what can be described under `targets` beside them. The workflow has an `agent-endpoint` of its
 # own."""
+_COMMAND_HEAD: Final = """\
+# The agent: this command, run for each case. What it prints is its answer, or what it writes into {OUTPUT_FILE}.
+# It runs in `cwd`, which is seen from the folder of the eval file; secrets get to it by `env`."""
 _MODEL_HEAD: Final = "# The model: asked without an agent, with this prompt, and told of these tools."
 _MODEL_REST: Final = "# systemPromptPath: prompt.md\n# toolRegistryPath: tools.json"
 _SUITES: Final = """\
