@@ -85,6 +85,8 @@ def _from_artifacts(
         left=choice.left,
         first_parent_of=choice.first_parent_of,
         own_of=choice.own_of,
+        # whoever names a run says what is compared
+        evaluated=None if choice.kind is BaselineKind.RUN else step.plan.workspace_sha or step.plan.head_sha,
         shard=settings.selection.shard,
     )
     recorded = Path(config.output_dir) / RECORDING_NAME

@@ -113,6 +113,7 @@ class Runner:
         """Begin a run of a branch; what is given is called when it ends, and stores its result."""
         del job  # what it goes on from is what it would find
         baseline = story.before(run)
+        run.passed = story.passes(run)
         return lambda: story.store(run, baseline)
 
     def _look(self, job: Job) -> tuple[Step, RunConfig, Origin, tuple[str, ...]]:

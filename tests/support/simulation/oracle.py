@@ -41,8 +41,13 @@ class Answer:
 
 
 def answer(repository: Repository, question: Question) -> Answer:
-    """What is right at this moment."""
-    done = [one for one in repository.runs if one.gate == question.gate and one.run_id != question.run_id]
+    """What is right at this moment.
+
+    What the measured commit itself broke was not broken before it: its own results count only where the gate passed.
+    """
+    of_gate = [one for one in repository.runs if one.gate == question.gate and one.run_id != question.run_id]
+    done = [one for one in of_gate if one.passed or one.sha != question.measured]
+    red = [one for one in of_gate if one not in done and one.ended <= repository.minute and not one.expired]
     there = [one for one in done if one.ended <= repository.minute and one.makes_baselines]
     if question.own:
         own = [one for one in there if one.branch in question.own and one.sha == question.base]
@@ -53,10 +58,14 @@ def answer(repository: Repository, question: Question) -> Answer:
     queued = {one.sha for one in done if one.event == "merge_group" and not one.expired} & set(line)
     best = {one for found in (usable, usable | queued) for one in newest(repository, found & before)}
     needed = bool(usable & before)
+    # whatever it was compared with, which may be gone by now
+    was_red = any(one.makes_baselines and one.branch == question.branch for one in red)
+    may_be_red = any(one.event == "merge_group" for one in red)
     # whose a result is, and of which cases, only the result says
     others = [one for one in repository.runs if one.branch == question.branch and not one.expired]
     may_be = any(one.sha not in before or one.gate != question.gate for one in others)
-    return Answer(tuple(best), needed, unknown=bool(usable) and not needed, may_be_unknown=may_be)
+    unknown = (bool(usable) or was_red) and not needed
+    return Answer(tuple(best), needed, unknown=unknown, may_be_unknown=may_be or may_be_red)
 
 
 def newest(repository: Repository, found: set[str]) -> set[str]:
@@ -67,6 +76,11 @@ def newest(repository: Repository, found: set[str]) -> set[str]:
 def between(repository: Repository, baseline: str, base: str) -> int:
     """How many commits the base has that the baseline has not."""
     return len(repository.ancestors(base) - repository.ancestors(baseline))
+
+
+def passes(then: str | None, here: str, *, unknown: bool = False) -> bool:
+    """Whether a gate passes: `then` is what the commit does that it is compared with, None where there is none."""
+    return not (unknown and "F" in here) if then is None else "regression" not in blamed(then, here).values()
 
 
 def blamed(then: str, here: str) -> dict[int, str]:

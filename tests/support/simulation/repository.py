@@ -50,6 +50,8 @@ class GateRun:
     of_fork: bool = False
     of_tag: bool = False
     expired: bool = False
+    passed: bool = False
+    """Whether its gate passed, as it said."""
 
     @property
     def makes_baselines(self) -> bool:

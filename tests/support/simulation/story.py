@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from eval_gate.errors import GateError
+from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import EMPTY
 from eval_gate.struct import replace
@@ -337,7 +338,7 @@ class Story:
         at = self.repository.at(run.begun)
         workflow = self.state.runs[run.run_id].path
         own = {"run_id": run.run_id, "sha": run.sha, "at": at, "workflow": workflow}
-        result = made(run.gate, values or run.values, run.extent, **own)
+        result = made(run.gate, values or run.values, run.extent, **own).model_copy(update={"verdict": said(run)})
         taken = {one.name for one in self.state.artifacts.values() if one.run_id == run.run_id}
         name = f"{PLAIN}.{key_of(run.gate, workflow)}" if PLAIN in taken else PLAIN
         ended = self.repository.at(run.ended)
@@ -349,9 +350,17 @@ class Story:
         """What such a run goes on from: the newest result of its branch at or before its commit."""
         right = oracle.answer(self.repository, Question(run.run_id, run.gate, run.sha, run.sha, run.branch))
         found = [one for one in self.repository.runs if one.sha in right.baselines and one.run_id != run.run_id]
+        found = [one for one in found if one.passed or one.sha != run.sha]
         found.sort(key=lambda one: one.ended, reverse=True)
         known = (self.results.get((one.run_id, run.gate)) for one in found if one.makes_baselines)
         return next((one for one in known if one is not None), NONE_YET)
+
+    def passes(self, run: GateRun) -> bool:
+        """Whether the gate of such a run passes, by what is right for it."""
+        question = self.question_of_branch(run)
+        right = oracle.answer(self.repository, question)
+        then = [self.repository.of_gate(run.gate, sha) for sha in right.baselines] or [None]
+        return all(oracle.passes(one, run.values, unknown=right.unknown) for one in then)
 
     def question_of_branch(self, run: GateRun) -> Question:
         """What is right for a push to a long-lived branch."""
@@ -459,11 +468,13 @@ class Story:
         if self.draw.random() < 0.5:  # what a change stores is there under the same name
             self.store_for(run.id, gate, pull.head_ref, pull.head_sha, measured, "pull_request")
 
-    def store_for(self, run_id: int, gate: str, branch: str, sha: str, measured: str, event: str) -> None:
+    def store_for(
+        self, run_id: int, gate: str, branch: str, sha: str, measured: str, event: str, *, passed: bool = False
+    ) -> None:
         now = self.repository.minute
         letters = self.repository.of_gate(gate, measured)
         of_fork = self.state.runs[run_id].head_repository_full_name != self.state.full_name
-        run = GateRun(run_id, gate, branch, sha, letters, Extent.WHOLE, now, now, event, of_fork)
+        run = GateRun(run_id, gate, branch, sha, letters, Extent.WHOLE, now, now, event, of_fork, passed=passed)
         self.repository.runs.append(run)
         if not self.runner.whole:
             self.store(run, NONE_YET)
@@ -499,9 +510,9 @@ class Story:
         ref = f"{HEADS}{branch}"
         job = Job(run.id, gate, "merge_group", event, group, ref, group, self.baseline_branch, **self.asked)
         self.say(f"run {run.id} of {gate} for the group of #{pull.number} {group[:7]}, base {base[:7]}")
-        self.check(job, Question(run.id, gate, group, base, MAIN))
+        passed = self.check(job, Question(run.id, gate, group, base, MAIN))
         if self.draw.random() < 0.8:
-            self.store_for(run.id, gate, branch, group, group, "merge_group")
+            self.store_for(run.id, gate, branch, group, group, "merge_group", passed=passed)
 
     def forge(self) -> None:
         """Somebody has a tag, or a fork's branch, called like main, and a result in which all is well, or nothing."""
@@ -535,8 +546,11 @@ class Story:
             return
         self.blame(f"run {job.run_id}: another commit in the workspace is not refused", said)
 
-    def check(self, job: Job, question: Question) -> None:
-        """Let the job look for its baseline and judge what it has measured; whatever is not right is noted."""
+    def check(self, job: Job, question: Question) -> bool:
+        """Let the job look for its baseline and judge what it has measured; whatever is not right is noted.
+
+        Whether its gate passes.
+        """
         self.judged += 1
         here = self.repository.of_gate(question.gate, question.measured)
         right = oracle.answer(self.repository, question)
@@ -544,9 +558,10 @@ class Story:
             said = self.runner.judge(job, here, self.repository.now)
         except GateError as error:
             self.wrong.append(Wrong(f"run {job.run_id}: refused ({error})", tuple(self.lines)))
-            return
+            return False
         for what in self.mistakes(said, here, question, right):
             self.blame(f"run {job.run_id}: {what}", said)
+        return said.code == 0
 
     def mistakes(self, said: Said, here: str, question: Question, right: Answer) -> Iterator[str]:
         """What is not right about what a run says."""
@@ -604,6 +619,12 @@ class Story:
 
     def blame(self, what: str, said: Said) -> None:
         self.wrong.append(Wrong(what, (*self.lines, *(f"     said: {one}" for one in said.lines))))
+
+
+def said(run: GateRun) -> Verdict:
+    """What its gate said."""
+    outcome, code = (Outcome.PASS, 0) if run.passed else (Outcome.FAIL, 1)
+    return Verdict(outcome=outcome, exit_code=code)
 
 
 def regressions(changes: dict[int, str]) -> dict[int, str]:

@@ -54,6 +54,7 @@ class WholeRunner(Runner):
         letters = "C" * CASES if run.extent is Extent.OUTAGE else run.values
         ended = self._step(job, letters, **({"case": "gs-000"} if run.extent is Extent.SOME else {}))
         assert ended.outputs.get("artifact-id"), ended.log
+        run.passed = ended.code == 0
         stored = {number: artifacts.pop(number) for number in set(artifacts) - before}
 
         def end() -> None:

@@ -32,7 +32,7 @@ from eval_gate.github.client import Client
 from eval_gate.github.commits import Distance, RunFacts, branch_tip, distance, parents_of, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 from eval_gate.github.side_by_side import begin
-from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured, unmeasured_run
@@ -138,6 +138,8 @@ class ArtifactStore:
         """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
+        self._only_red = False
+        """The evaluated commit has a result that did not pass: what it was compared with was there."""
 
     def nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
         """The nearest trusted and complete run, or what was seen instead."""
@@ -167,7 +169,8 @@ class ArtifactStore:
             reason += f"'s own commit {(wanted.near or 'unknown')[:7]}, which is what {wanted.own_of} is merged into"
         seen = f"; {trail}" if trail.rejected else ""
         # what passed in the base is known to nobody: it was run, or is what everything is held against
-        unknown = self._hidden or self._unread or trail.more or self._only_later or wanted.own_of is not None
+        unknown = self._hidden or self._unread or trail.more or self._only_later or self._only_red
+        unknown = unknown or wanted.own_of is not None
         said = f"{reason}{seen}; {self._remedy(trail)}"
         return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.expired and not unknown)
 
@@ -199,6 +202,8 @@ class ArtifactStore:
     def _remedy(self, trail: Trail) -> str:
         """What to do where there is none."""
         reasons = set(trail.rejected.values())
+        if self._only_red:
+            return "name an earlier run with `baseline`"
         if self._hidden or self._unread:
             return f"run {self._wanted.branch} again, or name an earlier run with `baseline`"
         if self._only_later:
@@ -374,6 +379,10 @@ class ArtifactStore:
             return f"of another gate ({result.made_by.gate})"
         if result.eval_paths is None or result.shard != self._wanted.shard:
             return "of some cases only"
+        if run.head_sha == self._wanted.evaluated and not _has_passed(result):
+            # what this commit broke is not broken before it, however often it is run
+            self._only_red = True
+            return "of this very commit, where the gate did not pass"
         return ""
 
     def _why_unmeasured(self, result: RunResult, run: RunFacts) -> str:
@@ -459,6 +468,11 @@ class ArtifactStore:
             self.notes.append(f"how far the baseline is behind is not known: {error}")
             return None
         return between.ahead_by if between else None
+
+
+def _has_passed(result: RunResult) -> bool:
+    """Whether the gate passed there, by the verdict that is stored with it; a result without one does not tell."""
+    return result.verdict is not None and result.verdict.outcome is Outcome.PASS
 
 
 def _no_base(why: str) -> NoBaseline:

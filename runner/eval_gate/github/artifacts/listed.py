@@ -76,6 +76,8 @@ class BaselineSearch(FrozenStruct):
     """The test merge whose first parent is the commit."""
     own_of: str | None = None
     """Only results of the very commit will do, be they of a run on this branch; None takes those before it too."""
+    evaluated: str | None = None
+    """The commit that is evaluated here: a result of its own serves only where the gate passed. None for any result."""
     shard: Shard | None = None
     """The part of the cases that is run here; None for all of them."""
     gate: str | None = None

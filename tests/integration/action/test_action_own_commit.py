@@ -1,0 +1,84 @@
+"""A commit that has a result already is run again: its own result is a baseline only where the gate passed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.action.test_action_base import in_queue
+from tests.integration.action.test_action_one_answer import shown
+from tests.support.git import commit_all
+from tests.support.jobs import Ended, push_event
+from tests.support.world import ActionWorld, scripted
+
+
+@pytest.fixture
+def world(tmp_path, github):
+    with scripted() as script:
+        yield ActionWorld(tmp_path, github, script)
+
+
+def again(world: ActionWorld, event_name: str, letters: str) -> Ended:
+    """Another run of main's newest commit."""
+    world.job.begin_run(event=event_name, head_branch="main")
+    world.script.begin(letters)
+    given = {"agent-endpoint": world.script.url} | world._given({})
+    return world.job.step(event_name, push_event(world.github), given)
+
+
+@pytest.mark.parametrize("event_name", ["schedule", "workflow_dispatch"])
+def test_red_commit_again__is_as_red_as_before(world, github, event_name) -> None:
+    *_, green, red = world.main("PPPP*3 PPFP")
+    ended = again(world, event_name, "PPFP")
+    assert (ended.code, ended.outputs["regressions"], ended.outputs["baseline-sha"]) == (1, "1", green), ended.log
+    assert shown(github, red) == {"eval-gate": "failure"}
+    assert "broken before" not in ended.summary
+    assert "of this very commit, where the gate did not pass" in ended.log
+
+
+@pytest.mark.slow
+def test_red_commit_again__a_third_time_and_repaired_outside__is_told_by_its_first_parent(world, github) -> None:
+    *_, green, red = world.main("PPPP*3 PPFP")
+    assert [again(world, "schedule", letters).code for letters in ("PPFP", "PPPP", "PPFP")] == [1, 0, 1]
+    assert shown(github, red) == {"eval-gate": "failure"}
+    assert green != red
+
+
+def test_green_commit_again__what_broke_since_is_told(world) -> None:
+    *_, own = world.main("PPFP*2 PPFP")
+    ended = again(world, "schedule", "FPFP")
+    assert (ended.code, ended.outputs["regressions"], ended.outputs["baseline-sha"]) == (1, "1", own), ended.log
+
+
+@pytest.mark.slow
+def test_red_commit_again__by_a_comment__stays_red(world, github) -> None:
+    world.main("PPPP*2")
+    own = commit_all(world.job.workspace)
+    github.state.add_commit(own, branch="main")
+    world.script.begin("PPFP")
+    assert world.job.push(world.script.url, world._given({})).code == 1
+    assert again(world, "issue_comment", "PPFP").code == 1
+    assert shown(github, own) == {"eval-gate": "failure"}
+
+
+@pytest.mark.slow
+def test_red_commit_again__nothing_before_it_is_kept__is_undecided_and_never_green(world, github) -> None:
+    world.main("PPPP PPFP")
+    first = min(github.state.artifacts)
+    del github.state.artifacts[first]
+    ended = again(world, "schedule", "PPFP")
+    assert ended.code == 3, ended.log
+    assert "name an earlier run with `baseline`" in ended.log
+    assert again(world, "schedule", "PPPP").code == 0
+
+
+@pytest.mark.parametrize(("letters", "code"), [("PPFP", 1), ("PPPP", 0)])
+def test_red_merge_group_that_was_merged__push_of_that_commit__is_as_red(world, github, letters, code) -> None:
+    state = github.state
+    *_, base = world.main("PPPP*3")
+    assert in_queue(world, letters).code == code
+    head = next(sha for name, sha in state.branches.items() if name.startswith("gh-readonly-queue/"))
+    state.branches["main"] = head
+    world.script.begin("PPFP")
+    ended = world.job.push(world.script.url, world._given({}))
+    assert (ended.code, ended.outputs["baseline-sha"]) == (1, base if code else head), ended.log
+    assert shown(github, head) == {"eval-gate": "failure"}
