@@ -187,7 +187,8 @@ class Change(FrozenStruct):
 def _trusted(settings: Settings, facts: PlanFacts) -> tuple[str, ...]:
     """The default branch, and the one that the workflow names for baselines; `base` is a word and names none."""
     named = settings.baseline_branch
-    return (facts.default_branch, *([named] if named and named != BASE else []))
+    branch = baseline_branch_of(named, facts.default_branch, None)
+    return (facts.default_branch, *([branch] if named and named != BASE else []))
 
 
 def pull_number(event: Event) -> int | None:
@@ -308,10 +309,11 @@ def _dispatched_for(environment: WorkflowEnvironment, event: Event, settings: Se
 
 def _on_a_branch(environment: WorkflowEnvironment, settings: Settings, facts: PlanFacts, event_name: str) -> Plan:
     """A push, a schedule, a manual start, and every event we know nothing special about."""
-    sha, branch = (
-        environment.sha,
-        baseline_branch_of(settings.baseline_branch, facts.default_branch, None, environment.ref),
-    )
+    sha = environment.sha
+    branch = baseline_branch_of(settings.baseline_branch, facts.default_branch, None, environment.ref)
+    # at other events each file that is read is held against the event's commit
+    if event_name in OWN_CODE and sha and facts.checkout not in {None, sha}:
+        raise other_checkout(facts.checkout, f"the event {event_name} is of {sha[:12]}", sha)
     where = environment.ref.removeprefix("refs/heads/") or "an unknown ref"
     reason = f"event {event_name} on {where}, commit {sha[:7]}: no pull request to comment on"
     if environment.ref == f"refs/heads/{branch}":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.action.test_action_base import in_queue
-from tests.integration.action.test_action_one_answer import shown
+from tests.integration.action.test_action_one_answer import on_branch, shown
 from tests.support.git import commit_all
 from tests.support.jobs import Ended, push_event
 from tests.support.world import ActionWorld, scripted
@@ -82,3 +82,26 @@ def test_red_merge_group_that_was_merged__push_of_that_commit__is_as_red(world, 
     ended = world.job.push(world.script.url, world._given({}))
     assert (ended.code, ended.outputs["baseline-sha"]) == (1, base if code else head), ended.log
     assert shown(github, head) == {"eval-gate": "failure"}
+
+
+# --- another commit than the event's is checked out
+
+
+@pytest.mark.parametrize("event_name", ["push", "schedule"])
+def test_branch_holds_another_commit__is_refused_and_that_is_published(world, github, event_name) -> None:
+    older, newest = world.main("PPPP*2")
+    stored = len(github.state.archives)
+    world.job.check_out(older)
+    ended = again(world, event_name, "PPPP")
+    assert (ended.code, len(github.state.archives)) == (2, stored), ended.log
+    assert f"error[other-checkout]: the workspace holds {older[:12]}" in ended.log
+    assert f"actions/checkout with `ref: {newest}`, or without `ref`" in ended.log
+    assert shown(github, newest) == {"eval-gate": "failure"}
+
+
+def test_own_branch_holds_main__is_refused(world, github) -> None:
+    world.main("PPPP")
+    pull = world.pull()
+    world.job.check_out(github.state.branches["main"])
+    assert on_branch(world, pull, "push", "PPPP").code == 2
+    assert shown(github, pull.head_sha) == {"eval-gate (push)": "failure"}
