@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.action.log import Log, SideWork
+from eval_gate.action.missing_result import MAX_COMMITS, confirm_absence
 from eval_gate.action.plan import BaselineChoice, BaselineKind
 from eval_gate.action.relay import with_base_of
 from eval_gate.action.step import Step
@@ -98,6 +99,7 @@ def _from_artifacts(
     for note in store.notes:
         log.did(note)
     if isinstance(found, NoBaseline):
+        found = confirm_absence(step, found, wanted, store.commits_before(MAX_COMMITS), log)
         log.did(f"no baseline: {found.reason}")
         return Origin(found)
     log.did(_sentence(found, choice.branch))

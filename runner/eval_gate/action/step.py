@@ -108,6 +108,11 @@ class Step(FrozenStruct):
         judged = None if plan.relayed_run is None else (plan.relayed_run, plan.relayed_attempt)
         return Publication(maker.model_copy(update={"gate": gate}), plan.head_sha, judged)
 
+    def gate_in(self, workflow: str) -> str:
+        """Who signs the check runs of the same gate in another workflow file, where all cases are run."""
+        named = PurePosixPath(workflow).name if self.settings.comment_key else ""
+        return comment_key(".".join(word for word in (named, self.key_in(workflow)) if word))
+
     @property
     def _gate(self) -> str:
         if self.plan.relayed_run is not None:

@@ -61,11 +61,14 @@ def answer(repository: Repository, question: Question) -> Answer:
     # whatever it was compared with, which may be gone by now
     was_red = any(one.makes_baselines and one.branch == question.branch for one in red)
     may_be_red = any(one.event == "merge_group" for one in red)
+    gone = [one for one in done if one.expired and one.branch == question.branch and one.ended <= repository.minute]
+    was_there = any(one.made_baselines and one.sha in before and one.sha in line for one in gone)
+    may_be_gone = any(one.expired and one.branch == question.branch for one in repository.runs)
     # whose a result is, and of which cases, only the result says
     others = [one for one in repository.runs if one.branch == question.branch and not one.expired]
     may_be = any(one.sha not in before or one.gate != question.gate for one in others)
-    unknown = (bool(usable) or was_red) and not needed
-    return Answer(tuple(best), needed, unknown=unknown, may_be_unknown=may_be or may_be_red)
+    unknown = (bool(usable) or was_red or was_there) and not needed
+    return Answer(tuple(best), needed, unknown=unknown, may_be_unknown=may_be or may_be_red or may_be_gone)
 
 
 def newest(repository: Repository, found: set[str]) -> set[str]:

@@ -56,7 +56,12 @@ class GateRun:
     @property
     def makes_baselines(self) -> bool:
         """Whether it may be a baseline of its branch, once it has ended."""
-        foreign = self.of_fork or self.of_tag or self.expired
+        return self.made_baselines and not self.expired
+
+    @property
+    def made_baselines(self) -> bool:
+        """The same of one that is perhaps kept no longer."""
+        foreign = self.of_fork or self.of_tag
         return self.extent is Extent.WHOLE and self.event in {"push", "schedule", "workflow_dispatch"} and not foreign
 
 

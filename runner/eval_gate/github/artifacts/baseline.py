@@ -29,7 +29,7 @@ from eval_gate.github.artifacts.listed import (
     why_not_trusted,
 )
 from eval_gate.github.client import Client
-from eval_gate.github.commits import Distance, RunFacts, branch_tip, distance, parents_of, workflow_run
+from eval_gate.github.commits import Distance, RunFacts, ancestors, branch_tip, distance, parents_of, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.comparison import Outcome, Unmeasured
@@ -170,9 +170,15 @@ class ArtifactStore:
         seen = f"; {trail}" if trail.rejected else ""
         # what passed in the base is known to nobody: it was run, or is what everything is held against
         unknown = self._hidden or self._unread or trail.more or self._only_later or self._only_red
-        unknown = unknown or wanted.own_of is not None
+        # one that has expired may have passed
+        unknown = unknown or trail.expired or wanted.own_of is not None
         said = f"{reason}{seen}; {self._remedy(trail)}"
-        return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.expired and not unknown)
+        return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.expired)
+
+    def commits_before(self, limit: int) -> Iterator[str]:
+        """The base, once `nearest` knows it, and so many commits less one before it. Raises GitHubError."""
+        near = self._wanted.near
+        return ancestors(self._client, near, limit) if near else iter(())
 
     def _name_before(self, lists: Lists) -> str | None:
         """The name that the branch had, where results of its commits are there under one that no branch has now."""
@@ -212,6 +218,8 @@ class ArtifactStore:
             return "name its file with `baseline-workflow`"
         if trail.more and any("another gate" in why for why in reasons):
             return "give each gate its own `artifact-name`"
+        if trail.expired:
+            return f"run the workflow on {self._wanted.branch} again"
         return f"the next run on {self._wanted.branch} stores one"
 
     def _line(self, branch: str) -> BranchLine:

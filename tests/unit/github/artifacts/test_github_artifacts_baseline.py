@@ -341,7 +341,7 @@ def test_nearest__only_one_that_must_not_be_used__there_is_none_and_the_reason_s
     reject(how)
     found = store(near=sha("c5")).nearest(NOW)
     assert isinstance(found, NoBaseline)
-    unread = any(words in sentence for words in ("corrupt", "not usable", "newer version"))
+    unread = any(words in sentence for words in ("corrupt", "not usable", "newer version", "expired"))
     assert (found.code, found.unavailable) == ("no-artifact", unread)
     assert found.reason.startswith(f"no usable artifact eval-gate-results of main; seen 1: {sentence}; ")
 
