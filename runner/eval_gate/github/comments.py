@@ -211,7 +211,7 @@ def _pages(client: Client, number: int) -> Iterator[_Pull]:
     before: str | None = None
     for _ in range(MAX_PAGES):
         variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
-        data = client.graphql(doing, _QUERY, variables, permission="pull-requests: read")
+        data = client.graphql(doing, _QUERY, variables, permission=PERMISSION)
         repository = parsed(_Answer, data, doing).repository
         if repository is None or repository.pull is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")

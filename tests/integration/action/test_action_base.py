@@ -313,3 +313,14 @@ def test_only_later_ones_have_a_result__none_is_taken(world) -> None:
     assert (seen.code, seen.ended.outputs["baseline-sha"]) == (3, ""), seen.text
     assert "bring this change up to date with main" in seen.text
     assert state.branches["main"] != pull.base_sha
+
+
+@pytest.mark.slow
+def test_baseline_branch_base__unprotected_branch_of_ones_own__says_nothing_under_the_plain_name(world) -> None:
+    state = world.github.state
+    world.main("PPPP*2")
+    state.branches["mine"] = state.branches["main"]
+    pull = world.pull(base_ref="mine")
+    world.here("PPPP", world.merged(pull), baseline_branch="base")
+    names = [one.fields["name"] for one in state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
+    assert names == ["eval-gate (into mine)"]

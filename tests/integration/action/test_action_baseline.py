@@ -72,6 +72,15 @@ def test_the_commit_s_own_result_is_behind_300_newer_ones_of_pull_requests__is_t
     assert (seen.code, seen.ended.outputs["baseline-sha"]) == (0, pull.base_sha), seen.text
 
 
+@pytest.mark.slow
+def test_baseline_workflow_is_misspelt_and_the_list_is_full__the_file_is_named(world, github) -> None:
+    world.main("PPFP")
+    crowd(github, 310, days=1)
+    seen = world.here("PPFP", world.merged(world.pull()), baseline_workflow="nihgtly.yml")
+    assert seen.code == 3, seen.text
+    assert "there is no workflow nihgtly.yml here; see how `baseline-workflow` spells it" in seen.text
+
+
 NIGHTLY = ".github/workflows/nightly.yml"
 
 

@@ -1,4 +1,4 @@
-"""A result that is gone: what the base branch passed is not known then, and nothing passes as if there were none yet."""
+"""A result that is gone: what the branch passed is not known then, and nothing passes as if there were none yet."""
 
 from __future__ import annotations
 

@@ -392,3 +392,16 @@ def test_plan__run_of_a_fork_that_made_no_result__is_no_failure_of_the_pull_requ
 def test_plan__what_is_said_of_a_pull_request__is_about_its_head_and_not_its_test_merge() -> None:
     plan = plan_of("pull_request_review", pull())
     assert (plan.head_sha, plan.pull_number) == (plan_of("pull_request", pull()).head_sha, 7)
+
+
+@pytest.mark.parametrize(
+    ("named", "trusted"),
+    [
+        ("release", ("main", "release")),
+        ("refs/heads/release", ("main", "release")),
+        ("base", ("main",)),
+        ("", ("main",)),
+    ],
+)
+def test_plan__branch_that_baselines_are_of__is_trusted_however_it_is_written(named, trusted) -> None:
+    assert plan_of("pull_request", pull(), inputs={"baseline-branch": named}).trusted_branches == trusted

@@ -67,9 +67,10 @@ def test_repository__private__wants_the_permission_that_a_public_one_does_not(gi
     assert pull_request(client, 7).number == 7
     assert read_conversation(client, 7, KEY).is_open
     github.state.private = True
-    for call in (lambda: pull_request(client, 7), lambda: read_conversation(client, 7, KEY)):
-        with pytest.raises(GitHubError, match="the job needs `permissions: pull-requests: read`"):
-            call()
+    with pytest.raises(GitHubError, match="the job needs `permissions: pull-requests: read`"):
+        pull_request(client, 7)
+    with pytest.raises(GitHubError, match="the job needs `permissions: pull-requests: write`"):
+        read_conversation(client, 7, KEY)  # whoever reads it is about to comment
 
 
 def test_permission__of_a_personal_access_token__is_not_sought_in_the_workflow(github, client) -> None:

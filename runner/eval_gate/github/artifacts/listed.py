@@ -20,6 +20,7 @@ from pydantic import AwareDatetime
 
 from eval_gate.github.client import ApiAnswer, Client
 from eval_gate.github.commits import ACTIONS, RunFacts, ancestors
+from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct, Struct, field
@@ -240,9 +241,15 @@ class _Runs:
         """The runs of one workflow; of an empty one those of all."""
         below = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
         doing = f"listing the runs of {workflow or self._wanted.branch}"[:120]
-        return self._client.pages(
-            doing, f"/actions{below}/runs", RunFacts, permission=ACTIONS, query=query, key="workflow_runs"
-        )
+        path = f"/actions{below}/runs"
+        try:
+            yield from self._client.pages(doing, path, RunFacts, permission=ACTIONS, query=query, key="workflow_runs")
+        except GitHubError as error:
+            if error.kind is not FailureKind.NOT_FOUND or not workflow:
+                raise
+            remedy = "see how `baseline-workflow` spells it"
+            detail = f"there is no workflow {workflow} here"[:200]
+            raise GitHubError(error.kind, doing, detail, remedy=remedy) from error
 
 
 def _nearest_first(client: Client, usable: list[Artifact], wanted: BaselineSearch) -> Iterator[Artifact]:
