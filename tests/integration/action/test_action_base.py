@@ -105,6 +105,23 @@ def test_evals_in_another_repository__say_nothing_of_the_commit(world) -> None:
     assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("event_name", ["pull_request", "push"])
+def test_another_repository_alone_is_checked_out__is_refused(world, event_name) -> None:
+    world.main("PPPP*2")
+    below = world.job.workspace / "shared"
+    (below / ".git").mkdir(parents=True)
+    (below / ".git/HEAD").write_text(sha("a commit of the evals") + "\n")
+    (below / ".git/config").write_text('[remote "origin"]\n\turl = https://github.com/acme/evals\n')
+    (world.job.workspace / "evals").rename(below / "evals")
+    given = world._given({"evals": "shared/evals"})
+    if event_name == "push":
+        ended = world.job.push(world.script.url, given)
+    else:
+        ended = world.job.pull_request(world.pull(), world.script.url, given)
+    assert (ended.code, "error[other-checkout]" in ended.log) == (2, True), ended.log
+
+
 def test_no_checkout_at_all__the_workflows_commit_is_believed_and_that_is_said(world) -> None:
     world.main("PPPP*2")
     pull = world.pull()
