@@ -7,6 +7,7 @@ found, the gate's own check run on the base, or on a commit shortly before it, s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from eval_gate.action.log import Log
@@ -20,7 +21,7 @@ from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import replace
 
 MAX_COMMITS: Final = 5
-"""Commits whose check runs are looked at: the base, and those before it."""
+"""Commits whose check runs are looked at: the base, and its first parents."""
 
 
 def confirm_absence(
@@ -54,7 +55,7 @@ def _lost_run(step: Step, wanted: BaselineSearch, sha: str) -> tuple[int, str] |
         if shown is None or shown.maker.gate not in gates or shown.maker.run_id == wanted.own_run_id:
             continue
         run_id = shown.maker.run_id
-        run = if_there(lambda run_id=run_id: workflow_run(step.client, run_id))  # type: ignore[misc]
+        run = if_there(partial(workflow_run, step.client, run_id))
         if run is None:  # the whole run was deleted
             return run_id, sha
         if not why_not_trusted(run, wanted) and not artifacts_of_run(step.client, run_id, *wanted.names):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts.branch import BranchLine
+from eval_gate.github.artifacts.branch import FIRST_LISTED, BranchLine, first_parents
 from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import (
     EXPIRED,
@@ -29,7 +29,7 @@ from eval_gate.github.artifacts.listed import (
     why_not_trusted,
 )
 from eval_gate.github.client import Client
-from eval_gate.github.commits import Distance, RunFacts, ancestors, branch_tip, distance, parents_of, workflow_run
+from eval_gate.github.commits import Distance, RunFacts, branch_tip, commits_from, distance, parents_of, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.comparison import Outcome, Unmeasured
@@ -176,9 +176,10 @@ class ArtifactStore:
         return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.expired)
 
     def commits_before(self, limit: int) -> Iterator[str]:
-        """The base, once `nearest` knows it, and so many commits less one before it. Raises GitHubError."""
-        near = self._wanted.near
-        return ancestors(self._client, near, limit) if near else iter(())
+        """The base, once `nearest` knows it, and its first parents: so many in all. Raises GitHubError."""
+        if near := self._wanted.near:
+            listed = islice(commits_from(self._client, near), FIRST_LISTED)
+            yield from islice(first_parents(near, {one.sha: one.first_parent for one in listed}), limit)
 
     def _name_before(self, lists: Lists) -> str | None:
         """The name that the branch had, where results of its commits are there under one that no branch has now."""
