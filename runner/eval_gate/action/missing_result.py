@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Final
 
 from eval_gate.action.log import Log
@@ -49,10 +50,13 @@ def confirm_absence(
 
 def _lost_run(step: Step, wanted: BaselineSearch, sha: str) -> tuple[int, str] | None:
     """The run that wrote the gate's check on this commit, and the commit, where no artifact of that run is there."""
-    gates = {step.gate_in(workflow) for workflow in (step.environment.workflow_path, *wanted.workflows)}
     for check in checks_on(step.client, sha):
         shown = published_by(check)
-        if shown is None or shown.maker.gate not in gates or shown.maker.run_id == wanted.own_run_id:
+        if (
+            shown is None
+            or shown.maker.run_id == wanted.own_run_id
+            or not _is_this_gate(step, wanted, shown.maker.gate)
+        ):
             continue
         run_id = shown.maker.run_id
         run = if_there(partial(workflow_run, step.client, run_id))
@@ -61,3 +65,11 @@ def _lost_run(step: Step, wanted: BaselineSearch, sha: str) -> tuple[int, str] |
         if not why_not_trusted(run, wanted) and not artifacts_of_run(step.client, run_id, *wanted.names):
             return run_id, sha
     return None
+
+
+def _is_this_gate(step: Step, wanted: BaselineSearch, gate: str) -> bool:
+    """Whether the signature of a check run is this gate's; of a relay's run the job may have another name."""
+    if gate in {step.gate_in(workflow) for workflow in (step.environment.workflow_path, *wanted.workflows)}:
+        return True
+    workflow = PurePosixPath(step.plan.baseline.workflow).name
+    return step.plan.relayed_run is not None and bool(workflow) and gate.startswith(f"{workflow}.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.integration.action.test_action_base import forked
+from tests.integration.action.test_action_workflow_run import relay
 from tests.support.github import Fault
 from tests.support.world import ActionWorld, scripted
 
@@ -35,6 +37,18 @@ def test_results_were_deleted__commits_without_a_run_since__are_no_help(world, g
     for number in range(3):
         github.state.add_commit(f"docs {number}", branch="main")
     assert world.here("PPFP", world.merged(world.pull())).code == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", ["gate", "publish"])
+def test_results_were_deleted__second_stage_for_forks__says_so_too(world, github, job) -> None:
+    _, run, _ = forked(world)
+    main = {artifact.id for artifact in github.state.archives if artifact.run_id != run.id}
+    for one in main:
+        del github.state.artifacts[one]
+    ended = relay(world.job, github, run, GITHUB_JOB=job)
+    assert (ended.outputs["verdict"], ended.outputs["exit-code"]) == ("error", "3"), ended.log
+    assert "and its result is gone" in ended.log
 
 
 def test_gate_never_ran_on_the_branch__there_is_no_baseline_yet(world, github) -> None:
