@@ -164,7 +164,7 @@ def as_asked_for(result: RunResult, selection: Selection) -> RunResult:
 
 def _chosen(one: ChosenCases) -> tuple[frozenset[object], ...]:
     """What a choice takes, however it is written down."""
-    return tuple(map(frozenset, (one.cases, one.tags, one.tiers, one.files, (key.key for key in one.keys))))
+    return tuple(map(frozenset, (one.cases, one.tags, one.tiers, one.paths, (key.key for key in one.keys))))
 
 
 def unjudged(result: RunResult, git: GitFacts) -> RunResult:

@@ -29,8 +29,6 @@ class Selection(FrozenStruct):
     """The run by whose durations parts are made that take equally long; None makes them equally large."""
     paths: tuple[str, ...] = ()
     """The eval files, folders and globs, as results name files, where a call names some of what is configured."""
-    files: frozenset[str] | None = None
-    """Only cases of these eval files, as results name them; None for all."""
     keys: frozenset[CaseKey] | None = None
     """Only these cases; None for all."""
 
@@ -42,7 +40,7 @@ class Selection(FrozenStruct):
     @property
     def chosen(self) -> bool:
         """Whether cases are chosen by what they are; a shard only divides."""
-        return bool(self.cases or self.tags or self.tiers or self.paths) or (self.files, self.keys) != (None, None)
+        return bool(self.cases or self.tags or self.tiers or self.paths) or self.keys is not None
 
     @property
     def chosen_cases(self) -> tuple[ChosenCases, ...]:
@@ -52,18 +50,14 @@ class Selection(FrozenStruct):
 
         if not self.chosen:
             return ()
-        files = tuple(sorted(self.files or ()))
         keys = tuple(CaseName(**key._asdict()) for key in sorted(self.keys or ()))
-        chosen = ChosenCases(
-            cases=self.cases, tags=self.tags, tiers=self.tiers, paths=self.paths, files=files, keys=keys
-        )
-        return (chosen,)
+        return (ChosenCases(cases=self.cases, tags=self.tags, tiers=self.tiers, paths=self.paths, keys=keys),)
 
     @classmethod
     def of_record(cls, chosen: ChosenCases) -> Selection:
         """The choice that a run record keeps."""
-        files, keys = frozenset(chosen.files), frozenset(one.key for one in chosen.keys)
-        return cls(chosen.cases, chosen.tags, chosen.tiers, paths=chosen.paths, files=files or None, keys=keys or None)
+        keys = frozenset(one.key for one in chosen.keys)
+        return cls(chosen.cases, chosen.tags, chosen.tiers, paths=chosen.paths, keys=keys or None)
 
     def takes(self, key: CaseKey, tags: Collection[str], tier: str | None) -> bool:
         """Whether a case is chosen: by its eval file, its id, its tags, and the tier of its suite."""
@@ -73,7 +67,7 @@ class Selection(FrozenStruct):
             return False
         if self.paths and not any(globs.leads_to(path, key.suite) for path in self.paths):
             return False
-        if (self.files is not None and key.suite not in self.files) or (self.keys is not None and key not in self.keys):
+        if self.keys is not None and key not in self.keys:
             return False
         if self.cases and not any(globs.fits(pattern, key.case_id) for pattern in self.cases):
             return False

@@ -13,8 +13,6 @@ class ChosenCases(Record):
     tiers: Many[str] = ()
     paths: Many[str] = ()
     """Eval files, folders and globs, as results name files: all that the call named of what is configured."""
-    files: Many[str] = ()
-    """Eval files, as results name them."""
     keys: Many[CaseName] = ()
     """Single cases, such as those that failed when they were last run."""
 
@@ -25,5 +23,5 @@ class ChosenCases(Record):
 
     @property
     def by_name(self) -> bool:
-        """Whether single cases or files were picked, which is not how a gate is set up."""
-        return bool(self.files or self.keys)
+        """Whether single cases were picked, which is not how a gate is set up."""
+        return bool(self.keys)

@@ -29,9 +29,6 @@ def run(
     failing: Annotated[
         bool, typer.Option("--failing", help="Only the cases that failed when they were last run.")
     ] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Then run the cases of each eval file that changes, until Ctrl-C.")
-    ] = False,
     json: options.Json = False,
     cases: options.Cases = None,
     tags: options.Tags = None,
@@ -46,10 +43,6 @@ def run(
 
     With --target given several times the evals are run against each of these targets, one after the other, and shown
     as a table of cases by targets; --report md, html, json and console write the table. Each run has its own record.
-
-    With --watch the evals are run, and then the cases of each eval file that changes; all of them when a file changes
-    that they rest on, such as the configuration. Without a baseline they are compared with the newest run that passed.
-    The exit code is the last run's.
 
     Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing was run), 3 the gate could not
     decide, 130 and 143 interrupted after writing what was done.
@@ -68,11 +61,7 @@ def run(
         verbosity=context.obj,
         failing=failing,
     )
-    refuse_together(call, watch=watch, targets=len(target or ()))
-    if watch:
-        from eval_gate.cli.running.watch import watch as watch_files
-
-        raise typer.Exit(watch_files(call))
+    refuse_together(call, targets=len(target or ()))
     if target and len(target) > 1:
         from eval_gate.cli.running.matrix import run_against_each
 

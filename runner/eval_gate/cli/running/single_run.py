@@ -44,20 +44,15 @@ class RunCall(FrozenStruct):
 
 def run_and_judge(call: RunCall) -> ExitCode:
     """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
-    session, kept = run_and_keep(call, configuration(call))
+    config = configuration(call)
+    keys = failing_cases(Path(config.output_dir), config.target.name) if call.failing else None
+    context = run_context(call.resume)
+    session = open_session(config, replace(selection_of(call, config, context.root), keys=keys), context)
+    kept = run_async(evaluate(session, progress_for(call.verbosity)))
     show_kept(call, session, kept)
     if kept.interrupted is not None:
         say(f"to go on: eval-gate run --resume {kept.run.run_id} with the same options")
     return kept.exit_code
-
-
-def run_and_keep(call: RunCall, config: RunConfig, files: frozenset[str] | None = None) -> tuple[Session, KeptRun]:
-    """Run, judge and keep what was asked for; of these eval files only, if any are given. Raises GateError."""
-    keys = failing_cases(Path(config.output_dir), config.target.name) if call.failing else None
-    context = run_context(call.resume)
-    selection = replace(selection_of(call, config, context.root), files=files, keys=keys)
-    session = open_session(config, selection, context)
-    return session, run_async(evaluate(session, progress_for(call.verbosity)))
 
 
 def selection_of(call: RunCall, config: RunConfig, root: Path) -> Selection:
@@ -84,17 +79,14 @@ def show_kept(call: RunCall, session: Session, kept: KeptRun) -> None:
 def _once(arguments: Sequence[str]) -> list[str]:
     """The arguments of a call that runs cases by their names, once; behind `--` all are paths."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    return [*(one for one in arguments[:end] if one not in {"--watch", "--failing"}), *arguments[end:]]
+    return [*(one for one in arguments[:end] if one != "--failing"), *arguments[end:]]
 
 
-def refuse_together(call: RunCall, *, watch: bool, targets: int) -> None:
-    """Raises GateError `options-conflict` for options that contradict each other."""
-    option = "--watch" if watch else "--failing" if call.failing else None
-    others = [("--resume", call.resume is not None), ("--target given several times", targets > 1)]
-    others += [("--json", call.as_json)] if watch else []
-    for other, given in others:
-        if option and given:
-            raise GateError("options-conflict", f"{option} and {other} do not go together", "leave one of them out")
+def refuse_together(call: RunCall, *, targets: int) -> None:
+    """Raises GateError `options-conflict` for options that contradict `--failing`."""
+    for other, given in [("--resume", call.resume is not None), ("--target given several times", targets > 1)]:
+        if call.failing and given:
+            raise GateError("options-conflict", f"--failing and {other} do not go together", "leave one of them out")
 
 
 def configuration(call: RunCall) -> RunConfig:

@@ -26,7 +26,6 @@ def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite
     if not chosen:
         ids = [case.id for suite in suites for case in suite.cases]
         asked = [*map(shown_name, (*selection.cases, *selection.tags, *selection.tiers))]
-        asked += sorted(selection.files or ())
         asked += ["the cases that failed"] if selection.keys is not None else []
         asked += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
         meant = next((text for text in (did_you_mean(pattern, ids) for pattern in selection.cases) if text), "")
