@@ -411,7 +411,7 @@ def test_run__the_same_suites__are_part_of_a_gate_with_a_baseline(notes) -> None
         first = gate(notes, *good, "--model", "gpt-5-mini")
         second = gate(
             *(notes, *good, "--model", "forgetful", "--baseline", "latest", "--fail-on", "regressions"),
-            *("--no-store-responses", "--concurrency", "4"),
+            *("--store", "none", "--concurrency", "4"),
         )
     assert (first.returncode, second.returncode) == (0, 1), first.stderr + second.stderr
     assert "REGRESSIONS (4): write-a-note, read-a-note, write-json, delete-a-note" in second.stdout

@@ -109,7 +109,7 @@ def run(project: Path, url: str, *options: str):
     "how",
     [
         ("--store", "none", "--cache", "record"),
-        ("--no-store-responses", "--cache", "auto"),
+        ("--store", "none", "--cache", "auto"),
         ("--store", "none", "--trials", "2", "--confirm", "1"),
     ],
 )
@@ -174,34 +174,6 @@ def _told(case: dict) -> list[str]:
     """Every answer of the case that is kept."""
     details = (case["details"], *(trial["details"] for trial in case["trials"]))
     return [one["response"] for one in details if one and one["response"]]
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "said"),
-    [
-        (
-            "store: all\nstoreResponses: false\n",
-            (),
-            'eval-gate.yaml:2: storeResponses: contradicts store "all", by which answers are kept: leave it out',
-        ),
-        ("storeResponses: true\n", ("--store", "none"), 'storeResponses: contradicts --store "none"'),
-        ("store: some\n", (), "eval-gate.yaml:1: store: "),
-    ],
-)
-def test_run__contradiction_about_what_is_stored__is_an_error_that_names_both(tmp_path, text, options, said) -> None:
-    write(tmp_path, {"id": "a", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}})
-    (tmp_path / "eval-gate.yaml").write_text(text)
-    done = gate(tmp_path, "run", "--agent-endpoint", "http://127.0.0.1:9/", *options)
-    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-
-
-def test_run__both_names_agree__is_no_contradiction(tmp_path) -> None:
-    write(tmp_path, {"id": "a", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}})
-    (tmp_path / "eval-gate.yaml").write_text("store: none\nstoreResponses: false\n")
-    with agent() as running:
-        done = gate(tmp_path, "run", "--agent-endpoint", running.url)
-    assert done.returncode == 0
-    assert cases_of(record(tmp_path))[0]["details"]["response"] is None
 
 
 @pytest.mark.slow

@@ -179,7 +179,6 @@ RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
     "requestsPerMinute": 600,
     "maxCostUsd": 5,
     "rerunBudget": "5m",
-    "storeResponses": False,
     "rubric": "always",
     "cache": "record",
     "redact": ["x{9}"],

@@ -227,25 +227,11 @@ def _validated(given: Mapping[str, GivenValue], problems: list[Problem]) -> RunC
     if broken:
         problems.extend(broken)
         return None
-    if "baseline" in given and "baselineRunId" in given:
-        problems.append(given["baselineRunId"].problem("`baseline` is given too: name the baseline once"))
-    problems.extend(_stored_and_not(given))
     try:
         return read_config(json.dumps(values))
     except ValidationError as error:
         problems.extend(_mistakes(error, given))
         return None
-
-
-def _stored_and_not(given: Mapping[str, GivenValue]) -> Iterator[Problem]:
-    """`storeResponses` is the older and coarser name: beside `store` it must not say something else."""
-    store, responses = given.get("store"), given.get("storeResponses")
-    if not store or not responses:
-        return
-    kept, word = responses.value.open(), store.value.open()
-    if isinstance(kept, bool) and (word == "none") is kept and isinstance(word, str):
-        other = "not kept" if kept else "kept"
-        yield responses.problem(f"contradicts {store.name} {quoted(word)}, by which answers are {other}: leave it out")
 
 
 def _mistakes(error: ValidationError, given: Mapping[str, GivenValue]) -> Iterator[Problem]:

@@ -255,17 +255,6 @@ class RunLimits:
         metavar="WHICH",
         no_effect="it is what is kept of a result",
     )
-    store_responses: bool = setting(
-        True,
-        "Whether answers are kept in the results; false is the same as `store: none`.",
-        help="Keep answers in the results; --no-store-responses is the same as --store none.",
-        no_effect="it is what is kept of a result",
-    )
-
-    @property
-    def stored(self) -> Store:
-        """Of which cases what was answered is kept, under whichever of its two names that was said."""
-        return self.store if self.store_responses else Store.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,14 +414,6 @@ class RunConfig:
         input=False,
         no_effect="it says with what a result is compared",
     )
-    baseline_run_id: Place | None = setting(
-        None,
-        "Run id of the baseline; the same as `baseline`.",
-        flag="--baseline",
-        option=False,
-        input=False,
-        no_effect="it says with what a result is compared",
-    )
     history: Place | None = setting(
         None,
         "Ledger of earlier runs, or a folder of runs; else what lies beside the baseline.",
@@ -485,14 +466,9 @@ class RunConfig:
     )
 
     @property
-    def baseline_reference(self) -> str | None:
-        """The baseline under whichever of its two names it was given."""
-        return self.baseline or self.baseline_run_id
-
-    @property
     def keeping(self) -> Keeping:
         """How much of what is said may be stored."""
-        return Keeping(self.limits.stored, self.redact)
+        return Keeping(self.limits.store, self.redact)
 
     @property
     def files(self) -> tuple[ReportRequest, ...]:

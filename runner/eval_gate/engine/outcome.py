@@ -188,4 +188,4 @@ def _case(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: Listing) 
     result = settle(case, counted, other, first=plan.limits.trials, end=end, measure=measure)
     if asked := progress.by_control.get(key):
         result = result.model_copy(update={"control": trials_of_control(asked, result)})
-    return for_record(known_anew(result) if key in progress.fresh else result, plan.limits.stored)
+    return for_record(known_anew(result) if key in progress.fresh else result, plan.limits.store)

@@ -67,7 +67,7 @@ class Run:
         """`in_memory`: finished trials that are not read again from the journal."""
         self._plan = plan
         self._folder = run_folder(output_dir, plan.run_id)
-        if plan.recording is not None and plan.limits.stored is not Store.NONE:
+        if plan.recording is not None and plan.limits.store is not Store.NONE:
             plan.recording.begin(self._folder)
         self._output_dir = output_dir
         self._observer = observer
@@ -90,7 +90,7 @@ class Run:
         """What is left for re-runs, while there are any."""
         self._paused: Allowance | None = None
         """The same between two times at which there are."""
-        keeps = plan.keeps_files and plan.limits.stored is not Store.NONE
+        keeps = plan.keeps_files and plan.limits.store is not Store.NONE
         self._leavings = Leavings(self._folder, plan.patterns) if keeps else None
         self._masking = PatternMatcher()
         """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
@@ -359,7 +359,7 @@ class Run:
 
     async def _stored(self, record: TrialRecord) -> TrialRecord:
         """The trial with as much of its answer as may be kept."""
-        return await for_journal(record, self._plan.limits.stored, self._plan.patterns, self._masking)
+        return await for_journal(record, self._plan.limits.store, self._plan.patterns, self._masking)
 
     async def _written(self, journal: Journal, record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
         """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
@@ -379,9 +379,9 @@ class Run:
         plan = self._plan
         if plan.resumed is None:
             return
-        if plan.limits.stored is Store.NONE:
+        if plan.limits.store is Store.NONE:
             remove_left_files(self._folder)
-        if plan.limits.stored is Store.NONE or plan.patterns:
+        if plan.limits.store is Store.NONE or plan.patterns:
             await rewrite_lines(self._folder / JOURNAL_NAME, self._stored)
 
     def _take_over(self, written: Iterable[tuple[TrialRecord, JournalLine]]) -> None:

@@ -206,7 +206,7 @@ def _run(session: Session, brought: BroughtResults, cases_by_key: Mapping[CaseKe
     run_id = str(uuid.uuid4())
     by_suite: dict[str, list[CaseResult]] = {}
     for key, case in cases_by_key.items():
-        by_suite.setdefault(key.suite, []).append(for_record(case, session.config.limits.stored))
+        by_suite.setdefault(key.suite, []).append(for_record(case, session.config.limits.store))
     suites = tuple(
         SuiteResult(
             run_id=run_id,

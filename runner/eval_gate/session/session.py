@@ -59,7 +59,7 @@ def open_session(
     if baseline is None:
         folder = Path(config.output_dir)
         baseline = find_baseline(
-            config.baseline_reference,
+            config.baseline,
             folder,
             config.history,
             besides=context.resume,
@@ -74,7 +74,7 @@ def _asked_target(config: RunConfig, context: RunContext) -> str | None:
     """The name of the target that all cases are asked of; None where the eval files say whom. Raises GateError."""
     if context.answerer is not None:
         return context.answerer.identity.name
-    if config.baseline_reference != LATEST or not config.target.said:
+    if config.baseline != LATEST or not config.target.said:
         return None
     from eval_gate.targets.build import described_by_flags  # 100 ms that only a run needs
 

@@ -24,7 +24,7 @@ async def storable(
 ) -> Mapping[CaseKey, Sequence[ResultRow]]:
     """The rows with as much of what was said as may be kept; nothing of it where the patterns take too long."""
     kept = cases
-    if config.limits.stored is Store.NONE:
+    if config.limits.store is Store.NONE:
         kept = {key: [_unsaid(row) for row in rows] for key, rows in cases.items()}
     if not config.redact:
         return kept

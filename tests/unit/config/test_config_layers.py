@@ -17,7 +17,6 @@ CONTRACT_EXAMPLE = {
     "seedManifestPath": "evals/seed-manifest.json",
     "snapshotEnabled": False,
     "outputDir": "evals/results/",
-    "baselineRunId": None,
     "concurrency": 1,
     "timeoutMs": 60000,
     "toolRegistryPath": "tools/tools.exports.ts",
@@ -48,7 +47,7 @@ def test_config__the_contracts_example__is_read_as_it_stands(tmp_path) -> None:
 @pytest.mark.contract("config.defaults")
 def test_config__nothing_given__has_the_contracts_defaults() -> None:
     config = load_config({}, {}, None)
-    assert (config.limits.timeout_ms, config.output_dir, config.baseline_reference) == (60_000, "evals/results", None)
+    assert (config.limits.timeout_ms, config.output_dir, config.baseline) == (60_000, "evals/results", None)
     assert (config.target.concurrency, config.limits.trials, config.policy.max_errors) == (None, 1, 0)
     assert config.policy == Policy(frozenset({FailOn.FAILURES}), score_tolerance=DEFAULT_SCORE_TOLERANCE)
 
@@ -88,12 +87,6 @@ def test_config__many_mistakes__are_all_named_with_their_places(tmp_path) -> Non
         "eval-gate.yaml:3: timeoutMs: must be > 0, got the number 0",
         'EVAL_GATE_TRIALS: expected a whole number, got text "many"',
         "eval-gate.yaml:4: failOn[0]: expected text, got the number 1",
-    ]
-
-
-def test_config__both_names_of_the_baseline__is_refused() -> None:
-    assert problems_of({"baseline": "a", "baselineRunId": "b"}) == [
-        "--baseline: `baseline` is given too: name the baseline once"
     ]
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from eval_gate.config.settings import RunLimits
+from eval_gate.config.settings import RunLimits, Store
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.run import Run
 from eval_gate.evaluators.base import JudgeReply
@@ -238,7 +238,7 @@ def test_run__responses_are_not_stored__no_prompt_of_a_judge_holds_them(tmp_path
     plan = make_plan(
         make_suite(case),
         target=ScriptedTarget(secret),
-        limits=RunLimits(store_responses=False),
+        limits=RunLimits(store=Store.NONE),
         judges=Judges({(EVAL_FILE, None): Grades()}),
     )
     result = asyncio.run(Run(plan, tmp_path, Watching()).execute())

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from eval_gate.config.settings import RunLimits
+from eval_gate.config.settings import RunLimits, Store
 from eval_gate.engine import outcome
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response, ToolCall
@@ -375,6 +375,6 @@ def test_run__responses_not_stored__are_nowhere(tmp_path) -> None:
     async def secret(request):
         return Response(text="ok top-secret")
 
-    plan = make_plan(target=ScriptedTarget(secret), limits=RunLimits(store_responses=False))
+    plan = make_plan(target=ScriptedTarget(secret), limits=RunLimits(store=Store.NONE))
     write_result(tmp_path, execute(plan, tmp_path))
     assert not [file for file in tmp_path.rglob("*.json*") if "top-secret" in file.read_text()]

@@ -43,7 +43,7 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
     requests = _requests(call, config)
     shared = run_context()
     selection = selection_of(call, config, shared.root)
-    reference, chosen = config.baseline_reference, selection.chosen_cases
+    reference, chosen = config.baseline, selection.chosen_cases
     found = {name: find_baseline_of(name, reference, folder, chosen) for name in names}
     baselines = _renamed(found, reference, folder, chosen)
     sessions = {name: open_session(own, selection, shared, baselines[name]) for name, own in configs.items()}

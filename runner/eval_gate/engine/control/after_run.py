@@ -71,7 +71,7 @@ class AskedLater:
         return TrialServices.of(self._plan, PatternMatcher(), self._run.run_id)
 
     async def _stored(self, record: TrialRecord) -> TrialRecord:
-        return await for_journal(record, self._plan.limits.stored, self._plan.patterns, self._masking)
+        return await for_journal(record, self._plan.limits.store, self._plan.patterns, self._masking)
 
     def _spend(self, record: TrialRecord) -> None:
         self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)

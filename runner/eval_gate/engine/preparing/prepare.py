@@ -229,7 +229,7 @@ def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) ->
     """What targets are made with, but for where agents work: tools, recorded answers, time, secrets."""
     shared = Path(config.output_dir) / RECORDING_NAME
     known = read_recording(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else None
-    kept = Store.NONE is not config.limits.stored
+    kept = Store.NONE is not config.limits.store
     return BuildContext(
         environment=context.environment,
         root=context.root,
@@ -265,7 +265,7 @@ def _recorded(config: RunConfig, shared: BuildContext, context: RunContext) -> s
 
 def _unrecorded(config: RunConfig) -> tuple[str, ...]:
     """That nothing is recorded, where that was wished for and nothing of responses may be kept."""
-    if config.limits.stored is not Store.NONE or config.cache not in {CacheMode.RECORD, CacheMode.AUTO}:
+    if config.limits.store is not Store.NONE or config.cache not in {CacheMode.RECORD, CacheMode.AUTO}:
         return ()
     return (f"cache: {config.cache} records nothing, because `store: none` keeps no response: the next run asks anew",)
 
