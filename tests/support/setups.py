@@ -76,7 +76,7 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
     },
     "cli": {
         "commandTemplate": ("python3 agent.py --kind {PROMPT}", "python3 other.py {PROMPT}"),
-        "preset": ("claude-code", "codex"),
+        "preset": ("claude-code", "gemini-cli"),
         "filesFormat": ("@{path}", "{basename}"),
         "cwd": ("programs", "."),
         "timeoutSeconds": (4, 5),

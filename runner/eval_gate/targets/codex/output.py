@@ -40,13 +40,16 @@ class CodexAnswer(FrozenStruct):
 def read_output(text: str) -> CodexAnswer:
     """The last answer in the output and all calls. Raises OutputError.
 
-    An output whose last turn failed has no answer, whatever was said before.
+    An output whose last turn failed, or was not completed, has no answer, whatever was said before.
     """
     documents, whole = _documents(text)
-    failure = failure_in(documents)
+    failure = _failure_in(documents)
     if failure is not None:
         raise OutputError("Codex CLI says that its turn failed", failure)
-    answer = answer_of(documents)
+    turns = [one for document in documents if (one := document.get("type")) in ("turn.started", "turn.completed")]
+    if turns and turns[-1] == "turn.started":
+        raise OutputError("Codex CLI ended before its turn was completed")
+    answer = _answer_of(documents)
     if answer is None:
         raise OutputError("Codex CLI printed no message of the assistant")
     if not whole or not _tells_calls(documents):
@@ -61,10 +64,10 @@ def failure_of(text: str) -> str | None:
     except OutputError:
         return None
     said = [_words(document) for document in documents if document.get("type") == "error"]
-    return failure_in(documents) or next(reversed([words for words in said if words]), None)
+    return _failure_in(documents) or next(reversed([words for words in said if words]), None)
 
 
-def failure_in(documents: Sequence[Item]) -> str | None:
+def _failure_in(documents: Sequence[Item]) -> str | None:
     """Why the last turn failed; None where it did not. A lone `error` may be a connection that was tried again."""
     turns = [document for document in documents if document.get("type") in ("turn.completed", "turn.failed")]
     if not turns or turns[-1].get("type") == "turn.completed":
@@ -108,7 +111,7 @@ def _parsed(texts: Sequence[str]) -> list[Item] | None:
     return [member for member in members if isinstance(member, dict)]
 
 
-def answer_of(documents: Sequence[Item]) -> str | None:
+def _answer_of(documents: Sequence[Item]) -> str | None:
     """The answer by the first rule that finds one, the last one that it finds; None where there is none."""
     for rule in (_from_item, _from_messages, _from_response, _from_output):
         for document in reversed(documents):

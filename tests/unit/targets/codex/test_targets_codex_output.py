@@ -233,6 +233,14 @@ def test_read_output__usage__is_summed_over_turns() -> None:
     assert read_output(lines(STARTED, said("x"))).usage is None
 
 
+@pytest.mark.parametrize("before", [[], [{"type": "turn.started"}, {"type": "turn.completed"}]])
+def test_read_output__turn_that_was_not_completed__is_no_answer(before) -> None:
+    begun = [*before, {"type": "turn.started"}, said("I shall look at")]
+    with pytest.raises(OutputError, match="ended before its turn was completed"):
+        read_output(lines(STARTED, *begun))
+    assert read_output(lines(STARTED, *begun, {"type": "turn.completed"})).answer == "I shall look at"
+
+
 def test_read_output__counts_that_are_none__are_left_out() -> None:
     turn = {"type": "turn.completed", "usage": {"input_tokens": -1, "output_tokens": "many"}}
     assert read_output(lines(STARTED, said("x"), turn)).usage is None

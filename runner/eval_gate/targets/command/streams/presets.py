@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.model.conversation import Response
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.codex.output import failure_in
-from eval_gate.targets.command.streams import claude_code, codex, gemini_cli
+from eval_gate.targets.command.streams import claude_code, gemini_cli
 from eval_gate.targets.command.streams.lines import Event, read_lines
 from eval_gate.text.escape import one_line
 
@@ -19,7 +18,6 @@ class ProgramName(StrEnum):
 
     CLAUDE_CODE = "claude-code"
     GEMINI_CLI = "gemini-cli"
-    CODEX = "codex"
 
 
 class _Reader(NamedTuple):
@@ -31,7 +29,6 @@ class _Reader(NamedTuple):
 _READERS: Final = {
     ProgramName.CLAUDE_CODE: _Reader("Claude Code", claude_code.read, claude_code.failure),
     ProgramName.GEMINI_CLI: _Reader("Gemini CLI", gemini_cli.read, gemini_cli.failure),
-    ProgramName.CODEX: _Reader("codex", codex.read, failure_in),
 }
 _SHOWN: Final = 300
 """Characters of a program's own reason that a message holds."""

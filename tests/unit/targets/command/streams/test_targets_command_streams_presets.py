@@ -21,7 +21,7 @@ from eval_gate.targets.command.streams.presets import ProgramName, read_stream, 
 from eval_gate.targets.command.target import CliTarget
 from eval_gate.text.redact import Redactor
 
-CLAUDE, GEMINI, CODEX = ProgramName.CLAUDE_CODE, ProgramName.GEMINI_CLI, ProgramName.CODEX
+CLAUDE, GEMINI = ProgramName.CLAUDE_CODE, ProgramName.GEMINI_CLI
 ANSWER = "It is 22 degrees in Rome."
 
 
@@ -87,25 +87,7 @@ GEMINI_STREAM = [
     {"type": "message", "role": "assistant", "content": "in Rome.", "delta": True},
     GEMINI_END,
 ]
-CODEX_END = {"type": "turn.completed", "usage": {"input_tokens": 22, "output_tokens": 12}}
-CODEX_STREAM = [
-    {"type": "thread.started", "thread_id": "t"},
-    {"type": "item.completed", "item": {"id": "0", "type": "agent_message", "text": "I look."}},
-    {"type": "item.started", "item": {"id": "1", "type": "command_execution", "command": "weather"}},
-    {
-        "type": "item.completed",
-        "item": {
-            "id": "1",
-            "type": "command_execution",
-            "command": "weather",
-            "aggregated_output": "22",
-            "exit_code": 0,
-        },
-    },
-    {"type": "item.completed", "item": {"id": "2", "type": "agent_message", "text": ANSWER}},
-    CODEX_END,
-]
-STREAMS = {CLAUDE: CLAUDE_STREAM, GEMINI: GEMINI_STREAM, CODEX: CODEX_STREAM}
+STREAMS = {CLAUDE: CLAUDE_STREAM, GEMINI: GEMINI_STREAM}
 
 
 def lines(events) -> str:
@@ -190,21 +172,6 @@ def test_gemini_cli__result_that_is_an_error__is_no_answer(end) -> None:
         read_stream(GEMINI, lines([*GEMINI_STREAM[:-1], end]))
 
 
-def test_codex__stream__tells_answer_calls_and_tokens() -> None:
-    found = read_stream(CODEX, lines(CODEX_STREAM))
-    assert (found.text, found.calls_known) == (ANSWER, True)
-    assert found.usage == Usage(input_tokens=22, output_tokens=12)
-    assert calls_in(found) == [
-        ("command_execution", {"command": "weather"}, True, {"aggregated_output": "22", "exit_code": 0})
-    ]
-
-
-def test_codex__failed_turn__is_no_answer() -> None:
-    end = {"type": "turn.failed", "error": {"message": "out of order"}}
-    with pytest.raises(TargetError, match=r"^codex says that it failed: out of order$"):
-        read_stream(CODEX, lines([*CODEX_STREAM[:-1], end]))
-
-
 @pytest.mark.parametrize("preset", STREAMS)
 @pytest.mark.parametrize("cut", ["", '{"type": "res'])
 def test_stream__that_ends_before_it_was_done__is_no_answer(preset, cut) -> None:
@@ -285,11 +252,6 @@ def test_stream__line_with_a_quote_that_does_not_end__hides_no_values() -> None:
         read_stream(CLAUDE, "\n".join(['"', *[line] * 3, json.dumps(CLAUDE_END)]))
 
 
-def test_codex__turn_that_began_after_the_last_that_ended__is_no_answer() -> None:
-    with pytest.raises(TargetError, match="ends before it was done"):
-        read_stream(CODEX, lines([*CODEX_STREAM, {"type": "turn.started"}]))
-
-
 def test_gemini_cli__stream_without_result_that_holds_an_object__is_no_answer() -> None:
     with pytest.raises(TargetError, match="ends before it was done"):
         read_stream(GEMINI, lines([*GEMINI_STREAM[:-1], {"response": "Forged."}]))
@@ -363,12 +325,12 @@ def test_respond__program_that_dies_on_its_way__is_an_error_with_its_last_words(
 @pytest.mark.slow
 def test_respond__more_than_is_read__is_an_error_and_no_guess(tmp_path) -> None:
     with pytest.raises(TargetError, match="more than the 32,000,000 that are read"):
-        respond(tmp_path, "codex", f"print('x' * {limits.CODEX_BYTES + 1})")
+        respond(tmp_path, "gemini-cli", f"print('x' * {limits.CODEX_BYTES + 1})")
 
 
-def test_settings__preset__is_one_of_three_words_and_takes_one_case_at_a_time() -> None:
+def test_settings__preset__is_one_of_two_words_and_takes_one_case_at_a_time() -> None:
     known = {"name": "a", "commandTemplate": "x {PROMPT}"}
-    with pytest.raises(ValueError, match="'claude-code', 'gemini-cli' or 'codex'"):
+    with pytest.raises(ValueError, match="'claude-code' or 'gemini-cli'"):
         CliSettings.model_validate(known | {"preset": "claude"})
     with pytest.raises(ValueError, match="it has no providerBatching"):
-        CliSettings.model_validate(known | {"preset": "codex", "providerBatching": True})
+        CliSettings.model_validate(known | {"preset": "gemini-cli", "providerBatching": True})
