@@ -14,12 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval_gate.action.inputs import INPUTS
+from eval_gate.config.settings import SETTINGS
 from tests.support.agents import Exchange, agent
 from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun
 from tests.support.github.results_service import runtime_token
 from tests.support.program import CLEAN, PROGRAM, run_program
 
 RUNNER_ID = 1001
+
+
+def with_inputs(given: Mapping[str, str]) -> dict[str, str]:
+    """The variables of these inputs; a setting that has none is a line of `set`."""
+    names = {one.name for one in INPUTS}
+    keys = {row.input_name: row.key for row in SETTINGS.values() if row.input and row.input_name not in names}
+    lines = [f"{keys[name]}: {value}" for name, value in given.items() if name in keys and value]
+    own = {f"INPUT_{name.upper()}": value for name, value in given.items() if name not in keys}
+    return own | ({"INPUT_SET": "\n".join(lines)} if lines else {})
 
 
 @dataclass(frozen=True)
@@ -192,7 +203,7 @@ class Job:
             "GITHUB_REF": "refs/heads/main",
             "RUNNER_TEMP": str(self.folder / "temp"),
             **merge_variables(self.github, event),
-            **{f"INPUT_{name.upper()}": value for name, value in given.items()},
+            **with_inputs(given),
         }
 
     def ended(self, code: int, log: str) -> Ended:

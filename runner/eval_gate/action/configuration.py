@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from eval_gate.action.inputs import Settings
+from eval_gate.action.inputs import Settings, input_of
 from eval_gate.config.load import GivenBy, find_config, from_text, load_config
 from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.files.place import shown_as
@@ -36,5 +36,5 @@ def config_of(
         file,
         shown_as=shown_as,
         defaults=DEFAULTS,
-        hand=GivenBy(lambda row: row.input_name, anywhere=False),
+        hand=GivenBy(lambda row: input_of(row.key), anywhere=False),
     )

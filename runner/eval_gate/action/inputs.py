@@ -24,6 +24,8 @@ PREFIX: Final = "INPUT_"
 DEFAULT_ARTIFACT: Final = "eval-gate-results"
 DEFAULT_CHECK: Final = "eval-gate"
 AUTO: Final = "auto"
+SET: Final = "set"
+"""The input that takes settings without an input of their own."""
 NONE: Final = "none"
 _RESERVED: Final = frozenset({"entrypoint", "args"})
 """Inputs that belong to the runner, which passes them on all the same."""
@@ -32,9 +34,11 @@ NOT_IN_CONTAINER: Final = (
     " step before, and `results: latest`"
 )
 _OF_THE_MOMENT: Final = frozenset(
-    {"github-token", "agent-endpoint", "control-endpoint", "base-url", "results", "baseline", "output-dir"}
+    {"github-token", "agent-endpoint", "control-endpoint", "base-url", "results", "baseline"}
 )
 """Inputs that a job may make anew in each attempt: they do not tell which leg of a matrix it is."""
+_KEYS_OF_THE_MOMENT: Final = frozenset({"outputDir"})
+"""The same of settings in `set`."""
 
 
 class ActionInput(FrozenStruct):
@@ -57,12 +61,21 @@ class ActionOutput(FrozenStruct):
 
 _HOST_ONLY: Final = frozenset({"rerunCommand"})
 """Settings of commands that need the tools of whoever wrote the workflow."""
+_OWN_INPUT: Final = frozenset(
+    {
+        *("evals", "agentEndpoint", "target", "targets", "model", "baseUrl", "controlEndpoint"),
+        *("seedManifestPath", "snapshotPath", "toolRegistryPath", "resultsFormat", "rerunCommand", "controlCommand"),
+        *("failOn", "minPassRate", "confirm", "trials", "concurrency", "timeoutMs", "maxCostUsd", "rerunBudget"),
+    }
+)
+"""The settings with an input of their own: what differs between workflows of one repository. All others stand in the
+configuration file, or in the input `set`."""
 
 
 def _of_settings() -> Iterator[ActionInput]:
     """An input for each setting that has one, with the words of its row."""
     for row in SETTINGS.values():
-        if row.input:
+        if row.key in _OWN_INPUT:
             default = row.default_in_action
             otherwise = f" Empty: what the configuration file says, else {default}." if default else ""
             yield ActionInput(row.input_name, row.description + otherwise, key=row.key, host_only=row.key in _HOST_ONLY)
@@ -71,6 +84,10 @@ def _of_settings() -> Iterator[ActionInput]:
 INPUTS: Final = (
     ActionInput("config", "Configuration file; the first eval-gate.yaml, .yml or .json from the workspace upward."),
     *_of_settings(),
+    ActionInput(
+        SET,
+        "Other keys of the configuration file, one a line, as in `mustPass: refund-*`. They win over the file.",
+    ),
     ActionInput(
         "policy-from",
         "Whose configuration file says what fails a pull request or merge group: head, its own; or base, that of the"
@@ -254,7 +271,7 @@ def guess_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Sett
 
 def _settings_of(reader: _Reader, variables: Mapping[str, str], *, on_host: bool) -> Settings:
     return Settings(
-        flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))},
+        flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))} | reader.settings(),
         config=reader.place("config") or None,
         selection=Selection(reader.list("case"), reader.list("tag"), reader.list("tier"), reader.shard()),
         token=Secret(reader.text("github-token") or variables.get("GITHUB_TOKEN", "")),
@@ -281,6 +298,36 @@ def _settings_of(reader: _Reader, variables: Mapping[str, str], *, on_host: bool
     )
 
 
+_BY_INPUT: Final = {row.input_name: row.key for row in SETTINGS.values() if row.input and row.key not in _OWN_INPUT}
+"""The settings that `set` takes, by what their input would be called."""
+
+
+def input_of(key: str) -> str:
+    """How a setting is written in a workflow: `timeout-ms`, or `set: mustPass`."""
+    return SETTINGS[key].input_name if key in _OWN_INPUT else f"{SET}: {key}"
+
+
+def _unknown_input(name: str) -> str:
+    if name in _BY_INPUT:
+        return f"there is no such input: `{_BY_INPUT[name]}: …` is a line of the input `{SET}`, or of the file"
+    return f"there is no such input{did_you_mean(name, [one.name for one in INPUTS])}"
+
+
+def _wrong_line(key: str, colon: str, value: str, before: Mapping[str, str]) -> str | None:
+    """What is wrong with a line of `set`; None where nothing is."""
+    if not colon or not key:
+        return f"{quoted(key or value)} is not written as `key: value`"
+    if key in _OWN_INPUT:
+        return f"{key} has an input of its own: `{SETTINGS[key].input_name}`"
+    if key not in _BY_INPUT.values():
+        return (
+            f"{quoted(key)} is no key of the configuration that a workflow sets{did_you_mean(key, _BY_INPUT.values())}"
+        )
+    if key in before:
+        return f"{key} stands there twice"
+    return None if value else f"{key} has no value"
+
+
 class _Reader:
     """Reads one input after the other and keeps what is wrong with them."""
 
@@ -290,17 +337,37 @@ class _Reader:
             name.removeprefix(PREFIX).lower(): value for name, value in variables.items() if name.startswith(PREFIX)
         }
         self.problems = [
-            Problem(f"there is no such input{did_you_mean(name, self._defaults)}", field=name)
+            Problem(_unknown_input(name), field=name)
             for name in self._given
             if name not in self._defaults and name not in _RESERVED
         ]
+        self._settings = self._read_settings()
         if not on_host:
             here = [one.name for one in INPUTS if one.host_only and self._given.get(one.name, "").strip()]
+            here += [f"{SET}: {key}" for key in self._settings if key in _HOST_ONLY]
             self.problems += [Problem(NOT_IN_CONTAINER, field=name) for name in here]
 
     def leg(self) -> str:
         """The inputs that tell legs of one job apart, as text."""
-        return json.dumps({name: self.text(name) for name in sorted(self._defaults.keys() - _OF_THE_MOMENT)})
+        values = {name: self.text(name) for name in self._defaults.keys() - _OF_THE_MOMENT - {SET}}
+        values |= {f"{SET}: {key}": self._settings[key] for key in self._settings.keys() - _KEYS_OF_THE_MOMENT}
+        return json.dumps(values, sort_keys=True)
+
+    def settings(self) -> dict[str, str]:
+        """The lines of `set`, by the keys of the configuration."""
+        return self._settings
+
+    def _read_settings(self) -> dict[str, str]:
+        found = dict[str, str]()
+        for number, line in enumerate(self.text(SET).splitlines(), 1):
+            key, colon, value = (part.strip() for part in line.partition(":"))
+            if not line.strip():
+                continue
+            if problem := _wrong_line(key, colon, value, found):
+                self.problems.append(Problem(f"line {number}: {problem}", field=SET))
+            else:
+                found[key] = value
+        return found
 
     def text(self, name: str, *, keep_empty: bool = False) -> str:
         """The value; the default where it is empty, or only where it is missing."""

@@ -51,7 +51,7 @@ class Setting(NamedTuple):
     option: bool = True
     """Whether the command line has an option for it."""
     input: bool = True
-    """Whether the action has an input for it."""
+    """Whether a workflow may set it."""
     in_action: JsonValue = None
     """The default in the action, where that is another one."""
     limits: Mapping[str, Any] = MappingProxyType({})

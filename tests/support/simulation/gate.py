@@ -27,6 +27,7 @@ from eval_gate.results.names import RUN_NAME
 from eval_gate.results.record.fitting import fitted_record
 from tests.support.github import GATE, FakeGitHub
 from tests.support.histories import NONE_YET, Asked, Engine
+from tests.support.jobs import with_inputs
 from tests.support.simulation.repository import Extent, GateRun
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def check_out(workspace: Path, commit: str | None) -> None:
 @cache
 def _read(inputs: tuple[tuple[str, str], ...], workspace: Path) -> tuple[Settings, RunConfig]:
     given = {"github-token": "t", "agent-endpoint": "http://agent.invalid", **dict(inputs)}
-    variables = {f"INPUT_{name.upper()}": value for name, value in given.items()}
+    variables = with_inputs(given)
     settings = read_inputs(variables)
     return settings, read_config(settings, variables, workspace)
 

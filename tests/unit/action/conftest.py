@@ -20,7 +20,7 @@ from eval_gate.github.environment import WorkflowEnvironment, read_environment
 from eval_gate.github.event import Event, read_event
 from eval_gate.text.secret import Secret
 from tests.support.github import GATE, FakeGitHub, fake_github
-from tests.support.jobs import merge_variables, repository_facts
+from tests.support.jobs import merge_variables, repository_facts, with_inputs
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ class Desk:
         **variables: str,
     ) -> Step:
         given = {"github-token": self.github.token} | dict(inputs or {})
-        settings = read_inputs({f"INPUT_{name.upper()}": value for name, value in given.items()})
+        settings = read_inputs(with_inputs(given))
         environment = self.environment(event_name, **(merge_variables(self.github, data) | variables))
         facts = PlanFacts(**{"default_branch": "main", **(known or {})})
         plan = make_plan(environment, self.event(event_name, data), settings, facts)

@@ -112,6 +112,47 @@ def test_inputs__many_mistakes__are_all_named_at_once() -> None:
     assert "fail-on" in str(next(one for one in caught.value.problems if one.field == "faill-on"))
 
 
+def test_set__other_keys_of_the_configuration__win_over_the_file(tmp_path) -> None:
+    (tmp_path / "eval-gate.yaml").write_text("mustPass: [a]\nnewCaseRuns: 2\n")
+    said = given(set="  mustPass: refund-*, tag:money\n\nmaxErrors: 2 ")
+    policy = read_config(read_inputs(said), {}, tmp_path).policy
+    assert [str(one) for one in policy.must_pass] == ["refund-*", "tag:money"]
+    assert (policy.max_errors, policy.new_case_runs) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("mustPas: a", '"mustPas" is no key of the configuration that a workflow sets (did you mean "mustPass"?)'),
+        ("mustPass", '"mustPass" is not written as `key: value`'),
+        (": a", '"a" is not written as `key: value`'),
+        ("mustPass:", "mustPass has no value"),
+        ("mustPass: a\nmustPass: b", "mustPass stands there twice"),
+        ("failOn: never", "failOn has an input of its own: `fail-on`"),
+        ("history: x", '"history" is no key of the configuration that a workflow sets'),
+    ],
+)
+def test_set__line_that_sets_nothing__is_an_error_with_its_number(line, said) -> None:
+    with pytest.raises(GateError) as caught:
+        read_inputs(given(set=f"maxErrors: 1\n{line}"))
+    [problem] = caught.value.problems
+    assert (problem.field, problem.message.partition(": ")[2]) == ("set", said)
+    assert problem.message.startswith(f"line {1 + len(line.splitlines())}: ")
+
+
+def test_set__wrong_value__is_named_as_it_is_written(tmp_path) -> None:
+    with pytest.raises(GateError) as caught:
+        read_config(read_inputs(given(set="maxErrors: many")), {}, tmp_path)
+    assert [problem.field for problem in caught.value.problems] == ["set: maxErrors"]
+
+
+def test_inputs__setting_without_an_input_of_its_own__is_told_where_it_stands() -> None:
+    with pytest.raises(GateError) as caught:
+        read_inputs(given(must_pass="a"))
+    [problem] = caught.value.problems
+    assert problem.message == ("there is no such input: `mustPass: …` is a line of the input `set`, or of the file")
+
+
 @pytest.mark.parametrize("name", ["entrypoint", "args"])
 def test_inputs__of_the_runner_itself__are_left_alone(name) -> None:
     read_inputs(given(**{name: "x"}))

@@ -13,6 +13,7 @@ from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.environment import read_environment
 from eval_gate.github.event import Event
+from tests.support.jobs import with_inputs
 
 HEAD, BASE, MERGE, GROUP, OTHER = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
 BASE_WORD = {"baseline-branch": "base"}
@@ -52,7 +53,7 @@ def plan_of(event_name: str, data: dict[str, object], *, inputs=None, known=None
         "GITHUB_REF": "refs/heads/main",
         "GITHUB_ACTOR": "octocat",
     }
-    settings = read_inputs({f"INPUT_{name.upper()}": value for name, value in (inputs or {}).items()})
+    settings = read_inputs(with_inputs(inputs or {}))
     event = Event.model_validate({"repository": REPOSITORY, **data, "name": event_name})
     facts = PlanFacts(**{"default_branch": "main", **(known or {})})
     return make_plan(read_environment(environment | variables), event, settings, facts)

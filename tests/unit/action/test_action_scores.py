@@ -38,13 +38,8 @@ def test_comment__without_a_baseline__accepted_cases_are_no_failures() -> None:
 
 
 def test_inputs__of_scores__are_the_policy(tmp_path) -> None:
-    given = {
-        "PASS-SCORE": "0.8",
-        "SCORE-TOLERANCE": "0.05",
-        "MAX-SCORE-DROP": "0.2",
-        "EXPORT": "agentv=a.jsonl, agentv=b",
-    }
-    variables = {"INPUT_GITHUB-TOKEN": "ghs_x"} | {f"INPUT_{name}": value for name, value in given.items()}
+    given = "passScore: 0.8\nscoreTolerance: 0.05\n\nmaxScoreDrop: 0.2\nexports: agentv=a.jsonl, agentv=b"
+    variables = {"INPUT_GITHUB-TOKEN": "ghs_x", "INPUT_SET": given}
     config = read_config(read_inputs(variables), {}, tmp_path)
     policy = config.policy
     assert (policy.pass_score, policy.score_tolerance, policy.max_score_drop) == (0.8, 0.05, 0.2)
