@@ -31,7 +31,6 @@ PARTS = {
     ("session/run.py", "plan_run"): "load: everything else that is prepared",
     ("targets/http/requests.py", "request"): "case: request made",
     ("targets/http/connection.py", "exchange"): ASKING,
-    ("targets/http/plain_pool.py", "data_received"): ASKING,
     ("targets/http/reading.py", "read"): "case: answer read",
     ("engine/trials.py", "run"): "case: limits, retries, record",
     ("evaluators/aggregate.py", "judge"): "case: judged",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "image" / "smaller.py"
-MODULES = ("pydantic_core", "yaml", "regress", "msgspec", "httptools", "tree_sitter", "zstandard", "markupsafe")
+MODULES = ("pydantic_core", "yaml", "regress", "msgspec", "aiohttp", "tree_sitter", "zstandard", "markupsafe")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the image is for Linux")

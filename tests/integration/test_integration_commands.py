@@ -84,7 +84,7 @@ def test_run__against_an_http_agent__imports_no_other_targets_libraries(tmp_path
 import atexit, os, sys
 os._exit = sys.exit
 heavy = ("mcp", "github", "openai", "anthropic", "google.genai", "pydantic_ai")
-heavy += ("aiohttp", "rich", "tree_sitter_typescript", "jinja2", "wcwidth")
+heavy += ("rich", "tree_sitter_typescript", "jinja2", "wcwidth")
 atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))
 from eval_gate.cli.main import main
 main()

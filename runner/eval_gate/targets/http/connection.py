@@ -1,29 +1,28 @@
-"""The connections to an HTTP agent: one request, its answer as it comes within bounds, and what went wrong in words."""
+"""Send requests to an HTTP agent over one pool of connections, read answers within bounds, and word what goes wrong."""
 
 from __future__ import annotations
 
-import asyncio
+import ast
 import os
 import re
 import socket
+import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from email.message import Message
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from eval_gate.files.certificates import certificates
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.address import Address, proxied, proxies
-from eval_gate.targets.http.incoming import AnswerHead, NoHttpError
-from eval_gate.targets.http.plain_pool import LostError, PlainPool
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.redact import Redactor
 
 if TYPE_CHECKING:
     import aiohttp
-    from multidict import CIMultiDict
     from yarl import URL
 
 ACCEPTED: Final = 202
@@ -33,11 +32,6 @@ _ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _RETRY_AFTER_LIMIT_S: Final = 3_600.0
 _ASKS_OTHERWISE: Final = "it wants other fields: the target's requestTemplate, headers and query say what is sent"
 _WANTS_CREDENTIALS: Final = "it wants to know who asks: give the target headers, with a secret as ${{ NAME }}"
-_BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "TRACE"})
-"""Without a body they say nothing of its length."""
-_OF_A_CONNECTION: Final = frozenset({"connection", "content-length", "expect", "te", "transfer-encoding", "upgrade"})
-"""Headers that change how a connection is used: a client library knows what they ask for."""
-_ENDS_A_LINE: Final = re.compile(r"[\r\n\0]")
 _TO_DO: Final[Mapping[int, str]] = {
     400: _ASKS_OTHERWISE,
     401: _WANTS_CREDENTIALS,
@@ -49,16 +43,74 @@ _TO_DO: Final[Mapping[int, str]] = {
     429: "it was asked too often: lower requestsPerMinute, or concurrency",
 }
 """What to change where an agent that answers refuses what it is asked, by HTTP status."""
+_STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
 class SentRequest(NamedTuple):
-    """One request as it is sent. Address and headers that are the same object as before are made ready once."""
+    """One request as it is sent."""
 
     method: str
-    url: Address
+    url: URL
     headers: Mapping[str, str]
     """Their names in lower case."""
     content: bytes | None = None
+
+
+class AnswerHead(NamedTuple):
+    """What an answer begins with."""
+
+    status: int
+    reason_phrase: str
+    """The words behind the status, as they came."""
+    headers: Mapping[str, str]
+    """By their names in lower case; of several of one name the first."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it is 2xx."""
+        return 200 <= self.status <= 299
+
+    @property
+    def is_redirect(self) -> bool:
+        """Whether it is 3xx."""
+        return 300 <= self.status <= 399
+
+    @property
+    def reason(self) -> str:
+        """The words behind the status, else the usual ones."""
+        usual = HTTPStatus(self.status).phrase if self.status in _STATUSES else ""
+        return self.reason_phrase.encode("ascii", "ignore").decode() if self.reason_phrase else usual
+
+    def header(self, name: str) -> str:
+        """The first header of this name as text, whatever its bytes are; "" for none."""
+        text = self.headers.get(name, "")
+        if text.isascii():
+            return text
+        data = text.encode("utf-8", "surrogateescape")
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return data.decode("latin-1")
+
+    @property
+    def charset(self) -> str | None:
+        """What the content type says the text is encoded as; None where it does not."""
+        kind = Message()
+        kind["content-type"] = self.header("content-type")
+        return kind.get_content_charset(failobj=None)
+
+
+class LostError(Exception):
+    """No connection, or one that broke. The message is in the words of the client, without any if it has none."""
+
+    def __init__(self, said: str, *, made: bool, begun: bool = False, system: OSError | None = None) -> None:
+        super().__init__(said)
+        self.system = system
+        """What the system said, of one that was not made."""
+        self.made = made
+        """There was a connection."""
+        self.begun = begun
+        """The answer had begun: its head was there."""
 
 
 class Bounds(FrozenStruct):
@@ -77,113 +129,72 @@ class Connection:
         self._concurrency = concurrency
         self._secure = secure
         self._pool: aiohttp.ClientSession | None = None
-        self._pools: dict[tuple[str, int], PlainPool] = {}
-        """Of plain HTTP, by host and port."""
-        self._straight: tuple[SentRequest, tuple[PlainPool, bytes] | None] | None = None
-        """The latest request, and what was found out about the likes of it."""
-        self._url: tuple[Address, URL] | None = None
-        self._headers: tuple[SentRequest, CIMultiDict[str]] | None = None
+        self._proxies: dict[str, str | None] = {}
+        """By scheme and host, for those that were asked."""
 
     async def aclose(self) -> None:
         """Close all of them."""
-        for pool in self._pools.values():
-            pool.close()
-        if self._pools:
-            await asyncio.sleep(0)  # they are closed in the next turn of the loop
         if self._pool is not None:
             await self._pool.close()
 
+    async def exchange(self, request: SentRequest) -> tuple[AnswerHead, bytes]:
+        """Send one request and read the whole answer, without secrets. Raises TargetError and LostError."""
+        async with self.opened(request) as answer:
+            head = head_of(answer)
+            return head, await self.body(answer, head)
+
     @asynccontextmanager
     async def opened(self, request: SentRequest) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One request, and the answer of which the head is there. Raises TargetError for bytes that are not HTTP.
+        """One request, and the answer of which the head is there.
 
-        Straight to the pool, not through httpx: what its requests and answers are for is not wanted here, and they
-        cost as much again as the request. Raises LostError for lost connections.
+        Raises TargetError for bytes that are not HTTP and LostError for lost connections.
         """
         pool = self._connected()
         from aiohttp import ClientError
 
-        url, headers = self._ready(request)
-        data = request.content or None
         try:
-            async with pool.request(request.method, url, headers=headers, data=data, allow_redirects=False) as answer:
+            async with pool.request(
+                request.method,
+                request.url,
+                headers=request.headers,
+                data=request.content or None,
+                allow_redirects=False,
+                proxy=self._proxy_to(request.url),
+            ) as answer:
                 yield answer
         except ClientError as error:
             raise self._told(error) from error
-
-    def _ready(self, request: SentRequest) -> tuple[URL, CIMultiDict[str]]:
-        """Address and headers as the pool takes them. Nearly all requests of a run have the same."""
-        if self._url is None or self._url[0] is not request.url:
-            from yarl import URL
-
-            self._url = request.url, URL(str(request.url), encoded=True)
-        known = self._headers
-        if known is None or known[0].url is not request.url or known[0].headers is not request.headers:
-            from multidict import CIMultiDict
-
-            host = [] if "host" in request.headers else [("host", request.url.netloc)]
-            self._headers = known = request, CIMultiDict([*host, *request.headers.items()])
-        return self._url[1], known[1]
 
     def _told(self, error: aiohttp.ClientError) -> TargetError | LostError:
         """What the client's error means: the connection was lost, or what came is no HTTP."""
         import aiohttp
 
+        if isinstance(error, aiohttp.ClientResponseError) and not isinstance(error, aiohttp.ClientHttpProxyError):
+            return self._no_http(error.message)
         lost = aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, aiohttp.ClientHttpProxyError
         if not isinstance(error, (*lost, aiohttp.InvalidURL)):
-            return self._no_http(self.words(error))
+            return self._no_http(str(error))
         never = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError)
         made = not never and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
         system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
         if isinstance(error, aiohttp.ClientSSLError):
             system = None  # the library says more than the system
-        return LostError(str(error), made=made, begun=isinstance(error, aiohttp.ClientPayloadError), system=system)
+        # of half a head the library would show what it is to Python
+        said = "Server disconnected" if isinstance(error, aiohttp.ServerDisconnectedError) else str(error)
+        return LostError(said, made=made, begun=isinstance(error, aiohttp.ClientPayloadError), system=system)
 
     def _no_http(self, why: str) -> TargetError:
-        said = f"agent error: the answer is not HTTP: {' '.join(self._redact(why).split())}"
-        return TargetError(said, fault=TargetFault.MALFORMED)
-
-    async def exchange(self, request: SentRequest) -> tuple[AnswerHead, bytes]:
-        """One request and the whole answer, without secrets. Raises TargetError and LostError."""
-        straight = self._straight_to(request)
-        if straight is None:
-            async with self.opened(request) as answer:
-                return head_of(answer), await self.body(answer)
-        pool, begin = straight
-        data = request.content or b""
-        length = b"content-length: %d\r\n" % len(data) if data or request.method not in _BODILESS else b""
-        try:
-            found = await pool.ask(request.method, b"%b%b\r\n%b" % (begin, length, data))
-        except NoHttpError as error:
-            raise self._no_http(str(error)) from error
-        except PackingError as error:
-            raise _packed(error) from error
-        assert found.head is not None  # it is whole
-        return found.head, self._without_secrets(found.head, bytes(found.body))
-
-    def _straight_to(self, request: SentRequest) -> tuple[PlainPool, bytes] | None:
-        """The pool that this request goes to without a client library, and how it begins; None for all others."""
-        known = self._straight
-        if (
-            known is not None
-            and known[0].url is request.url
-            and known[0].headers is request.headers
-            and known[0].method == request.method
-        ):
-            return known[1]
-        found = None
-        begin = _begin_of(request)
-        if begin is not None and request.url.scheme == "http" and not proxied(request.url):
-            host, port = request.url.raw_host, request.url.port
-            if (host, port) not in self._pools:
-                self._pools[host, port] = PlainPool(
-                    *(host, port, self._concurrency + 1),
-                    success_limit=self._bounds.bytes,
-                    error_limit=MAX_ERROR_BODY,
-                )
-            found = self._pools[host, port], begin
-        self._straight = request, found
-        return found
+        """The error about bytes that are not HTTP: aiohttp has them in a line of their own, as Python writes them."""
+        words, shown = [], ""
+        for line in map(str.strip, why.splitlines()):
+            if line.startswith(("b'", 'b"')):
+                with suppress(SyntaxError, ValueError):
+                    part = self._redact.data(ast.literal_eval(line), cut_before=True, cut_after=True)
+                    shown = f", in {quote(part)}"
+            elif line.strip("^"):
+                words.append(line.partition(": b")[0].rstrip(":"))
+        said = self._redact(": ".join(words))[:300]
+        return TargetError(f"agent error: the answer is not HTTP: {said}{shown}", fault=TargetFault.MALFORMED)
 
     async def pieces(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """The body as it comes, unpacked: an agent may stream for ever. Raises TargetError beyond the limit."""
@@ -199,19 +210,14 @@ class Connection:
         except PackingError as error:
             raise _packed(error) from error
 
-    async def body(self, answer: aiohttp.ClientResponse) -> bytes:
+    async def body(self, answer: aiohttp.ClientResponse, head: AnswerHead) -> bytes:
         """The whole body without secrets, as long as it stays within the limit. Raises TargetError."""
-        head = head_of(answer)
         limit = self._bounds.bytes if head.is_success else MAX_ERROR_BODY
         try:
             body = await _at_most(limit, answer, Unpacker(answer.headers.getall("content-encoding", ())))
         except PackingError as error:
             raise _packed(error) from error
-        return self._without_secrets(head, body)
-
-    def _without_secrets(self, head: AnswerHead, body: bytes) -> bytes:
-        """The body as it may be shown. Raises TargetError for an answer that is larger than the limit."""
-        cut = len(body) > (self._bounds.bytes if head.is_success else MAX_ERROR_BODY)
+        cut = len(body) > limit
         if cut and head.is_success:
             raise self._too_large(body)
         return self._redact.data(body, cut_after=cut)
@@ -241,44 +247,42 @@ class Connection:
             hint="raise the target's maxResponseBytes if this is right",
         )
 
+    def _proxy_to(self, url: URL) -> str | None:
+        place = f"{url.scheme}://{url.raw_host}"
+        if place not in self._proxies:
+            self._proxies[place] = proxy_to(url)
+        return self._proxies[place]
+
     def _connected(self) -> aiohttp.ClientSession:
-        """The pool: as many connections as cases in flight, proxies from the environment where there are any."""
+        """The pool: as many connections as cases in flight."""
         if self._pool is None:
-            import aiohttp
+            from eval_gate.targets.http.pool import make_pool
 
             # certificates cost 20 ms: only for those who use them
-            verify = certificates() if self._secure else True
-            self._pool = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._concurrency + 1, ssl=verify),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                # how long an answer may take is the case's own matter
-                timeout=aiohttp.ClientTimeout(),
-                auto_decompress=False,
-                # looked up for every request, so only where it matters
-                trust_env=bool(proxies()),
-                max_line_size=65_536,
-                max_field_size=65_536,
-            )
+            self._pool = make_pool(self._concurrency + 1, certificates() if self._secure else None)
         return self._pool
+
+
+def proxy_to(url: URL) -> str | None:
+    """The proxy between us and this address, which accepts connections whoever is behind it; None for no proxy.
+
+    The environment names it, and on some systems their settings. SOCKS is not spoken.
+    """
+    if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None  # to load what looks takes 10 ms
+    from urllib.request import getproxies, proxy_bypass
+
+    named = getproxies()
+    proxy = named.get(url.scheme) or named.get("all") or ""
+    if not proxy.startswith(("http://", "https://")) or url.host is None or proxy_bypass(url.host):
+        return None
+    return proxy
 
 
 def head_of(answer: aiohttp.ClientResponse) -> AnswerHead:
     """What the answer begins with."""
     fields = {name.lower(): value for name, value in reversed(list(answer.headers.items()))}
     return AnswerHead(answer.status, answer.reason or "", fields)
-
-
-def _begin_of(request: SentRequest) -> bytes | None:
-    """How the request begins, up to its length; None where it asks for more than is done without a client library."""
-    headers = dict(request.headers)
-    said = [request.method, *headers, *headers.values()]
-    if not headers.keys().isdisjoint(_OF_A_CONNECTION) or any(_ENDS_A_LINE.search(text) for text in said):
-        return None
-    url = request.url
-    headers = {"host": url.netloc, **headers}
-    headers.setdefault("accept-encoding", "gzip, deflate")
-    lines = (f"{name}: {value}\r\n".encode() for name, value in headers.items())
-    return b"%b %b HTTP/1.1\r\n%b" % (request.method.encode(), url.target.encode(), b"".join(lines))
 
 
 def _system_words(error: Exception) -> str | None:

@@ -8,11 +8,9 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.connection import ACCEPTED, Connection, SentRequest, retry_after
-from eval_gate.targets.http.incoming import AnswerHead
+from eval_gate.targets.http.connection import ACCEPTED, AnswerHead, Connection, LostError, SentRequest, retry_after
 from eval_gate.targets.http.paths import Missing, Path
 from eval_gate.targets.http.placeholders import Values, fill_template, in_address
-from eval_gate.targets.http.plain_pool import LostError
 from eval_gate.targets.http.requests import Asking
 from eval_gate.targets.http.rules import EventMatch, failure_in
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling

@@ -7,12 +7,13 @@ from base64 import b64encode
 from collections.abc import Mapping
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+from yarl import URL
 
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.container import System, reachable_host
-from eval_gate.targets.http.address import Address, address_of, joined
 from eval_gate.targets.http.connection import SentRequest
 from eval_gate.targets.http.placeholders import Values, fill_template, in_address, names_in
 from eval_gate.text.foreign.well_formed import well_formed
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from eval_gate.targets.http.settings import HttpSettings
 
 _FORM: Final = "application/x-www-form-urlencoded"
+_NEED_NO_ENCODING: Final = "%/:@!$&'()*+,;=?~"
+"""In a path or query; a percent sign, because whoever wrote one has encoded already."""
 
 
 class Asking:
@@ -48,13 +51,14 @@ class Asking:
         """What the placeholders stand for in the request for one case, and in what is asked because of it."""
         return Values(request, self._settings.session, self._of_a_message)
 
-    def address_at_agent(self, text: str) -> Address | None:
+    def address_at_agent(self, text: str) -> URL | None:
         """This address, relative to the agent's own; None where it is at another host or port than that."""
-        found, own = joined(self._written, text), joined(self._written, "")
-        if found is None or own is None:
+        try:
+            own, found = URL(self._written), address_of(urljoin(self._written, text))
+        except ValueError:
             return None
         same = (found.scheme, found.port) == (own.scheme, own.port) and found.host in {own.host, self.url.host}
-        return self._plain(found) if same else None
+        return self.plain(found) if same else None
 
     def request(self, request: Request, values: Values | None = None) -> SentRequest:
         """The request for one case. Raises TargetError for one that must not be sent."""
@@ -93,7 +97,7 @@ class Asking:
             body = body | {key: fill_template(value, values.__getitem__) for key, value in self._fields.items()}
         return json.dumps(body).encode()
 
-    def _url(self, values: Values) -> Address:
+    def _url(self, values: Values) -> URL:
         """The address of one case."""
         text = in_address(self._written, values.__getitem__)
         address, mark, fragment = text.partition("#")
@@ -105,9 +109,9 @@ class Asking:
                 "what the case puts into the agent's address would lead elsewhere: it is . or ..",
                 fault=TargetFault.NOT_ASKED,
             )
-        return self._plain(address_of(address + mark + fragment))
+        return self.plain(address_of(address + mark + fragment))
 
-    def _address(self, written: str, given: Mapping[str, str]) -> tuple[Address, Mapping[str, str]]:
+    def _address(self, written: str, given: Mapping[str, str]) -> tuple[URL, Mapping[str, str]]:
         """Where to connect to and the headers of every request, their names in lower case."""
         settings, address = self._settings, address_of(written)
         headers = {"accept": settings.accepts, "user-agent": "eval-gate"}
@@ -116,17 +120,31 @@ class Asking:
         for name, text in given.items():
             if name.lower() not in self._own_headers:
                 headers[name.lower()] = text
-        if address.credentials:
-            credentials = b64encode(address.credentials.encode()).decode()
+        if address.user is not None or address.password is not None:
+            credentials = b64encode(f"{address.user or ''}:{address.password or ''}".encode()).decode()
             headers.setdefault("authorization", f"Basic {credentials}")
-        plain = self._plain(address)
+        plain = self.plain(address)
         if plain.host != address.host:
-            headers.setdefault("host", address.netloc)
+            headers.setdefault("host", address.host_port_subcomponent or "")
         return plain, headers
 
-    def _plain(self, address: Address) -> Address:
-        """Where to connect to."""
-        return address.at(reachable_host(address.host, self._system))
+    def plain(self, address: URL) -> URL:
+        """Where to connect to, without credentials."""
+        host = reachable_host(address.host or "", self._system)
+        plain = address.with_user(None)
+        return plain if host == address.host else plain.with_host(host)
+
+
+def address_of(text: str) -> URL:
+    """The address in a text, percent-encoded as it is written there. Raises ValueError.
+
+    yarl alone decodes what need not be encoded, and an address may be signed.
+    """
+    url, parts = URL(text), urlsplit(text)
+    if "%" not in parts.path + parts.query:
+        return url
+    path, query = (quote(part, safe=_NEED_NO_ENCODING) for part in (parts.path, parts.query))
+    return URL.build(scheme=url.scheme, authority=url.raw_authority, path=path, query_string=query, encoded=True)
 
 
 def _encoded(fields: dict[str, JsonValue], values: Values) -> str:

@@ -8,18 +8,26 @@ import time
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urlsplit
 
+from yarl import URL
+
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
-from eval_gate.targets.container import System, connection_hint, is_here, reachable_host
-from eval_gate.targets.http.address import Address, address_of, proxied
-from eval_gate.targets.http.connection import ACCEPTED, Bounds, Connection, SentRequest, head_of
-from eval_gate.targets.http.incoming import AnswerHead
-from eval_gate.targets.http.plain_pool import LostError
+from eval_gate.targets.container import System, connection_hint, is_here
+from eval_gate.targets.http.connection import (
+    ACCEPTED,
+    AnswerHead,
+    Bounds,
+    Connection,
+    LostError,
+    SentRequest,
+    head_of,
+    proxy_to,
+)
 from eval_gate.targets.http.reading import AnswerReader, other_format
-from eval_gate.targets.http.requests import Asking
+from eval_gate.targets.http.requests import Asking, address_of
 from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.retry import retry_policy, with_retries
 from eval_gate.targets.waiting import until_there
@@ -85,7 +93,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         shown = self.identity.identity
         if check is not None:
             await until_there(lambda: self._healthy(check), self._wait_s, f"the agent's health check ({shown})")
-        elif self._wait_s and not proxied(self._url):
+        elif self._wait_s and proxy_to(self._url) is None:
             await until_there(self._listens, self._wait_s, f"the agent at {shown}")
 
     async def _listens(self) -> None:
@@ -110,8 +118,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def _healthy(self, check: HttpHealthCheck) -> None:
         """Ask the health check's URL. Raises TargetError (unreachable) unless it answers 2xx."""
-        url = address_of(check.url.open())
-        url = url.at(reachable_host(url.host, self._system))
+        url = self._asking.plain(address_of(check.url.open()))
         try:
             async with asyncio.timeout(check.timeout_seconds):
                 answer, body = await self._connection.exchange(SentRequest("GET", url, self._asking.headers))
@@ -164,10 +171,10 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         async with self._connection.opened(request) as answer:
             head = head_of(answer)
             if not head.is_success:
-                raise self._connection.refused(head, await self._connection.body(answer))
+                raise self._connection.refused(head, await self._connection.body(answer, head))
             kind = head.header("content-type")
             if other_format(kind, self._settings.response_format) and "json" in kind:
-                raise self._reader.in_another_format(await self._connection.body(answer), kind)
+                raise self._reader.in_another_format(await self._connection.body(answer, head), kind)
             collector = Collector(self._settings, self._reader, self._redact.data)
             async for piece in self._connection.pieces(answer):
                 if collector.feed(piece):
@@ -185,10 +192,10 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         said = f"agent error: the connection {what}: {self._connection.words(error)}"
         return TargetError(said, fault=TargetFault.REFUSED, retryable=again)
 
-    def _unreachable(self, error: LostError, url: Address, what: str) -> TargetError:
+    def _unreachable(self, error: LostError, url: URL, what: str) -> TargetError:
         return self._nobody_there(url, what, self._connection.words(error))
 
-    def _nobody_there(self, url: Address, what: str, said: str) -> TargetError:
+    def _nobody_there(self, url: URL, what: str, said: str) -> TargetError:
         settings = self._settings
         hint = connection_hint(public_url(settings.url.open()), settings.place_written_at, self._system)
         message = f"{what} to {url.host}:{url.port}: {said}"

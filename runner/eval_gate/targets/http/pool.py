@@ -1,0 +1,89 @@
+"""The pool of connections to agents: aiohttp's, with no response that is another case's and every agent found."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp.abc import ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from aiohttp import ClientRequest
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+
+MAX_LINE: Final = 65_536
+"""Bytes of one line of an answer's head."""
+MAX_LINES: Final = 256
+_IS_NUMERIC: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
+
+def make_pool(at_most: int, certificates: SSLContext | None) -> ClientSession:
+    """A pool of `at_most` connections at once. It follows no redirect by itself, and keeps no cookie."""
+    connector = QuietConnector(
+        limit=at_most, ssl=True if certificates is None else certificates, resolver=LocalResolver()
+    )
+    return ClientSession(
+        connector=connector,
+        cookie_jar=DummyCookieJar(),
+        headers={"accept-encoding": "gzip, deflate"},  # what `Unpacker` reads
+        timeout=ClientTimeout(),  # how long an answer may take is the case's own matter
+        auto_decompress=False,
+        max_line_size=MAX_LINE,
+        max_field_size=MAX_LINE,
+        max_headers=MAX_LINES,
+    )
+
+
+class QuietConnector(TCPConnector):
+    """Connect, and keep connections on which nothing has come since the last answer.
+
+    aiohttp takes what came for the answer to the next request, and notices an end only after the loop's next turn.
+    """
+
+    async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:  # noqa: ASYNC109 (aiohttp's name)
+        """A connection for one request. Raises aiohttp's errors."""
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            if _is_quiet(connection):
+                return connection
+            connection.close()
+
+
+def _is_quiet(connection: Connection) -> bool:
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None or protocol.should_close:
+        return False
+    one = transport.get_extra_info("socket")
+    if hasattr(select, "poll"):  # select.select knows no number above 1,023
+        poll = select.poll()
+        poll.register(one, select.POLLIN)
+        return not poll.poll(0)
+    return not select.select([one], [], [], 0)[0]
+
+
+class LocalResolver(ThreadedResolver):
+    """Look up hosts, and find agents on `::1` where a machine has IPv6 for itself alone, as containers have it."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a name in the system's order. Raises OSError."""
+        try:
+            if host.lower().rstrip(".").rpartition(".")[2] != "localhost":
+                return await super().resolve(host, port, family)
+            # without AI_ADDRCONFIG, for which a machine's own addresses do not count
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+        except UnicodeError as error:  # a name that can be none
+            raise OSError(None, str(error)) from error
+        return [
+            ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=proto, flags=_IS_NUMERIC)
+            for kind, _, proto, _, at in found
+        ]
