@@ -31,7 +31,7 @@ PARTS = {
     ("session/run.py", "plan_run"): "load: everything else that is prepared",
     ("targets/http/requests.py", "request"): "case: request made",
     ("targets/http/connection.py", "exchange"): ASKING,
-    ("targets/http/reading.py", "read"): "case: answer read",
+    ("targets/http/response.py", "read"): "case: answer read",
     ("engine/trials.py", "run"): "case: limits, retries, record",
     ("evaluators/aggregate.py", "judge"): "case: judged",
     ("engine/journal.py", "append"): "case: journal",

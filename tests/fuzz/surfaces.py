@@ -52,7 +52,7 @@ from eval_gate.targets.codex.output import OutputError, failure_of, read_output
 from eval_gate.targets.command.envelope import read_answer
 from eval_gate.targets.http.connection import retry_after as agent_asks
 from eval_gate.targets.http.presets import PRESETS, STREAMED
-from eval_gate.targets.http.reading import AnswerReader
+from eval_gate.targets.http.response import AnswerReader
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.stream import Collector
 from eval_gate.targets.listing import read_targets

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.http.reading import AnswerReader
+from eval_gate.targets.http.response import AnswerReader
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.text.escape import cut
 from eval_gate.text.foreign.well_formed import well_formed

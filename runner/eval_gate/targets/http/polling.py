@@ -12,7 +12,7 @@ from eval_gate.targets.http.connection import ACCEPTED, AnswerHead, Connection, 
 from eval_gate.targets.http.paths import Missing, Path
 from eval_gate.targets.http.placeholders import Values, fill_template, in_address
 from eval_gate.targets.http.requests import Asking
-from eval_gate.targets.http.rules import EventMatch, failure_in
+from eval_gate.targets.http.response import EventMatch, failure_in
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign

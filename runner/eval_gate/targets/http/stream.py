@@ -1,21 +1,31 @@
-"""A streamed answer put together: which events carry text, which tell of calls, which is the whole, when it is over."""
+"""Read a streamed response: cut it into events as it arrives, and put text, tool calls and failures together.
+
+Server-sent events as the HTML standard has them ("Interpreting an event stream"): lines end with CR, LF or both, `data`
+may have several, comments begin with a colon. What is not finished when the stream ends is no event.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import ANSWER_CALLS, ANSWER_EVENTS
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.calls import CallFragment, ShapeError
-from eval_gate.targets.http.lines import NdJson, Sse, StreamEvent
 from eval_gate.targets.http.paths import MISSING, Missing, Path
-from eval_gate.targets.http.reading import AnswerReader, malformed, said_by, usage_in
-from eval_gate.targets.http.rules import EventMatch, failure_in
+from eval_gate.targets.http.response import (
+    AnswerReader,
+    CallFragment,
+    EventMatch,
+    ShapeError,
+    failure_in,
+    malformed,
+    said_by,
+    usage_in,
+)
 from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
 from eval_gate.text.foreign.events import LOOKED_AT, shapes_of
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
@@ -26,6 +36,102 @@ OVER: Final = b"[DONE]"
 _CALL: Final = "a call in the events"
 _HEAD: Final = 1_000
 """Bytes of the beginning that are kept for a message."""
+
+
+class StreamEvent(NamedTuple):
+    """One event as it came. `name` is "" where the stream names none."""
+
+    name: str
+    data: bytes
+
+
+class _Lines:
+    """Bytes as they come, cut into whole lines."""
+
+    def __init__(self) -> None:
+        self._open: list[bytes] = []
+        self._after_cr = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The lines that end in this piece, without their ends."""
+        if self._after_cr and data.startswith(b"\n"):
+            data = data[1:]
+            self._after_cr = False
+        if not data:
+            return
+        self._after_cr = data.endswith(b"\r")
+        lines = data.splitlines()
+        whole = data.endswith((b"\n", b"\r"))
+        for line in lines if whole else lines[:-1]:
+            yield self._closed(line)
+        if not whole:
+            self._open.append(lines[-1])
+
+    def rest(self) -> bytes:
+        """What came behind the last line's end."""
+        return self._closed(b"")
+
+    def _closed(self, line: bytes) -> bytes:
+        if self._open:
+            line = b"".join((*self._open, line))
+            self._open = []
+        return line
+
+
+class Sse:
+    """Server-sent events."""
+
+    def __init__(self) -> None:
+        self._lines = _Lines()
+        self._data: list[bytes] = []
+        self._name = b""
+        self._first = True
+
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
+        """The events that end in this piece."""
+        for line in self._lines.feed(data):
+            begun, self._first = self._first, False
+            if event := self._take(line.removeprefix(b"\xef\xbb\xbf") if begun else line):
+                yield event
+
+    def end(self) -> Iterator[StreamEvent]:
+        """What is left when the stream ends. The standard drops an event without a blank line behind it; we do not."""
+        if line := self._lines.rest():
+            self._take(line)
+        if event := self._take(b""):
+            yield event
+
+    def _take(self, line: bytes) -> StreamEvent | None:
+        if not line:
+            there = self._data or self._name  # LangServe ends with a name that has no data, which browsers leave out
+            event = StreamEvent(self._name.decode("utf-8", "replace"), b"\n".join(self._data)) if there else None
+            self._data, self._name = [], b""
+            return event
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+        elif field == b"event":
+            self._name = value
+        return None
+
+
+class NdJson:
+    """A JSON value in each line. Blank lines are none."""
+
+    def __init__(self) -> None:
+        self._lines = _Lines()
+
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
+        """The values whose lines end in this piece."""
+        for line in self._lines.feed(data):
+            if line.strip():
+                yield StreamEvent("", line)
+
+    def end(self) -> Iterator[StreamEvent]:
+        """The last line, if nothing ended it."""
+        if (line := self._lines.rest()).strip():
+            yield StreamEvent("", line)
 
 
 class IncomingEvent:

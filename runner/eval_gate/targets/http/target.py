@@ -26,8 +26,8 @@ from eval_gate.targets.http.connection import (
     head_of,
     proxy_to,
 )
-from eval_gate.targets.http.reading import AnswerReader, other_format
 from eval_gate.targets.http.requests import Asking, address_of
+from eval_gate.targets.http.response import AnswerReader, other_format
 from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.retry import retry_policy, with_retries
 from eval_gate.targets.waiting import until_there
