@@ -20,9 +20,9 @@ from statistics import median
 from branch import Asking, Branch, Execution, policy, pull_request
 from printing import print_table
 
+from eval_gate.analysis.drift.drift import drift_of
 from eval_gate.config.policy import DEFAULT_CONFIRM
 from eval_gate.errors import ExitCode
-from eval_gate.gate.drift.drift import drift_of
 
 SOON = 8
 """Merges within which slow rot is to be seen."""

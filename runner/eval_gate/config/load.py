@@ -27,7 +27,7 @@ from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.foreign.well_formed import holds_halves
-from eval_gate.text.quoting import quoted, shown_name
+from eval_gate.text.quoting import shown_name
 from eval_gate.text.secret import Secret
 from eval_gate.text.sources.shape import either, field_path, mistakes, sentence
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Keeping
+from eval_gate.gate.answering_models import notes_of_models
 from eval_gate.gate.baseline_side import with_baseline_sides
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import (
@@ -23,7 +24,6 @@ from eval_gate.gate.conclude import (
     trials_of,
 )
 from eval_gate.gate.control.answers import notes_of_control
-from eval_gate.gate.drift.models import notes_of_models
 from eval_gate.gate.evidence.current_day import on_this_day
 from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
-from eval_gate.gate.drift.drift import Drift, drift_of
+from eval_gate.analysis.drift.drift import Drift, drift_of
+from eval_gate.analysis.drift.report import lost_words, mended_words, names_of, render_issue, render_part, title_of
 from eval_gate.github.failure import GitHubError
 from eval_gate.github.issues import Issue, IssueState, close_issue, find_issue, open_issue, update_issue
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.drift import lost_words, mended_words, names_of, render_issue, render_part, title_of
 from eval_gate.results.ledger import EMPTY
 from eval_gate.results.ledger_of_run import ledger_beside
 from eval_gate.struct import FrozenStruct

@@ -24,8 +24,8 @@ from eval_gate.action.publishing.drift import tell
 from eval_gate.action.publishing.page import store_page
 from eval_gate.action.publishing.store import Storing
 from eval_gate.action.step import Step
+from eval_gate.analysis.drift.drift import Drift
 from eval_gate.errors import ExitCode
-from eval_gate.gate.drift.drift import Drift
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.github.checks import Conclusion
 from eval_gate.github.commands import Commands

@@ -56,15 +56,15 @@ def calibrate(
     from datetime import UTC, datetime
     from pathlib import Path
 
+    from eval_gate.analysis.calibration.compare import as_json, compare_with_people
+    from eval_gate.analysis.calibration.compare import save as saved
+    from eval_gate.analysis.calibration.words import calibration_lines
     from eval_gate.cli.records.stored_runs import results_folder
     from eval_gate.cli.terminal.console import out, say
     from eval_gate.errors import ExitCode
     from eval_gate.gate.judges.file import PATH
-    from eval_gate.reports.words.calibration import calibration_lines
     from eval_gate.reports.words.numbers import count
     from eval_gate.results.read import read_run
-    from eval_gate.session.calibration import as_json, compare_with_people
-    from eval_gate.session.calibration import save as saved
     from eval_gate.text.inert import TextForm
 
     stored = read_run(run, results_folder(output_dir, run))

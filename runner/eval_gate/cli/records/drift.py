@@ -37,9 +37,9 @@ def drift(
 
     Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 too few runs on record to say.
     """
+    from eval_gate.analysis.drift.report import console_lines
     from eval_gate.cli.records.drift_record import as_data, drift_up_to, exit_code_of
     from eval_gate.cli.terminal.console import out
-    from eval_gate.reports.drift import console_lines
     from eval_gate.text.inert import TextForm
 
     found = drift_up_to(run, options.given_settings({"outputDir": output_dir, **settings}))

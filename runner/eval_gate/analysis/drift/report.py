@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from eval_gate.analysis.drift.cases import CaseSince
+from eval_gate.analysis.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, Worse
+from eval_gate.analysis.drift.models import ModelChange
 from eval_gate.errors import PAGES
-from eval_gate.gate.drift.cases import CaseSince
-from eval_gate.gate.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, Worse
-from eval_gate.gate.drift.models import ModelChange, names
+from eval_gate.gate.answering_models import names
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import MINUS, count
 from eval_gate.results.ledger import LedgerRun

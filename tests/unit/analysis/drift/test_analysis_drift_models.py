@@ -1,11 +1,11 @@
-"""Which model answered: where it changed among runs, and where the baseline's was another one."""
+"""Which model answered: where it changed among runs."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.drift.models import NAMED, change_between, model_changes, names
+from eval_gate.analysis.drift.models import change_between, model_changes
 from eval_gate.results.levels import RunLevels
 
 
@@ -52,7 +52,3 @@ def test_changes__any_runs__begin_and_end_where_the_models_differ(words) -> None
         assert change.before.models
         assert change.since.models
         assert change.before.models != change.since.models
-
-
-def test_names__many__are_a_few_and_how_many_more() -> None:
-    assert names([f"m{number}" for number in range(NAMED + 2)]) == "m0, m1, m2 and 2 more"

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from eval_gate.gate.drift.drift import LIMIT, drift_of
+from eval_gate.analysis.drift.drift import LIMIT, drift_of
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.model.case import Tier
 from eval_gate.model.execution import CaseDetails, Status, Trial

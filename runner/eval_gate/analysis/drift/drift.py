@@ -12,9 +12,9 @@ from statistics import median
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from eval_gate.gate.drift.cases import CaseSince, broken_cases, cases_since
-from eval_gate.gate.drift.detector import LEAST_BEFORE, RiseEvidence, evidence_of_rise
-from eval_gate.gate.drift.models import ModelChange, change_between, model_changes
+from eval_gate.analysis.drift.cases import CaseSince, broken_cases, cases_since
+from eval_gate.analysis.drift.detector import LEAST_BEFORE, RiseEvidence, evidence_of_rise
+from eval_gate.analysis.drift.models import ModelChange, change_between, model_changes
 from eval_gate.results.ledger import Ledger
 from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import FrozenStruct, replace

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.drift.detector import LEAST_BEFORE, evidence_of_rise
+from eval_gate.analysis.drift.detector import LEAST_BEFORE, evidence_of_rise
 
 
 @pytest.mark.slow

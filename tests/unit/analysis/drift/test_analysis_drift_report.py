@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-from eval_gate.gate.drift.cases import CaseSince
-from eval_gate.gate.drift.drift import Drift, Worse
-from eval_gate.gate.drift.models import ModelChange
+from eval_gate.analysis.drift.cases import CaseSince
+from eval_gate.analysis.drift.drift import Drift, Worse
+from eval_gate.analysis.drift.models import ModelChange
+from eval_gate.analysis.drift.report import console_lines, mended_words, names_of, render_issue, render_part, title_of
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import Counts, RunName
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.drift import console_lines, mended_words, names_of, render_issue, render_part, title_of
 from eval_gate.results.ledger import LedgerRun
 from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import replace

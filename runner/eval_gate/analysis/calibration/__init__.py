@@ -1,0 +1,1 @@
+"""How a judge and people grade the same answers."""
