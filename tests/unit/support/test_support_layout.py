@@ -29,8 +29,6 @@ TESTED_ELSEWHERE = {
 COPIED = "cli/starter/files/checks"
 NO_ROOMS = {"examples", "support"}
 """Of `unit/`: what is tested there is not in the package."""
-MOST_MODULES = 16
-"""Of a room, beside its `__init__.py`: so many doors one can look over. More are families, each with a room."""
 
 SAID_TWICE = {"Evaluation": "of one evaluator, and of a run for whoever calls us from Python: nobody meets both"}
 """Names that two classes have, and why."""
