@@ -25,6 +25,11 @@ def own_process() -> None:
     _Ours.process = True
 
 
+def is_own_process() -> bool:
+    """Whether nobody else's code is in this process, as in `eval_gate.evaluate`."""
+    return _Ours.process
+
+
 def reap_orphans(group: int) -> None:
     """Ask how the others of this group ended, whose leader was asked. Those that are just ending are asked later on."""
     _LEFT.add(group)

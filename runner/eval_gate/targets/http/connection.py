@@ -6,15 +6,17 @@ import ast
 import os
 import re
 import socket
+import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from email.message import Message
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from eval_gate.files.certificates import certificates
 from eval_gate.model import limits
+from eval_gate.process.orphans import is_own_process
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.text.foreign.quote import quote
@@ -256,11 +258,33 @@ class Connection:
     def _connected(self) -> aiohttp.ClientSession:
         """The pool: as many connections as cases in flight."""
         if self._pool is None:
-            from eval_gate.targets.http.pool import make_pool
+            with _no_certificates_read() if is_own_process() else nullcontext():
+                from eval_gate.targets.http.pool import make_pool
 
             # certificates cost 20 ms: only for those who use them
-            self._pool = make_pool(self._concurrency + 1, certificates() if self._secure else None)
+            secure = self._secure or _has_secure_proxy()
+            self._pool = make_pool(self._concurrency + 1, certificates() if secure else None)
         return self._pool
+
+
+@contextmanager
+def _no_certificates_read() -> Iterator[None]:
+    """Import aiohttp in this block: it would read the system's certificates twice, 45 ms of the 500 of a start.
+
+    Its own contexts then trust nobody. In a process of our own nobody asks by them: see `_connected`.
+    """
+    read = ssl.SSLContext.set_default_verify_paths
+    ssl.SSLContext.set_default_verify_paths = lambda _: None  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        ssl.SSLContext.set_default_verify_paths = read  # type: ignore[method-assign]
+
+
+def _has_secure_proxy() -> bool:
+    return any(
+        name.lower().endswith("_proxy") and value.lower().startswith("https://") for name, value in os.environ.items()
+    )
 
 
 def proxy_to(url: URL) -> str | None:

@@ -2,6 +2,9 @@
 
 import asyncio
 import ssl
+import subprocess
+import sys
+from pathlib import Path
 
 import httpx
 import pytest
@@ -42,3 +45,26 @@ def test_certificates__many_connections_with_tls__are_read_once_and_for_others_n
         asyncio.run(refused(f"https://127.0.0.1:{unused_port()}/chat"))
     assert read == [True]
     assert certificates().verify_mode is ssl.CERT_REQUIRED
+
+
+PROCESS = """
+import asyncio, ssl, sys
+from eval_gate.process.orphans import own_process
+from tests.unit.targets.http.test_targets_http_certificates import refused
+if sys.argv[1] == "own":
+    own_process()
+asyncio.run(refused("http://127.0.0.1:9/chat"))
+import aiohttp.connector
+known = len(ssl.create_default_context().get_ca_certs())
+print(len(aiohttp.connector._SSL_CONTEXT_VERIFIED.get_ca_certs()) == known, known > 0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [True, False])
+def test_certificates__of_the_system__are_read_for_plain_http_only_where_others_need_them(own) -> None:
+    """In somebody's process aiohttp may be theirs too: there it knows what it would know without us."""
+    words = [sys.executable, "-c", PROCESS, "own" if own else "theirs"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[4])
+    same, known = done.stdout.split()
+    assert same == str(not own or known == "False")
