@@ -64,7 +64,7 @@ class Step(FrozenStruct):
         if settings.comment_key:
             name: str | None = settings.comment_key
         elif settings.config:
-            name = _name_of(settings.config)
+            name = _name_of(self._config)
         else:
             name = settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else None
         words = [name, SOME_CASES if self.is_partial else None]
@@ -83,10 +83,19 @@ class Step(FrozenStruct):
         parts = [
             PurePosixPath(workflow).name,
             self.environment.job,
-            (_name_of(settings.config) or "") if settings.config else "",
-            settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else "",
+            _key_of(self._config),
+            comment_key(settings.artifact_name) if settings.artifact_name != DEFAULT_ARTIFACT else "",
         ]
         return comment_key(".".join(part for part in parts if part))
+
+    @property
+    def _config(self) -> str:
+        """The configuration file as the repository calls it; empty for the one that is found without a name."""
+        named, root = self.settings.config, self.environment.workspace
+        if not named:
+            return ""
+        path = os.path.relpath(root / named, root)  # a name, however it is written: no file is looked at
+        return "" if path == CONFIG_NAMES[0] else Path(path).as_posix()
 
     @property
     def made_by(self) -> MadeBy:
@@ -281,7 +290,14 @@ def _digest(text: str) -> str:
 
 
 def _name_of(config: str) -> str | None:
-    """`support` of `evals/support.yaml` and of `support/eval-gate.yaml`. What looks like a key is told by a digest."""
+    """`bot` of `bot/eval-gate.yaml`, `evals/bot` of `evals/bot.yaml`; a digest of what looks like a key."""
     path = PurePosixPath(config)
-    name = path.stem if path.name not in CONFIG_NAMES else path.parent.name or None
+    name = str(path.parent if path.name in CONFIG_NAMES else path.with_suffix("")) if config else None
     return f"config-{_digest(name)}" if name and looks_like_key(name) else name
+
+
+def _key_of(config: str) -> str:
+    """A word for the whole path, which no other path has and no artifact: a path is told by a digest too."""
+    if looks_like_key(config):
+        return f"config-{_digest(config)}"
+    return comment_key(f"/{config}") if config else ""

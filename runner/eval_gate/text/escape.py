@@ -5,6 +5,7 @@ Every function takes raw text and gives text that stays inside its place: a code
 
 from __future__ import annotations
 
+import hashlib
 import html
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ Thing = TypeVar("Thing")
 
 MAX_TEXT: Final = 120
 MAX_BLOCK: Final = 4_000
+MAX_KEY: Final = 200
 
 _CONTROLS: Final = re.compile(
     # ANSI sequences, C0 and C1, zero width, bidirectional overrides, separators, surrogates, invisible tags
@@ -116,5 +118,13 @@ def variable_word(text: str) -> str:
 
 
 def comment_key(text: str) -> str:
-    """A key inside a hidden comment: a plain word without `--`, which would end it."""
-    return re.sub(r"-{2,}", "-", plain_word(text)).strip("-")[:200] or "default"
+    """A key inside a hidden comment: a plain word without `--`, which would end it.
+
+    A text that is not one by itself has a short digest of its own behind what is left of it: no two have one key.
+    """
+    word = re.sub(r"-{2,}", "-", plain_word(text)).strip("-")
+    if word == text and len(word) <= MAX_KEY:
+        return word or "default"
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    shown = word[: MAX_KEY - len(digest) - 1].rstrip("-")
+    return f"{shown}-{digest}" if shown else digest

@@ -98,6 +98,36 @@ def test_an_older_run_again__nothing_but_the_check_tells__the_comment_does_not_s
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
 
+# --- other gates with names that look alike
+
+
+@pytest.mark.parametrize("keys", [("日本", "中国"), ("support/eu", "support-eu")])
+def test_two_gates__keys_that_look_alike__have_a_baseline_a_comment_and_a_check_each(world, github, keys) -> None:
+    world.main("PPPP*3", comment_key=keys[0])
+    world.main("PPFP*3", comment_key=keys[1])
+    pull = world.pull()
+    assert world.here("PPFP", pull, comment_key=keys[0]).code == 1
+    assert world.here("PPFP", pull, comment_key=keys[1]).code == 0
+    assert ["❌" in heading for heading in comments_on(github)] == [True, False]
+    assert sorted(shown(github, pull.head_sha).values()) == ["failure", "success"]
+
+
+def test_two_gates__configuration_in_folders_of_one_name__have_a_baseline_and_a_comment_each(world, github) -> None:
+    world.of_length("PPPP")
+    given = {}
+    for team in ("one", "two"):
+        folder = world.job.workspace / team / "bot"
+        folder.mkdir(parents=True)
+        (folder / "eval-gate.yaml").write_text("evals: [evals]\n")
+        given[team] = {"config": f"{team}/bot/eval-gate.yaml"}
+    world.main("PPPP*3", **given["two"])
+    world.main("PPFP*3", **given["one"])
+    pull = world.pull()
+    assert world.here("PPFP", pull, **given["two"]).code == 1
+    assert world.here("PPFP", pull, **given["one"]).code == 0
+    assert ["❌" in heading for heading in comments_on(github)] == [True, False]
+
+
 # --- other questions about the same commit
 
 

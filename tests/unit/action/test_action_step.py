@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +12,7 @@ import pytest
 from eval_gate.action.inputs import read_inputs
 from eval_gate.action.step import open_step, tidied
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.text.escape import MAX_KEY
 from tests.support.jobs import RUNNER_ID, pull_request_event
 
 PUSH = {"ref": "refs/heads/main"}
@@ -20,16 +22,46 @@ PUSH = {"ref": "refs/heads/main"}
     ("inputs", "name", "key"),
     [
         ({}, None, "gate.yml.gate"),
-        ({"config": "evals/support.yaml"}, "support", "gate.yml.gate.support"),
-        ({"config": "support/eval-gate.yaml"}, "support", "gate.yml.gate.support"),
+        ({"config": "evals/support.yaml"}, "evals/support", "gate.yml.gate.evals-support.yaml-KEY"),
+        ({"config": "support/eval-gate.yaml"}, "support", "gate.yml.gate.support-eval-gate.yaml-KEY"),
         ({"config": "eval-gate.yaml"}, None, "gate.yml.gate"),
+        ({"config": "./eval-gate.yaml"}, None, "gate.yml.gate"),
         ({"artifact-name": "mine"}, "mine", "gate.yml.gate.mine"),
         ({"comment-key": "ours", "config": "evals/support.yaml"}, "ours", "ours"),
     ],
 )
 def test_step__inputs_of_a_gate__tell_it_from_others(desk, inputs, name, key) -> None:
     step = desk.step("push", PUSH, inputs)
-    assert (step.name, step.key) == (name, key)
+    assert (step.name, re.sub(r"-[0-9a-f]{8}$", "-KEY", step.key)) == (name, key)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"config": "a/bot/eval-gate.yaml"}, {"config": "b/bot/eval-gate.yaml"}),
+        ({"config": "a/support.yaml"}, {"config": "b/support.yaml"}),
+        ({"config": "support.yaml"}, {"config": "support/eval-gate.yaml"}),
+        ({"config": "support.yaml"}, {"artifact-name": "support.yaml"}),
+        ({"config": "support.yaml"}, {"config": "support.json"}),
+        ({"config": "eval-gate.json"}, {}),
+        ({"comment-key": "support/eu"}, {"comment-key": "support-eu"}),
+        ({"comment-key": "日本"}, {"comment-key": "中国"}),
+        ({"comment-key": "x" * 250}, {"comment-key": "x" * 249 + "y"}),
+        ({"artifact-name": "日本"}, {"artifact-name": "中国"}),
+    ],
+)
+def test_step__inputs_that_look_alike__are_two_gates(desk, one, other) -> None:
+    steps = [desk.step("push", PUSH, inputs) for inputs in (one, other)]
+    for made in ([step.key for step in steps], [step.publication.maker.gate for step in steps]):
+        assert made[0] != made[1]
+        assert max(map(len, made)) <= MAX_KEY
+    assert not {*steps[0].artifact_names[1:]} & {*steps[1].artifact_names[1:]}
+    assert steps[0].check_names[1] != steps[1].check_names[1]
+
+
+@pytest.mark.parametrize("path", ["a/bot/eval-gate.yaml", "./a//bot/eval-gate.yaml", "a/x/../bot/eval-gate.yaml"])
+def test_step__one_path_written_in_several_ways__is_one_gate(desk, path) -> None:
+    assert desk.step("push", PUSH, {"config": path}).key == "gate.yml.gate.a-bot-eval-gate.yaml-adddaca3"
 
 
 @pytest.mark.parametrize(

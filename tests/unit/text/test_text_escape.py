@@ -73,6 +73,17 @@ def test_cut__any_text__is_within_the_limit(text, limit) -> None:
 def test_comment_key__any_text__cannot_end_the_hidden_comment(text) -> None:
     assert re.fullmatch(r"[A-Za-z0-9._-]+", escape.comment_key(text))
     assert "--" not in escape.comment_key(text)
+    assert escape.comment_key(escape.comment_key(text)) == escape.comment_key(text)
+
+
+@pytest.mark.parametrize("text", ["evals.yml.gate", "support-eu", "a_b", "x" * 200])
+def test_comment_key__plain_word__is_itself(text) -> None:
+    assert escape.comment_key(text) == text
+
+
+@given(HOSTILE, HOSTILE)
+def test_comment_key__two_texts__have_two_keys(one, other) -> None:
+    assert one == other or escape.comment_key(one) != escape.comment_key(other) or {one, other} == {"", "default"}
 
 
 @pytest.mark.parametrize(
