@@ -177,8 +177,8 @@ def _judged(step: Step, paths: Sequence[str], session: Session, log: Log | None 
 
     if list(paths) == [LATEST]:
         found = find_stored_run(step, session.folder)
-        if found.believed and log is not None:
-            log.did(f"run {found.kept.head.run_id} names no commit, and no checkout says who made it: it is believed")
+        if found.doubt and log is not None:
+            log.did(f"run {found.kept.head.run_id} {found.doubt}: that this job made it is believed")
         paths = [str(found.kept.folder)]
     return read_whole(paths, session.folder, session.selection.shard, taken)
 

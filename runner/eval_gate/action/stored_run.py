@@ -9,36 +9,51 @@ from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.github.checkout import checked_out
 from eval_gate.github.tracked import TrackedFiles
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.read import StoredHead, kept_in
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.quoting import quoted_name
 
 
 class JobFacts(FrozenStruct):
-    """What a result of this job says of itself: one of these commits, and no other workflow run."""
+    """What a result of this job says of itself: one of these commits, and no other run, attempt, job or gate."""
 
     commits: frozenset[str]
     run_id: int
+    attempt: int
+    job: str
+    gate: str
+    """The key of the gate that looks for its result."""
 
 
 class FoundRun(FrozenStruct):
-    """A stored run of this job; `believed` where neither the run nor git says that it is."""
+    """A stored run of this job."""
 
     kept: StoredHead
-    believed: bool = False
+    doubt: str = ""
+    """Why it is only believed to be of this job, as a predicate; empty where it says so itself."""
 
 
 def job_facts(step: Step) -> JobFacts:
     """What this job's own results say. No commit holds its own name, so no committed result can say the same."""
     environment = step.environment
     told = {step.plan.head_sha, environment.sha, checked_out(environment.workspace)}
-    return JobFacts(frozenset(one for one in told if one), environment.run_id)
+    commits = frozenset(one for one in told if one)
+    return JobFacts(commits, environment.run_id, environment.run_attempt, environment.job, step.key)
 
 
 def why_of_another_job(head: RunResult, facts: JobFacts) -> str | None:
     """Why a run is not of this job, as half a sentence; None where it does not say so."""
-    if head.made_by is not None and head.made_by.run_id != facts.run_id:
-        return f"workflow run {head.made_by.run_id} made it"
+    git, maker = head.git or GitFacts(), head.made_by
+    for run_id, attempt in ((git.run_id, git.attempt), (maker and maker.run_id, maker and maker.attempt)):
+        if run_id is not None and run_id != facts.run_id:
+            return f"workflow run {run_id} made it"
+        if attempt is not None and attempt != facts.attempt:
+            return f"attempt {attempt} of this workflow run made it"
+    if git.job and facts.job and git.job != facts.job:
+        return f"the job {quoted_name(git.job)} made it"
+    if maker is not None and maker.gate != facts.gate:
+        return f"the gate {quoted_name(maker.gate)} has published it"
     if head.sha and head.sha not in facts.commits:
         return f"it is of commit {head.sha[:7]}"
     return None
@@ -47,19 +62,24 @@ def why_of_another_job(head: RunResult, facts: JobFacts) -> str | None:
 def choose_run(stored: Iterable[tuple[StoredHead, bool | None]], facts: JobFacts) -> FoundRun | str:
     """The run of this job among these, newest first, each with whether git tracks it; else why there is none.
 
-    One that names this job's commit or workflow run counts before one that names none.
+    One that names this job's workflow run or commit counts before one that names none.
     """
-    silent: FoundRun | None = None
+    silent: list[FoundRun] = []
     refused = ""
     for kept, tracked in stored:
+        git = kept.head.git or GitFacts()
         why = f"it is committed in {kept.folder}" if tracked else why_of_another_job(kept.head, facts)
         if why is not None:
             refused = refused or f"run {kept.head.run_id[:36]} is not of this job: {why}"
-        elif kept.head.sha or kept.head.made_by:
+        elif kept.head.made_by or git.run_id is not None:
             return FoundRun(kept)
-        elif silent is None:
-            silent = FoundRun(kept, believed=tracked is None)
-    return silent or refused
+        elif git.sha or tracked is None:
+            silent.append(
+                FoundRun(kept, "names no workflow run" if git.sha else "names no commit, and no checkout does")
+            )
+        else:
+            silent.append(FoundRun(kept, "names neither a workflow run nor a commit"))
+    return next((one for one in silent if one.kept.head.sha), silent[0]) if silent else refused
 
 
 def find_stored_run(step: Step, folder: Path) -> FoundRun:

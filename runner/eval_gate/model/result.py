@@ -265,6 +265,12 @@ class GitFacts(Record):
     workspace_sha: str | None = Field(None, max_length=100)
     """The commit in the workspace: of a pull request its head, or a test merge of it. None where nobody read it, or an
     older version made the result."""
+    run_id: int | None = None
+    """The workflow run in which it was evaluated; None outside of one, or where an older version made the result."""
+    attempt: int | None = None
+    """The attempt of that run."""
+    job: str | None = Field(None, max_length=200)
+    """The id of the job in its workflow file."""
 
 
 LEG_PATTERN = r"^[0-9a-f]{8}(-[0-9a-f]{8}){2}$"

@@ -204,6 +204,10 @@ def _strangers(runs: Sequence[RunResult]) -> list[Problem]:
     return [*found, *(Problem(f"there is no {_named(run)}") for run in beyond)]
 
 
+def _workflow_run(run: RunResult) -> int | None:
+    return run.made_by.run_id if run.made_by else run.git.run_id if run.git else None
+
+
 def _contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     """What cannot be true of two shards of one run. What either of them does not say contradicts nothing."""
     names = f"{_named(one)} and {_named(other)}"
@@ -212,7 +216,7 @@ def _contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     here, there = (run.git.workspace_sha if run.git else None for run in (one, other))
     if here and there and here != there:
         yield f"{names} had other commits checked out: {here[:12]}, {there[:12]}"
-    made = one.made_by and one.made_by.run_id, other.made_by and other.made_by.run_id
+    made = _workflow_run(one), _workflow_run(other)
     if all(made) and made[0] != made[1]:
         yield f"{names} are of other workflow runs: {made[0]}, {made[1]}"
     if one.cut != other.cut:

@@ -171,6 +171,10 @@ def test_results_of_another_checkout__are_refused(world) -> None:
     assert world.here("PPPP", pull).code == 0
     world.job.check_out(pull.head_sha)
     world.job.begin_attempt()
+    for record in (world.job.workspace / "evals/results").glob("*/run.json"):
+        made = json.loads(record.read_text())
+        made["madeBy"]["attempt"] = world.job.attempt
+        record.write_text(json.dumps(made))
     seen = world.seen_step(pull, results="latest")
     assert (seen.code, f"the result is of {pull.merge_sha[:12]}" in seen.text) == (2, True), seen.text
 

@@ -196,6 +196,74 @@ def test_results__latest_is_of_another_run_or_commit__is_no_result(job, github) 
     assert "is not of this job: workflow run 101 made it" in ended.log
 
 
+def by_hand(job, github, url: str, **other: str) -> None:
+    """A step of this job before the gate's: the command line, in the environment that a runner gives it."""
+    told = {"GITHUB_RUN_ID": str(github.current_run_id), "GITHUB_RUN_ATTEMPT": str(job.attempt), "GITHUB_JOB": "gate"}
+    told |= {"GITHUB_SHA": github.state.pulls[7].merge_sha, "GITHUB_REPOSITORY": "acme/bot"}
+    gate(job.workspace, "run", "--agent-endpoint", url, "--fail-on", "never", **(told | other))
+
+
+def judge_latest(job, github, **inputs: str):
+    return job.step("pull_request", pull_request_event(github, github.state.pulls[7]), {"results": "latest"} | inputs)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"GITHUB_RUN_ID": "99"}, "workflow run 99 made it"),
+        ({"GITHUB_RUN_ATTEMPT": "2"}, "attempt 2 of this workflow run made it"),
+        ({"GITHUB_JOB": "other"}, 'the job "other" made it'),
+        ({}, ""),
+    ],
+)
+def test_results__latest_is_of_the_same_commit_and_another_run_attempt_or_job__is_no_result(
+    job, github, other, why
+) -> None:
+    """As a machine of one's own keeps them, where the step of this job that was to make one has broken."""
+    pull = github.state.add_pull(7)
+    job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
+    with agent() as running:
+        by_hand(job, github, running.url, **other)
+    ended = judge_latest(job, github)
+    assert (ended.code, ended.outputs["verdict"]) == ((3, "error") if why else (0, "pass")), ended.log
+    assert ("is not of this job" in ended.log) is bool(why)
+    assert why in ended.log
+    assert "made it is believed" not in ended.log
+
+
+def test_results__latest_in_a_later_attempt_whose_run_broke__is_no_result(job, github) -> None:
+    pull = github.state.add_pull(7)
+    job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
+    with agent() as running:
+        by_hand(job, github, running.url)
+    assert judge_latest(job, github).code == 0
+    job.begin_attempt()
+    ended = judge_latest(job, github)
+    assert ended.code == 3, ended.log
+    assert "attempt 1 of this workflow run made it" in ended.log
+    assert list(github.state.check_runs.values())[-1].fields["conclusion"] == "failure"
+
+
+def test_results__latest_of_two_gates_in_a_job__the_second_one_s_run_broke__is_not_the_first_one_s(job, github) -> None:
+    pull = github.state.add_pull(7)
+    job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
+    with agent() as running:
+        by_hand(job, github, running.url)
+    assert judge_latest(job, github, **{"comment-key": "one"}).code == 0
+    ended = judge_latest(job, github, **{"comment-key": "two"})
+    assert (ended.code, ended.outputs["verdict"]) == (3, "error"), ended.log
+    assert 'the gate "one" has published it' in ended.log
+
+
+def test_results__latest_that_names_no_workflow_run__is_believed_and_the_log_says_so(job, github) -> None:
+    github.state.add_pull(7)
+    with agent() as running:
+        gate(job.workspace, "run", "--agent-endpoint", running.url, "--fail-on", "never")
+        gate(job.workspace, "run", "--agent-endpoint", running.url, "--fail-on", "never", GITHUB_SHA="main")
+    ended = judge_latest(job, github)
+    assert "that this job made it is believed" in ended.log
+
+
 def promptfoo(folder: Path, name: str, *failing: int) -> str:
     """A results file of promptfoo in the workspace, with these tests failing."""
     document = json.loads((FILES / "promptfoo-output.json").read_text())

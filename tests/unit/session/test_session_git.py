@@ -31,3 +31,11 @@ def test_git_facts__nowhere__are_unknown(tmp_path, monkeypatch) -> None:
     assert git_facts({}, tmp_path) is None
     monkeypatch.setenv("PATH", "")
     assert git_facts({}, tmp_path) is None
+
+
+def test_git_facts__in_a_job__name_run_attempt_and_job(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = {"GITHUB_SHA": "abc", "GITHUB_RUN_ID": "7", "GITHUB_RUN_ATTEMPT": "2", "GITHUB_JOB": "evals"}
+    assert git_facts(told, tmp_path) == GitFacts(sha="abc", run_id=7, attempt=2, job="evals")
+    odd = told | {"GITHUB_RUN_ID": "9" * 40, "GITHUB_RUN_ATTEMPT": "two", "GITHUB_JOB": "x" * 500}
+    assert git_facts(odd, tmp_path) == GitFacts(sha="abc", job="x" * 200)
