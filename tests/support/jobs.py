@@ -112,6 +112,7 @@ class Job:
         """The run again, all of it or what failed: names stay taken, the jobs get other names."""
         self.attempt += 1
         self.github.current_run.run_attempt = self.attempt
+        self.github.current_run.started_at = self.github.state.now()
         self.begin_job(leg)
 
     def begin_attempt_of(self, run_id: int) -> None:

@@ -5,6 +5,7 @@ What each event means for the gate is docs/action.md's table, in code.
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -111,8 +112,10 @@ class Plan(FrozenStruct):
     """Whether it is a run of the baseline branch itself, which goes on from the branch's run before it."""
     relayed_run: int | None = None
     """The run whose result a relay publishes."""
-    relayed_attempt: int = 1
-    """Its attempt that left the result."""
+    relayed_attempt: int | None = None
+    """Its attempt that left the result; None as long as nobody has told."""
+    relayed_since: datetime | None = None
+    """When that attempt began, where an earlier one may have left a result too."""
     default_branch: str = ""
     """The repository's default branch."""
     trusted_branches: tuple[str, ...] = ()
@@ -352,4 +355,12 @@ def _relay(environment: WorkflowEnvironment, event: Event, settings: Settings, f
     if not (from_fork or by_dependabot):
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it had a token to publish by itself",))
     reason = f"{what}: it had no token to publish, so this one does"
-    return Plan(Mode.RELAY, run.head_sha, choice, (reason,), from_fork=from_fork, relayed_run=run.id)
+    return Plan(
+        Mode.RELAY,
+        run.head_sha,
+        choice,
+        (reason,),
+        from_fork=from_fork,
+        relayed_run=run.id,
+        relayed_attempt=run.run_attempt,
+    )

@@ -19,7 +19,7 @@ from eval_gate.config.selection import Selection
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.github.artifacts.baseline import result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
-from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
+from eval_gate.github.artifacts.listed import Artifact, artifacts_of_run, names_of_run
 from eval_gate.github.checks import checks_on
 from eval_gate.github.comments import CommentState, has_commented
 from eval_gate.github.commits import PullRequest, RunFacts, distance, parents_of, pull_requests_of, workflow_run
@@ -64,7 +64,10 @@ def _for_pull(step: Step, run: RunFacts, pull: PullRequest) -> Step:
     if step.settings.baseline_branch == BASE:
         baseline = replace(baseline, branch=into)
     changed = replace(step.plan, pull_number=pull.number, base_branch=into, rules_branch=into, baseline=baseline)
-    return replace(step, plan=replace(changed, relayed_attempt=run.run_attempt))
+    # the event may be of an earlier attempt than the run's newest one
+    attempt = min(step.plan.relayed_attempt or run.run_attempt, run.run_attempt)
+    began = run.run_started_at if attempt == run.run_attempt > 1 else None
+    return replace(step, plan=replace(changed, relayed_attempt=attempt, relayed_since=began))
 
 
 def as_stranger(step: Step) -> Step:
@@ -140,6 +143,7 @@ def relayed_result(step: Step, log: Log) -> RunResult:
             raise _no_result(f"run {run_id} left no artifact {name}")
         with result_archive(step.client, usable[0], step.environment.temporary) as file:
             result = read_archive(file, f"artifact {usable[0].id}")
+        _refuse_earlier_attempt(step, usable[0], result)
     except GitHubError as error:
         raise _unavailable(error) from error
     except BadArchiveError as error:
@@ -150,6 +154,18 @@ def relayed_result(step: Step, log: Log) -> RunResult:
     claimed = result.git.workspace_sha if result.git else None
     git = GitFacts(sha=step.plan.head_sha, repository=step.client.repository, workspace_sha=claimed)
     return unjudged(result, git)
+
+
+def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -> None:
+    """Raises GateError for the result of an earlier attempt of the run than the one that is published.
+
+    The result says which attempt made it, and GitHub when it was stored: the older of the two counts.
+    """
+    attempt, since, maker = step.plan.relayed_attempt or 1, step.plan.relayed_since, result.made_by
+    older = since is not None and artifact.created_at is not None and artifact.created_at < since
+    if older or (maker is not None and maker.attempt < attempt):
+        what = f"attempt {attempt} of run {_run_id(step)} left no result: artifact {artifact.id} is of an earlier one"
+        raise _no_result(what, hint="re-run all jobs of that run: its log says how this attempt ended")
 
 
 def as_asked_for(result: RunResult, selection: Selection) -> RunResult:
@@ -208,8 +224,9 @@ def _run_id(step: Step) -> int:
     return step.plan.relayed_run
 
 
-def _no_result(message: str, problems: Sequence[Problem] = ()) -> GateError:
-    hint = "the log of that run says how it ended"
+def _no_result(
+    message: str, problems: Sequence[Problem] = (), hint: str = "the log of that run says how it ended"
+) -> GateError:
     return GateError("no-result", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
 
 

@@ -114,7 +114,7 @@ class Step(FrozenStruct):
         """
         plan, maker = self.plan, self.made_by
         gate = comment_key(f"{self._gate}.some-cases") if self.is_partial else self._gate
-        judged = None if plan.relayed_run is None else (plan.relayed_run, plan.relayed_attempt)
+        judged = None if plan.relayed_run is None else (plan.relayed_run, plan.relayed_attempt or 0)
         return Publication(maker.model_copy(update={"gate": gate}), plan.head_sha, judged)
 
     def gate_in(self, workflow: str) -> str:

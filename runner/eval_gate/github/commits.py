@@ -14,6 +14,8 @@ from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
+from pydantic import AwareDatetime
+
 from eval_gate.github.client import PER_PAGE, ApiAnswer, Client
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 
@@ -79,6 +81,8 @@ class RunFacts(ApiAnswer):
     head_sha: str
     head_branch: str | None = None
     run_attempt: int = 1
+    run_started_at: AwareDatetime | None = None
+    """When its newest attempt began."""
     repository: RepositoryName
     head_repository: RepositoryName | None = None
 

@@ -88,6 +88,7 @@ class WorkflowRunPayload(_Part):
     path: str = ""
     conclusion: str | None = None
     head_sha: str
+    run_attempt: int | None = None
     head_repository: Repository | None = None
     actor: Owner | None = None
 

@@ -80,6 +80,40 @@ def test_relay__result_of_a_fork__is_published_on_the_pull_request(forked, job, 
     assert ended.outputs["artifact-id"] == ""
 
 
+@pytest.mark.parametrize("told", ["by the result", "by GitHub"])
+def test_relay__a_later_attempt_left_nothing__its_pull_request_gets_no_result(forked, job, github, told) -> None:
+    """A green result of the first attempt is none of the second one, which has broken."""
+    pull, run, _ = forked
+    artifact = next(one for one in github.state.archives if one.run_id == run.id)
+    made = json.loads(zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).read("run.json"))
+    assert made["madeBy"]["attempt"] == 1
+    if told == "by GitHub":
+        made["madeBy"]["attempt"] = 2
+        artifact.zip_bytes = zipped({"run.json": json.dumps(made).encode()})
+        artifact.digest = None
+        run.started_at = github.state.now()
+    run.run_attempt = 2
+    ended = relay(job, github, run)
+    assert (ended.code, ended.outputs["verdict"]) == (3, "error"), ended.log
+    assert f"attempt 2 of run {run.id} left no result" in ended.log
+    (check,) = [one.fields for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
+    assert check["conclusion"] == "failure"
+    assert check["external_id"].endswith(f".{run.id}-2")
+
+
+def test_relay__the_event_is_of_the_first_attempt__its_result_is_published_as_that(forked, job, github) -> None:
+    """As where somebody re-runs the fork's run before this one has begun."""
+    pull, run, _ = forked
+    run.run_attempt, run.started_at = 2, github.state.now()
+    event = workflow_run_event(github, run)
+    event["workflow_run"]["run_attempt"] = 1
+    job.begin_run(event="workflow_run", path=".github/workflows/publish.yml")
+    ended = job.step("workflow_run", event, GITHUB_WORKFLOW_REF=RELAY)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "fail"), ended.log
+    (check,) = [one.fields for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
+    assert check["external_id"].endswith(f".{run.id}-1")
+
+
 def test_relay__the_forks_head_is_checked_out__its_configuration_is_refused(forked, job, github) -> None:
     """Only what is read counts: without a configuration nothing is."""
     pull, run, _ = forked

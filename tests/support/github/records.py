@@ -89,6 +89,8 @@ class WorkflowRun:
     created_at: str
     run_attempt: int = 1
     actor: str = "octocat"
+    started_at: str | None = None
+    """When its newest attempt began, where that is not the first."""
 
 
 @dataclass

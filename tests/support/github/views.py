@@ -267,7 +267,7 @@ class Views:
             conclusion=run.conclusion,
             created_at=run.created_at,
             updated_at=run.created_at,
-            run_started_at=run.created_at,
+            run_started_at=run.started_at or run.created_at,
             run_attempt=run.run_attempt,
             run_number=run.id,
             workflow_id=workflow,
