@@ -194,7 +194,7 @@ def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log:
     asked.second.result()
     step, finished, context = _gate(step, asked, config, variables, log)
     if finished.left:
-        return publish_nothing_yet(step, finished, log)
+        return publish_nothing_yet(step, finished, context, log)
     end = publish(step, finished, context, log)
     # a relay has done its work when it has published: the verdict is on the pull request's own commit
     return replace(end, exit_code=ExitCode.PASSED) if step.plan.mode is Mode.RELAY else end

@@ -35,9 +35,10 @@ NOT_IN_CONTAINER: Final = (
 )
 _OF_THE_MOMENT: Final = frozenset(
     {"github-token", "agent-endpoint", "control-endpoint", "base-url", "results", "baseline"}
+    | {"control", "control-command"}
 )
-"""Inputs that a job may make anew in each attempt: they do not tell which leg of a matrix it is."""
-_KEYS_OF_THE_MOMENT: Final = frozenset({"outputDir"})
+"""Inputs that a job may make anew in each attempt, or that differ in the second of two steps: they tell no leg."""
+_KEYS_OF_THE_MOMENT: Final = frozenset({"outputDir", "controlTarget"})
 """The same of settings in `set`."""
 
 

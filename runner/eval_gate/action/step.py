@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from eval_gate.action.inputs import DEFAULT_ARTIFACT, Settings
+from eval_gate.action.inputs import DEFAULT_ARTIFACT, ControlTiming, Settings
 from eval_gate.action.plan import (
     OWN_CODE,
     BaselineChoice,
@@ -34,6 +34,7 @@ from eval_gate.github.event import Event, read_event
 from eval_gate.github.failure import GitHubError, if_there, unavailable
 from eval_gate.model.result import MadeBy
 from eval_gate.process.identity import is_root, others_may_write
+from eval_gate.results.names import LATEST
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import comment_key
 from eval_gate.text.quoting import looks_like_key
@@ -51,6 +52,8 @@ class Step(FrozenStruct):
     client: Client
     partial: bool = False
     """Whether the result that is judged is one of some cases only, whatever this step chooses."""
+    provisional: bool = False
+    """Whether a later step of this job is to take the place of what this one publishes: only in an earlier one's."""
 
     @property
     def is_partial(self) -> bool:
@@ -102,8 +105,16 @@ class Step(FrozenStruct):
         """Who this is, for those who come after: gate, run, attempt, and leg."""
         environment = self.environment
         job = f"{job_of(environment.runtime_token)} {environment.runner}"
-        leg = "-".join(_digest(text) for text in (job, environment.step, self.settings.leg))
+        place = "" if self._is_of_two else environment.step
+        leg = "-".join(_digest(text) for text in (job, place, self.settings.leg))
         return MadeBy(gate=self.key, run_id=environment.run_id, attempt=environment.run_attempt, leg=leg)
+
+    @property
+    def _is_of_two(self) -> bool:
+        """Whether it is one of the two steps of which the second asks the base branch's agent: they are one leg."""
+        settings = self.settings
+        asks = {"controlEndpoint", "controlTarget", "controlCommand"} & settings.flags.keys()
+        return settings.control is ControlTiming.LATER or (settings.results == LATEST and bool(asks))
 
     @property
     def publication(self) -> Publication:
@@ -113,6 +124,8 @@ class Step(FrozenStruct):
         A relay stands for the workflow whose run made the result.
         """
         plan, maker = self.plan, self.made_by
+        if self.provisional:  # the later step has other inputs
+            maker = maker.model_copy(update={"leg": None})
         gate = comment_key(f"{self._gate}.some-cases") if self.is_partial else self._gate
         judged = None if plan.relayed_run is None else (plan.relayed_run, plan.relayed_attempt or 0)
         return Publication(maker.model_copy(update={"gate": gate}), plan.head_sha, judged)

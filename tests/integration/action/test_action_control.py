@@ -203,6 +203,33 @@ def test_later__red__publishes_nothing_fails_and_says_who_is_to_be_asked_what(jo
     assert "If none follows, the gate stays red." in ended.summary
 
 
+@pytest.mark.parametrize("again", ["attempt", "run"])
+def test_later__red_after_a_green_one__takes_its_comment_and_check_back_until_the_second_step_comes(
+    job, github, green, again
+) -> None:
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        assert job.pull_request(pull, running.url, LATER).code == 0
+    with agent(fails_on(2)) as running, agent(fails_on(2)) as base:
+        if again == "run":
+            ended = job.pull_request(pull, running.url, LATER)
+        else:
+            job.begin_attempt()
+            event = pull_request_event(github, pull)
+            ended = job.step("pull_request", event, {"agent-endpoint": running.url, **LATER})
+        assert (ended.code, ended.outputs["needs-control"]) == (1, "true"), ended.log
+        (comment,) = comments_of(github)
+        assert "⏳ Agent eval gate — the base branch's agent is to be asked" in comment
+        newest = list(github.state.check_runs.values())[-1].fields
+        assert (newest["name"], newest["conclusion"]) == ("eval-gate", "failure")
+        ended = second(job, github, pull, running.url, base.url)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    (comment,) = comments_of(github)
+    assert "no regressions" in comment.splitlines()[1]
+    newest = list(github.state.check_runs.values())[-1].fields
+    assert (newest["name"], newest["conclusion"]) == ("eval-gate", "success")
+
+
 @pytest.mark.parametrize(("broken", "code", "outcome"), [(2, 0, "pass"), (99, 1, "fail")])
 def test_later__second_step__asks_it_and_publishes_once(job, github, green, broken, code, outcome) -> None:
     pull = github.state.add_pull(7)

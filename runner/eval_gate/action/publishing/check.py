@@ -149,10 +149,12 @@ def _free_name(step: Step, ours: Publication) -> CheckPlace:
         beside = [one for one in writers if one.run_id == ours.maker.run_id]
         if any(_in_the_way(ours.maker, one, chosen=chosen) for one in beside):
             raise name_taken(f"the check `{name}`", "check-run" if chosen else "comment-key")
+        if step.provisional and ours.maker.gate not in {one.gate for one in writers}:
+            continue
         if not writers or writers[0].gate == ours.maker.gate:
             counts = _newest(ours, checks)
             return CheckPlace(name, _overtaken(counts) if counts else None)
-    return CheckPlace(step.check_names[-1])
+    return CheckPlace() if step.provisional else CheckPlace(step.check_names[-1])
 
 
 def _newest(ours: Publication, checks: Iterable[CheckRun]) -> CheckRun | None:
@@ -181,8 +183,9 @@ def _in_the_way(ours: MadeBy, theirs: MadeBy, *, chosen: bool) -> bool:
 
 def _signature(ours: Publication) -> str:
     maker, judged = ours.maker, ours.judged
+    leg = f".{maker.leg}" if maker.leg else ""
     relayed = f".{judged[0]}-{judged[1]}" if judged else ""
-    return f"{maker.gate}.{maker.run_id}.{maker.attempt}.{maker.leg}{relayed}"
+    return f"{maker.gate}.{maker.run_id}.{maker.attempt}{leg}{relayed}"
 
 
 def published_by(check: CheckRun) -> Publication | None:

@@ -257,6 +257,8 @@ def _still_red(draft: Draft, earlier: CommentState | None, head: str) -> str | N
 
 def _reason_against(step: Step, draft: Draft) -> str | None:
     """Why none is made where there is none. One that is there must not go on saying what is not true any more."""
+    if step.provisional:
+        return "a later step publishes"
     match step.settings.comment:
         case CommentMode.NEVER:
             return "comment is `never`"

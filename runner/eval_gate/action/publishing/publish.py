@@ -18,7 +18,7 @@ from eval_gate.action.log import Log
 from eval_gate.action.precedence import Overtaken, TakenError
 from eval_gate.action.publishing.artifacts import Stored
 from eval_gate.action.publishing.check import CheckDraft, check
-from eval_gate.action.publishing.comment import draft_of
+from eval_gate.action.publishing.comment import Draft, draft_of
 from eval_gate.action.publishing.comment_and_check import comment_and_check
 from eval_gate.action.publishing.drift import tell
 from eval_gate.action.publishing.page import store_page
@@ -41,11 +41,12 @@ from eval_gate.reports.markdown import render_problem, render_summary
 from eval_gate.reports.remarks import remarks_of
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
-from eval_gate.reports.words.problems import render_waiting, waiting_words
+from eval_gate.reports.words.problems import render_waiting, render_waiting_in_place, waiting_words
 from eval_gate.session.keep import exit_code_of
 from eval_gate.struct import FrozenStruct, replace
 
 UNDECIDED: Final = "could not decide"
+WAITING_TITLE: Final = "The base branch's agent is to be asked by a second step"
 MOST_SUSPECTS: Final = 100
 """Ids that the output `suspects` names."""
 
@@ -103,17 +104,28 @@ def publish(step: Step, finished: FinishedRun, context: ReportContext, log: Log)
         raise
 
 
-def publish_nothing_yet(step: Step, finished: FinishedRun, log: Log) -> StepEnd:
+def publish_nothing_yet(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> StepEnd:
     """Summary and outputs of a red result that a second step may still turn.
 
-    No check run, so that a required one is missing and blocks; and this step fails. Nothing passes because the second
-    step never comes.
+    No check run, so that a required one is missing and blocks; and this step fails. Where an earlier attempt or run
+    has left a comment or check run, they do not go on saying what it found. Nothing passes because the second step
+    never comes.
     """
+    _withdraw_earlier(step, len(finished.left), context, log)
     summarise(step.environment, render_waiting(len(finished.left)), log.commands)
     log.commands.warning(waiting_words(len(finished.left)), title="Eval Gate: not published yet")
     ids = [key.case_id for key in finished.left[:MOST_SUSPECTS]]
     outputs = {**_outputs(finished), "needs-control": "true", "suspects": json.dumps(ids)}
     return StepEnd(finished.exit_code, outputs)
+
+
+def _withdraw_earlier(step: Step, suspects: int, context: ReportContext, log: Log) -> None:
+    """Have what this gate published before say that a second step decides; nothing where there is nothing."""
+    text = render_waiting_in_place(suspects, step.plan.head_sha, context.comment_key)
+    draft = Draft(Outcome.ERROR, noteworthy=True, render=lambda _context, _start: text)
+    waiting = CheckDraft(Conclusion.FAILURE, WAITING_TITLE, text, "")
+    with suppress(TakenError):  # it is not ours to change
+        comment_and_check(replace(step, provisional=True), draft, waiting, context, log)
 
 
 def _publish(step: Step, finished: FinishedRun, context: ReportContext, log: Log) -> StepEnd:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.reports.words.numbers import count
 from eval_gate.struct import replace
-from eval_gate.text.escape import console_line
+from eval_gate.text.escape import comment_key, console_line
 
 MAX_SHOWN_PROBLEMS = 50
 
@@ -30,6 +31,9 @@ def problem_lines(problems: Sequence[Problem], indent: str = "") -> Iterator[str
         yield f"{indent}… and {len(problems) - MAX_SHOWN_PROBLEMS} more"
 
 
+WAITING: Final = "⏳ Agent eval gate — the base branch's agent is to be asked"
+
+
 def waiting_words(suspects: int) -> str:
     """One sentence for the log."""
     what = count(suspects, "regression may", "regressions may")
@@ -42,7 +46,17 @@ def waiting_words(suspects: int) -> str:
 def render_waiting(suspects: int) -> str:
     """The same as a job summary."""
     return (
-        "# ⏳ Agent eval gate — the base branch's agent is to be asked\n\n"
+        f"# {WAITING}\n\n"
         f"**This step failed:** {waiting_words(suspects)}.\n\n"
         "The second step publishes the verdict. If none follows, the gate stays red.\n"
+    )
+
+
+def render_waiting_in_place(suspects: int, head_sha: str, key: str) -> str:
+    """The same as a comment, in place of an earlier result that does not hold any more."""
+    what = count(suspects, "regression", "regressions")
+    return (
+        f"<!-- eval-gate:v1 key={comment_key(key)} -->\n## {WAITING}\n\n"
+        f"**Not decided yet:** {what} of `{head_sha[:7]}` may fail with the base branch's agent too, which a second "
+        "step asks. That step publishes the verdict. If none follows, the gate stays red.\n"
     )
