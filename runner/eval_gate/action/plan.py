@@ -36,6 +36,8 @@ OWN_CODE: Final = frozenset(
     }
 )
 """Events that only people who may write can cause, or whose runs get no keys where the code is a stranger's."""
+_OF_A_RUN: Final = {"agentEndpoint": "agent-endpoint", "evals": "evals", "target": "target"}
+"""Inputs by which cases are run, by their keys of the configuration."""
 PULL_INPUT: Final = "pr-number"
 """The input of a manually started workflow that names a pull request."""
 
@@ -347,12 +349,14 @@ def _relay(environment: WorkflowEnvironment, event: Event, settings: Settings, f
     )
     what = f"event workflow_run for run {run.id}, head {run.head_sha[:7]}"
     if run.event != "pull_request":
+        _refuse_to_run(settings)
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it was a run of {run.event}, not of pull_request",))
     if run.conclusion in {"cancelled", "skipped", "stale", "action_required"}:
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it ended as {run.conclusion}, without a result",))
     if event.action in {"requested", "in_progress"}:
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it has not ended yet",))
     if not (from_fork or by_dependabot):
+        _refuse_to_run(settings)
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it had a token to publish by itself",))
     reason = f"{what}: it had no token to publish, so this one does"
     return Plan(
@@ -364,3 +368,16 @@ def _relay(environment: WorkflowEnvironment, event: Event, settings: Settings, f
         relayed_run=run.id,
         relayed_attempt=run.run_attempt,
     )
+
+
+def _refuse_to_run(settings: Settings) -> None:
+    """Raises GateError where cases are to be run or judged: this event does neither, and must not pass for it."""
+    named = [one for key, one in _OF_A_RUN.items() if key in settings.flags] + (["results"] if settings.results else [])
+    if named:
+        raise GateError(
+            "wrong-event",
+            f"the input {named[0]} is given, and a workflow started by workflow_run evaluates nothing: it publishes "
+            "what a run of a fork or of Dependabot left, and this was none",
+            "leave the input out in a workflow that publishes (docs/forks.md); evaluate in a job behind the others "
+            "(`needs`) at push and pull_request, or at workflow_dispatch",
+        )

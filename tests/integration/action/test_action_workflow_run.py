@@ -114,6 +114,20 @@ def test_relay__the_event_is_of_the_first_attempt__its_result_is_published_as_th
     assert check["external_id"].endswith(f".{run.id}-1")
 
 
+@pytest.mark.parametrize("event", ["push", "pull_request"])
+def test_workflow_run__of_this_repository_with_inputs_of_a_gate__is_refused_and_nobody_is_asked(
+    job, github, event
+) -> None:
+    """As for evals after a workflow that deploys: they would be green without one case."""
+    run = github.state.add_run(event=event, head_branch="topic")
+    with agent() as running:
+        ended = relay(job, github, run, {"agent-endpoint": running.url})
+    assert (ended.code, ended.outputs["verdict"]) == (2, "error"), ended.log
+    assert "a workflow started by workflow_run evaluates nothing" in ended.log
+    assert "nothing was run" in ended.summary
+    assert relay(job, github, run).code == 0
+
+
 def test_relay__the_forks_head_is_checked_out__its_configuration_is_refused(forked, job, github) -> None:
     """Only what is read counts: without a configuration nothing is."""
     pull, run, _ = forked
