@@ -48,7 +48,11 @@ def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
         pulls = pull_requests_of(step.client, owner, run.head_branch or "", run.head_sha) if owner else ()
     except GitHubError as error:
         raise _unavailable(error) from error
-    if not pulls:
+    if not owner:  # its pull request may be open, and GitHub finds none by a repository that is gone
+        log.did(
+            f"the fork that run {run.id} is of was deleted, so its pull request cannot be told: nothing published"
+        )
+    elif not pulls:
         log.did(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
     elif _published_by_itself(step, run, pulls, log):
         log.did(f"run {run.id} had a token that may write, and has published by itself")
