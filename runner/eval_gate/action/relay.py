@@ -49,9 +49,7 @@ def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
     except GitHubError as error:
         raise _unavailable(error) from error
     if not owner:  # its pull request may be open, and GitHub finds none by a repository that is gone
-        log.did(
-            f"the fork that run {run.id} is of was deleted, so its pull request cannot be told: nothing published"
-        )
+        log.did(f"the fork that run {run.id} is of was deleted, so its pull request cannot be told: nothing published")
     elif not pulls:
         log.did(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
     elif _published_by_itself(step, run, pulls, log):

@@ -98,6 +98,21 @@ def test_an_older_run_again__nothing_but_the_check_tells__the_comment_does_not_s
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
 
 
+# --- what is there cannot be read
+
+
+def test_the_list_of_checks_cannot_be_read__a_red_check_takes_the_place_of_the_green_one(world, github) -> None:
+    world.main("PPPP")
+    pull = world.pull()
+    world.here("PPPP", pull)
+    github.faults.add("GET", "/commits/.*/check-runs", *[Fault.status(404)] * 3)
+    assert world.here("PPFP", pull).code == 1
+    assert shown(github, pull.head_sha) == {"eval-gate": "failure"}
+    before = checks_on(github, pull.head_sha)
+    assert world.here("PPPP", pull).code == 0
+    assert checks_on(github, pull.head_sha) == before
+
+
 # --- other gates with names that look alike
 
 

@@ -54,6 +54,8 @@ class CheckPlace(FrozenStruct):
     name: str | None = None
     overtaken: Overtaken | None = None
     """The result that counts on this commit, where it is not ours."""
+    doubt: GitHubError | None = None
+    """Why it is not known what is there: only a result that does not pass may be written then."""
 
 
 class WrittenCheck(FrozenStruct):
@@ -79,8 +81,8 @@ def find_name(step: Step, log: Log) -> CheckPlace:
     try:
         return _free_name(step, step.publication)
     except GitHubError as error:
-        log.lost("No check run", error)
-        return CheckPlace()
+        # whatever is there, a green one does not stay beside a result that does not pass
+        return CheckPlace() if step.provisional else CheckPlace(step.check_names[0], doubt=error)
 
 
 def check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: Log) -> WrittenCheck:
@@ -93,6 +95,10 @@ def check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: Log) -> Writ
     if name is None or place.overtaken is not None:
         annotate(log.commands, remarks)
         return WrittenCheck(overtaken=place.overtaken)
+    if place.doubt is not None and draft.conclusion is Conclusion.SUCCESS:
+        log.lost("No check run", place.doubt)
+        annotate(log.commands, remarks)
+        return WrittenCheck()
     wanted = _wanted(step, name, draft, remarks)
     try:
         written = write_check(step.client, wanted)
