@@ -172,8 +172,10 @@ class Step(FrozenStruct):
     def _question(self) -> str:
         """What is asked about the commit; empty for what is asked of most: may it go into the default branch."""
         plan, environment = self.plan, self.environment
-        if plan.base_branch is not None:
-            return "" if plan.base_branch == (plan.default_branch or plan.base_branch) else f"into {plan.base_branch}"
+        # a merge queue asks the same as the pull requests in it, and wants the same check
+        into = plan.rules_branch if environment.event_name == "merge_group" else plan.base_branch
+        if into is not None:
+            return "" if into == (plan.default_branch or into) else f"into {into}"
         usual = environment.event_name in {"merge_group", "workflow_run"} or not plan.default_branch
         return "" if usual or environment.ref == f"refs/heads/{plan.default_branch}" else environment.event_name
 
@@ -258,8 +260,9 @@ def step_to_publish(environment: WorkflowEnvironment, settings: Settings) -> Ste
 def _plan_to_publish(environment: WorkflowEnvironment, event: Event, default_branch: str) -> Plan:
     nothing, pull = BaselineChoice(BaselineKind.NONE), event.pull_request
     if pull is None:
-        sha = event.merge_group.head_sha if event.merge_group else environment.sha
-        return Plan(Mode.GATE, sha, nothing, (), default_branch=default_branch)
+        group = event.merge_group
+        sha, into = (group.head_sha, group.base_branch or None) if group else (environment.sha, None)
+        return Plan(Mode.GATE, sha, nothing, (), default_branch=default_branch, rules_branch=into)
     from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
     return Plan(
         Mode.GATE,

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from eval_gate.action.inputs import read_inputs
-from eval_gate.action.step import open_step, tidied
+from eval_gate.action.step import open_step, step_to_publish, tidied
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.text.escape import MAX_KEY
 from tests.support.jobs import RUNNER_ID, pull_request_event
@@ -105,6 +105,22 @@ def test_step__pull_request_into_another_branch__has_a_check_of_its_own(desk, gi
     github.state.add_commit("older", github.state.branches["main"], branch="release")
     pull = github.state.add_pull(7, base_ref=base)
     assert desk.step("pull_request", pull_request_event(github, pull), inputs).check_names[0] == name
+
+
+@pytest.mark.parametrize(("base", "name"), [("main", "eval-gate"), ("release/1", "eval-gate (into release/1)")])
+def test_step__merge_group__has_the_check_of_the_pull_requests_in_it(desk, github, base, name) -> None:
+    github.state.add_commit("older", github.state.branches["main"], branch="release/1")
+    pull = github.state.add_pull(7, base_ref=base)
+    head = github.state.branches["main"]
+    group = {"head_sha": head, "head_ref": f"refs/heads/gh-readonly-queue/{base}/pr-7-{head}", "base_sha": head}
+    event = {"merge_group": {**group, "base_ref": f"refs/heads/{base}"}}
+    assert desk.step("merge_group", event).check_names[0] == name
+    assert desk.step("pull_request", pull_request_event(github, pull)).check_names[0] == name
+    desk.event("merge_group", event)
+    broken = step_to_publish(desk.environment("merge_group"), read_inputs({"INPUT_GITHUB-TOKEN": github.token}))
+    assert broken is not None
+    assert broken.check_names[0] == name
+    broken.client.close()
 
 
 @pytest.mark.parametrize(
