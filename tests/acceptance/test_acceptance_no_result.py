@@ -79,6 +79,22 @@ def test_chosen_cases__that_were_not_among_them_before__are_only_counted(empty) 
     assert made.here("PPPF", "--tag", "fast", must_pass="gs-003").code == 3
 
 
+@pytest.mark.parametrize("escape", [deleted, another_id])
+@pytest.mark.parametrize("pattern", ["gs-000", "tag:critical"])
+def test_must_pass__its_pattern_names_no_case_any_more__could_not_decide(empty, escape, pattern) -> None:
+    """Whatever else runs: who wrote the pattern wants to hear of it, and takes it out where that is meant."""
+    empty.of_length("PPPP")
+    empty.cases[0]["tags"] = ["critical"]
+    empty.write()
+    empty.main("PPPP", "--must-pass", pattern)
+    escape(empty)
+    seen = empty.here("PPPP", must_pass=pattern)
+    expect(seen, 3, "could not decide", first="must-pass-not-run", removed=[0] if escape is deleted else [])
+    assert f"must-pass {pattern} names no case here; in the baseline it names gs-000" in seen.gate
+    assert empty.here("PPPP").code == 0
+    assert empty.here("PPPP", must_pass="gs-*" if escape is deleted else "*").code == 0
+
+
 def test_renamed_into_a_quarantine__broken__is_a_regression(world) -> None:
     made = world("PPPP*2")
     made.accept("flaky-*", kind="quarantine")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.moved_cases import AbsentCases, absent_cases, earlier_keys, uncovered_cases, why_uncovered
-from eval_gate.gate.must_pass import must_pass
+from eval_gate.gate.moved_cases import (
+    AbsentCases,
+    absent_cases,
+    earlier_keys,
+    is_whole,
+    uncovered_cases,
+    why_uncovered,
+)
+from eval_gate.gate.must_pass import lost_patterns, must_pass
 from eval_gate.gate.rules import RuleFinding, RuleInput, findings
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.case import CaseKey
@@ -18,6 +25,7 @@ from eval_gate.model.result import HELD_BACK, RunResult
 from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.text.escape import first_few
+from eval_gate.text.quoting import shown_name
 
 _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
 """What says nothing about the agent; of cases that were not run it is said that the run is not complete."""
@@ -30,7 +38,8 @@ def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) 
     - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
     - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
     - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
-    - a case that passed before, or that must pass, and whose result here nobody knows: no verdict either
+    - a case that passed before, or that must pass, and whose result here nobody knows: no verdict either; so is a
+      pattern of `must-pass` that named cases of the baseline and names none here
     - a failure that may be a regression, but the baseline could not be had, or lacks the case because a part of it is
       missing or it is of other cases: no verdict; not having asked is no pass
     - a rule that nobody knows whether it holds, and nothing known against the change: no verdict either
@@ -141,6 +150,13 @@ def _without_result(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
         one, many = "case that must pass has", "cases that must pass have"
         message = f"{len(must)} {one if len(must) == 1 else many} no result here: {first_few(must, 3)}"
         found.append(Reason(code="must-pass-not-run", message=message))
+    found += [
+        Reason(
+            code="must-pass-not-run",
+            message=f"must-pass {shown_name(pattern)} names no case here; in the baseline it names {first_few(ids, 3)}",
+        )
+        for pattern, ids in _lost_patterns(judged, policy).items()
+    ]
     before = _passed_before(judged)
     if waiting := [key.case_id for key, case in judged.run.cases() if case.error == HELD_BACK and key in before]:
         message = f"{_cases(len(waiting))} that passed before {'was' if len(waiting) == 1 else 'were'} not run: "
@@ -167,6 +183,16 @@ def _must_pass_unjudged(judged: RuleInput, policy: Policy) -> list[str]:
     by_name = any(one.by_name for one in run.selections)
     keys = (*absent.removed, *absent.unknown, *(() if by_name else absent.left_out))
     return here + [key.case_id for key in keys if must_pass(there[key], policy.must_pass)]
+
+
+def _lost_patterns(judged: RuleInput, policy: Policy) -> Mapping[str, tuple[str, ...]]:
+    """The patterns of must-pass that lost all their cases since the baseline: deleted, renamed, or without the tag.
+
+    A run of some cases only cannot tell: of these `_must_pass_unjudged` says which are not here.
+    """
+    if judged.baseline is None or not is_whole(judged.run):
+        return {}
+    return lost_patterns(judged.baseline, judged.run, policy.must_pass)
 
 
 def _absent(judged: RuleInput) -> AbsentCases:
