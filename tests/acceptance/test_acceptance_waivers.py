@@ -48,14 +48,20 @@ def test_must_pass__fails_on_main_too__blocks(world) -> None:
     expect(seen, 1, "must-pass", first="must-pass", still_failing=[0])
 
 
-def test_must_pass_and_quarantined__the_quarantine_is_what_counts_and_both_are_said(world) -> None:
-    made = world(GOOD)
-    made.accept(0, kind="quarantine")
-    seen = made.here("FPPPPPPP", must_pass="gs-000")
-    assert (seen.code, seen.json["verdict"]["outcome"]) == (0, "pass"), seen.text
-    assert "✅" in seen.title
-    assert "quarantine" in seen.head.lower()
-    assert seen.json["waiving"]["waived"][0]["caseId"] == "gs-000"
+@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+def test_waived__a_case_that_must_pass__blocks_and_says_that_no_waiver_holds(world, kind) -> None:
+    made = world("PPPP*2")
+    made.accept("gs-00*", kind=kind)
+    seen = made.here("FPPF", must_pass="gs-000")
+    said = "a case that must pass fails, and no acceptance or quarantine holds for it: gs-000"
+    expect(seen, 1, "1 regression", says=[said], regression=[0, 3])
+    assert said in " ".join(seen.text.split())
+    assert [one["caseId"] for one in seen.json["waiving"]["waived"]] == ["gs-003"]
+    offered = seen.text.partition("accept: ")[2].splitlines()
+    assert offered == [] or "gs-000" not in offered[0]
+    assert made.here("FPPF").code == 0
+    must = made.here("PPPP", must_pass="gs-000")
+    assert (must.code, "no acceptance" in must.text) == (0, False)
 
 
 def test_must_pass__pattern_without_a_match__is_a_warning_above_the_verdict(world) -> None:

@@ -30,11 +30,12 @@ from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.judges.known import AskComparisons, with_judges
 from eval_gate.gate.moved_cases import earlier_keys, is_whole
+from eval_gate.gate.must_pass import must_pass_keys
 from eval_gate.gate.pass_score import held_to
 from eval_gate.gate.rules import RuleInput, drop_of, score_share
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.gate.verdict import decide
-from eval_gate.gate.waivers.apply import standings, waive, waived_by_new_name
+from eval_gate.gate.waivers.apply import standings, waive, waived_by_new_name, without_must_pass
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.gate.yardstick import MAX_NAMED, measured_differences
 from eval_gate.model.case import CaseKey
@@ -217,7 +218,7 @@ def _known_of_the_branch(held: RunResult, question: GateQuestion) -> KnownBefore
     """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
     baseline, policy = question.baseline, question.policy
     assert isinstance(baseline, Baseline)
-    aside = quarantined_cases(held, baseline.result, question.waivers)
+    aside = quarantined_cases(held, baseline.result, question.waivers, policy.must_pass)
     recorded = held.comparison.evidence if held.comparison else None
     if recorded is not None and (recorded.baseline_run_id, recorded.error_rate, recorded.pass_score) == (
         baseline.result.run_id,
@@ -228,11 +229,14 @@ def _known_of_the_branch(held: RunResult, question: GateQuestion) -> KnownBefore
     return known_from(baseline, held, policy, aside)
 
 
-def quarantined_cases(run: RunResult, baseline: RunResult, waivers: KnownWaivers | None) -> frozenset[CaseKey]:
+def quarantined_cases(
+    run: RunResult, baseline: RunResult, waivers: KnownWaivers | None, must_pass: Sequence[str]
+) -> frozenset[CaseKey]:
     """The cases in quarantine on either side: never run again for what they say, and in no test of the suite.
 
     Whatever they or others under the same glob did: else it would be another question in a part of the run. What
-    people say of them in comments comes after the run and sets nothing aside.
+    people say of them in comments comes after the run and sets nothing aside. `must_pass` are patterns; of what they
+    name nothing is set aside.
     """
     quarantine = [one for one in waivers.waivers if one.kind is WaiverKind.QUARANTINE] if waivers else []
     if not quarantine or waivers is None:
@@ -240,7 +244,8 @@ def quarantined_cases(run: RunResult, baseline: RunResult, waivers: KnownWaivers
     keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key in keys]
     earlier = earlier_keys(baseline, run)
-    return waive(quarantine, named, waivers.today, trusted=waivers.trusted, earlier=earlier).quarantined
+    waiving = waive(quarantine, named, waivers.today, trusted=waivers.trusted, earlier=earlier)
+    return without_must_pass(waiving, must_pass_keys(run, must_pass)).quarantined
 
 
 def allowed_of(question: GateQuestion) -> int | None:
@@ -258,7 +263,8 @@ def accepted_regressions(keys: Sequence[CaseKey], run: RunResult, question: Gate
         return frozenset()
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.REGRESSED) for key in keys]
     earlier = _earlier_names(run, question)
-    return waive(waivers.waivers, named, waivers.today, everything=False, trusted=waivers.trusted, earlier=earlier).keys
+    waiving = waive(waivers.waivers, named, waivers.today, everything=False, trusted=waivers.trusted, earlier=earlier)
+    return without_must_pass(waiving, must_pass_keys(run, question.policy.must_pass)).keys
 
 
 def _earlier_names(run: RunResult, question: GateQuestion) -> Mapping[CaseKey, CaseKey]:
@@ -302,7 +308,9 @@ def _waiving(held: RunResult, comparison: Comparison | None, question: GateQuest
         trusted=waivers.trusted,
         earlier=_earlier_names(held, question),
     )
-    return waiving.model_copy(update={"refusals": waivers.refusals, "troubles": waivers.troubles})
+    waiving = without_must_pass(waiving, must_pass_keys(held, question.policy.must_pass))
+    troubles = (*waivers.troubles, *waiving.troubles)
+    return waiving.model_copy(update={"refusals": waivers.refusals, "troubles": troubles})
 
 
 def _something_to_waive(found: Sequence[CaseStanding]) -> bool:

@@ -12,8 +12,9 @@ from eval_gate.config.load import find_config, load_config
 from eval_gate.config.places import wrong_file
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.files.writing import write_atomically
+from eval_gate.gate.must_pass import must_pass_keys
 from eval_gate.gate.pass_score import judged_as
-from eval_gate.gate.waivers.apply import standings, waive
+from eval_gate.gate.waivers.apply import standings, waive, without_must_pass
 from eval_gate.gate.waivers.file import DEFAULT_PATH, waivers_data
 from eval_gate.gate.waivers.names import CaseNames
 from eval_gate.gate.waivers.words import MAX_NAMED, terms
@@ -120,7 +121,11 @@ def _covered(written: WrittenWaivers, runs: Sequence[RunResult], today: date) ->
     for standing, words in _STANDING.items():
         if found := [case.case_id for case in mine if case.standing is standing]:
             yield f"{when} {words}: {_listed(found)}"
-    waived = waive(written.entries, cases, today).keys
+    policy = runs[0].policy
+    must = must_pass_keys(runs[0], policy.must_pass if policy else ())
+    if denied := [case.case_id for case in mine if case.key in must]:
+        yield f"must pass, so that this changes nothing: {_listed(denied)}"
+    waived = without_must_pass(waive(written.entries, cases, today), must).keys
     covered = waived | runs[0].waived
     left = [case.case_id for case in cases if case.standing is WaiverStanding.REGRESSED and case.key not in covered]
     if left:

@@ -10,11 +10,12 @@
 | in force | there are none | `unmatched`, or `idle` where only some cases were selected |
 
 Nothing but `in_use` changes a verdict. A case that could not be measured is only waived where that is a regression.
+A case that must pass is nobody's to waive: `without_must_pass` takes it out of what was waived.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
@@ -35,6 +36,7 @@ from eval_gate.model.waiver import (
     WaiverState,
     Waiving,
 )
+from eval_gate.text.escape import first_few
 
 _UNJUDGED = frozenset({CaseClass.ERRORED, CaseClass.NOT_RUN})
 _WAVERING = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY})
@@ -111,6 +113,38 @@ def waive(
         if case.key in decisive
     )
     return Waiving(entries=entries, waived=waived)
+
+
+def without_must_pass(waiving: Waiving, must_pass: Container[CaseKey]) -> Waiving:
+    """The same where no waiver holds for these cases, be it an acceptance or a quarantine.
+
+    Those of them that fail are named in `troubles`. A waiver that names no others becomes `idle`.
+    """
+    entries = tuple(_entry_without(one, must_pass) for one in waiving.entries)
+    waived = tuple(one for one in waiving.waived if one.key not in must_pass)
+    failing = [one for one in waiving.waived if one.standing is not WaiverStanding.WAVERS]
+    denied = [one.case_id for one in failing if one.key in must_pass]
+    if not denied:
+        return waiving.model_copy(update={"entries": entries, "waived": waived})
+    what, whom = f"{len(denied)} cases that must pass fail", "them"
+    if len(denied) == 1:
+        what, whom = "a case that must pass fails", "it"
+    said = f"{what}, and no acceptance or quarantine holds for {whom}: {first_few(denied, 3)}"
+    return waiving.model_copy(update={"entries": entries, "waived": waived, "troubles": (*waiving.troubles, said)})
+
+
+def _entry_without(entry: WaiverEntry, must_pass: Container[CaseKey]) -> WaiverEntry:
+    def others(cases: Sequence[CaseName]) -> tuple[CaseName, ...]:
+        return tuple(one for one in cases if one.key not in must_pass)
+
+    failing, passing, unjudged = others(entry.failing), others(entry.passing), others(entry.unjudged)
+    state = entry.state
+    if state is WaiverState.IN_USE and not failing:
+        state = WaiverState.SUPERFLUOUS if passing and not unjudged else WaiverState.IDLE
+    elif state is WaiverState.SUPERFLUOUS and not passing:
+        state = WaiverState.IDLE
+    told = {"failing": failing, "passing": passing, "unjudged": unjudged, "state": state}
+    return entry.model_copy(update=told)
 
 
 def _entry(waiver: Waiver, names: CaseNames, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:

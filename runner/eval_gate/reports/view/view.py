@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from eval_gate.errors import ExitCode
 from eval_gate.gate.compare import changed_since
+from eval_gate.gate.must_pass import must_pass_keys
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import BaselineFacts, CaseClass, Outcome, RuleCode, Verdict
@@ -139,7 +140,9 @@ class View(CaseLists):
         """What somebody with write access may comment to accept the regressions."""
         if self.verdict.outcome is not Outcome.FAIL:
             return None
-        return accept_command((row.id for row in self.regressions), self.context)
+        policy = self.run.policy
+        must = must_pass_keys(self.run, policy.must_pass if policy else ())
+        return accept_command((row.id for row in self.regressions if row.key not in must), self.context)
 
     # Tables and lists beside the cases
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.gate.must_pass import must_pass_keys
 from eval_gate.gate.waivers.command import command_line
 from eval_gate.gate.waivers.names import name_problem
 from eval_gate.model.case import CaseKey
@@ -28,15 +29,18 @@ _DAYS: Final = "14d"
 def accept_line(run: RunResult, file: str | None) -> str | None:
     """The command that accepts the regressions of a failed run; None without any that it could name.
 
+    One that must pass nobody can accept.
+
     Its reason is none yet and would be refused: whoever sends it has to give one. `file` is where that is not the
     usual one.
     """
     if run.comparison is None or run.verdict is None or run.verdict.outcome is not Outcome.FAIL:
         return None
-    found = changes_that_count(run, CaseClass.REGRESSION)
+    must = must_pass_keys(run, run.policy.must_pass if run.policy else ())
+    found = [one for one in changes_that_count(run, CaseClass.REGRESSION) if one.key not in must]
     files = [key.suite for key, _ in run.cases() if key.case_id in {one.case_id for one in found}]
     # an id that other files have too is told apart by its file
-    suite = found[0].suite if len(files) > len(found) else None
+    suite = found[0].suite if found and len(files) > len(found) else None
     named = [one.case_id for one in found if suite in (None, one.suite) and name_problem(one.case_id) is None]
     if not named:
         return None
