@@ -96,7 +96,7 @@ def _ways(row: CaseRow, view: View) -> Data:
     place, context = row.case.location, view.context
     command = line = None
     before = cases_before([row.id], view.run) if row.case.dependent else ()
-    if view.verdict.outcome is Outcome.FAIL and row in view.regressions:
+    if view.verdict.outcome is Outcome.FAIL and row in view.acceptable:
         command = accept_command((row.id,), context)
         line = accept_line_of(row.key, context.accept_line) if context.accept_line else None
     return {

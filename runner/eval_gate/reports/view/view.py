@@ -140,9 +140,14 @@ class View(CaseLists):
         """What somebody with write access may comment to accept the regressions."""
         if self.verdict.outcome is not Outcome.FAIL:
             return None
+        return accept_command((row.id for row in self.acceptable), self.context)
+
+    @cached_property
+    def acceptable(self) -> tuple[CaseRow, ...]:
+        """The regressions that somebody may accept: those of cases that must pass nobody can."""
         policy = self.run.policy
         must = must_pass_keys(self.run, policy.must_pass if policy else ())
-        return accept_command((row.id for row in self.regressions if row.key not in must), self.context)
+        return tuple(row for row in self.regressions if row.key not in must)
 
     # Tables and lists beside the cases
 
