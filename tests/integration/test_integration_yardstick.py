@@ -258,6 +258,22 @@ def test_run__another_address_behind_the_same_name__is_said(project) -> None:
     assert f"target `agent`: `{was}` → `{other.url}`" in done.stdout
 
 
+@pytest.mark.parametrize("asked", [{"url": "?mode=fake"}, {"query": {"mode": "fake"}}])
+def test_run__another_query_of_a_listed_target__blocks_wherever_it_is_written(tmp_path, asked) -> None:
+    write_suite(tmp_path, 2)
+
+    def run(query: Mapping[str, object]):
+        target = {"name": "a", "provider": "http", **query, "url": f"{running.url}{query.get('url', '')}"}
+        (tmp_path / "targets.yaml").write_text(json.dumps({"targets": [target]}))
+        return gate(tmp_path, "run", "--target", "a", "--baseline", "latest", "--fail-on", "regressions,changed")
+
+    with agent() as running:
+        assert run({}).returncode == 0
+        done = run(asked)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "target `a`: `query` not set →" in " ".join(done.stdout.split())
+
+
 GRADED = """\
 execution: {target: desk}
 evalcases:

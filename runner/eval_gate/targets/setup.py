@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, JsonValue
 from pydantic.alias_generators import to_camel
@@ -139,11 +140,19 @@ def _described(settings: TargetSettings, environment: Mapping[str, str], mask: M
     taken = settings.taken_from(environment)
     values = {**_opened_settings(settings), **taken}
     values |= {key: written for key in kind.keys if (written := settings.written(key)) is not None}
+    asked = _asked_in_address(settings, values.get("url"))
+    if asked:  # how it is asked, like `query`, and no part of where it is
+        query = settings.written("query") or values.get("query")
+        values["query"] = _both(asked, query if isinstance(query, dict) else {})
     for name, field in kind.model_fields.items():
         key = field.alias or name
         if key == "provider" or key not in values or effect_of(field) is not None:  # who provides it is always said
             continue
         written, value, role = settings.written(key), values[key], role_of(field)
+        if key == "query" and asked:
+            written = None
+        elif key == "url" and asked:
+            value, written = (one.partition("?")[0] if isinstance(one, str) else one for one in (value, written))
         is_address = key in taken or role is SettingRole.PLACE or isinstance(getattr(settings, name), SecretAddress)
         if is_address and isinstance(value, str):
             value = _address(value, written, listed=settings.is_listed)
@@ -156,6 +165,28 @@ def _described(settings: TargetSettings, environment: Mapping[str, str], mask: M
         usual = shown_value(_opened(default))
         shown = shown_or_empty(with_texts(value, lambda text: without_keys(mask(text))))
         yield _Setting(key, value, shown, usual, role)
+
+
+def _asked_in_address(settings: TargetSettings, url: JsonValue) -> Mapping[str, JsonValue]:
+    """The query of the address of a listed target that takes a `query` too: a digest for each value, by its name.
+
+    Empty where there is none, and for an address that was given in another way: what is in that one may be a secret
+    that is another one each time.
+    """
+    if "query" not in type(settings).model_fields or not settings.is_listed:
+        return {}
+    written = settings.written("url") or url
+    if not isinstance(written, str) or "?" not in written:
+        return {}
+    asked: dict[str, JsonValue] = {}
+    for name, value in parse_qsl(written.partition("?")[2].partition("#")[0], keep_blank_values=True):
+        asked = _both(asked, {name: f"#{digest(value)[:_MARK]}"})
+    return asked
+
+
+def _both(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """What is asked by either, with both values of a name that both have."""
+    return {**one, **{name: [one[name], value] if name in one else value for name, value in other.items()}}
 
 
 def _opened_settings(settings: BaseModel) -> dict[str, JsonValue]:

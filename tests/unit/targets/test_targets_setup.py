@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from eval_gate.model.setup import changed_settings
 from eval_gate.targets.kinds import KINDS, TargetKind
 from eval_gate.targets.listing import parse_targets
 from eval_gate.targets.program_files import ProgramFiles
@@ -120,6 +121,18 @@ def test_setup__address__counts_by_its_public_part_behind_a_variable_and_by_its_
     plain, asked = (described(provider="http", url=f"http://agent.test/chat{query}") for query in ("", "?mode=mock"))
     assert setup(plain).fingerprint != setup(asked).fingerprint
     assert "mock" not in str(values(asked))
+
+
+@pytest.mark.parametrize(("one", "other"), [("?mode=a", "?mode=b"), ("", "?mode=a"), ("?m=${{ KEY }}", "?m=${{ X }}")])
+def test_setup__query_of_an_address_in_a_list__is_how_it_is_asked_and_not_where(one: str, other: str) -> None:
+    then, now = (
+        parse_targets("t.yaml", f"targets: [{{name: a, provider: http, url: 'http://h.test/chat{query}'}}]".encode())
+        .choose("a", {"KEY": SECRET, "X": SECRET})
+        .settings
+        for query in (one, other)
+    )
+    (changed,) = changed_settings(setup(then).settings, setup(now).settings)
+    assert (changed.name, changed.role) == ("query", None)
 
 
 def test_setup__address_of_the_providers_own_variable__is_in_it() -> None:
