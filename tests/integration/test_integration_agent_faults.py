@@ -200,3 +200,20 @@ def test_agent__nobody_listens__is_unreachable_and_could_not_be_decided(tmp_path
     (found,) = cases_of(tmp_path).values()
     assert (found["status"], found["blame"], done.returncode) == ("error", "unreachable", 3), done.stdout
     assert "no connection" in found["error"]
+
+
+@pytest.mark.parametrize("described", ["json", "sse", "ndjson"])
+def test_run__every_answer_is_of_another_format_than_described__could_not_decide(tmp_path, described) -> None:
+    """Whichever it is: a body that cannot be read is no wrong answer."""
+
+    async def says_words(exchange: Exchange) -> None:
+        exchange.answer(b"It is sunny.\nok\n", Content_Type="text/plain")
+
+    write_cases(tmp_path, {"a": {"responseContains": ["ok"]}, "b": {"responseContains": ["ok"]}})
+    with agent(says_words) as running:
+        target = {"name": "a", "provider": "http", "url": running.url, "responseFormat": described}
+        (tmp_path / "targets.yaml").write_text(json.dumps({"targets": [target]}))
+        done = gate(tmp_path, "run", "--target", "a", "--fail-on", "failures")
+    assert done.returncode == 3, done.stdout
+    assert "COULD NOT DECIDE" in done.stdout
+    assert "2 errors" in done.stdout

@@ -171,7 +171,8 @@ class Collector:
     def __init__(self, settings: HttpSettings, reader: AnswerReader, mask: Callable[[bytes], bytes]) -> None:
         self._reader = reader
         self._mask = mask
-        self._cutter = Sse() if settings.response_format is ResponseFormat.SSE else NdJson()
+        self._json = settings.response_format is ResponseFormat.NDJSON
+        self._cutter = NdJson() if self._json else Sse()
         events = settings.events
         paths = [Path.parse(path) for path in settings.response_path]
         self._texts = [EventMatch.of(one) for one in events.text] or [
@@ -274,7 +275,7 @@ class Collector:
             if not event.fits(rule):
                 continue
             if rule.path is None:
-                text = _bare(event)
+                text = _bare(event, json=self._json)
             else:
                 text = None if isinstance(event.value, Missing) else said_by(rule.at(event.value))
             if text is None:
@@ -319,9 +320,11 @@ class Collector:
         self._called.setdefault(key, []).append(said)
 
 
-def _bare(event: IncomingEvent) -> str | None:
-    """The text that the event is: bare, or as JSON."""
+def _bare(event: IncomingEvent, *, json: bool) -> str | None:
+    """The text that the event is: bare, or as JSON. Raises ShapeError where it has to be `json` and is not."""
     value = event.value
+    if json and isinstance(value, Missing):
+        raise ShapeError("a line of the answer is no JSON")
     if isinstance(value, str):
         return value
     if isinstance(value, dict | list):
