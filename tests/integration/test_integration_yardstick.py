@@ -166,18 +166,36 @@ BENDS = {
 }
 
 
-def test_run__by_the_usual_rules_after_one_by_the_default__says_what_the_difference_is(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (None, "regressions", "rule changed: fail-on failures (the default) → regressions"),
+        (None, "regressions,changed", "rule tightened: fail-on failures (the default) → changed, regressions"),
+        (None, "never", "rule loosened: fail-on failures (the default) → never"),
+        (
+            "failures",
+            "regressions,changed",
+            "rule loosened: fail-on failures → changed, regressions",
+        ),
+        ("failures", "regressions", "rule loosened: fail-on failures → regressions, by which a case that fails in"),
+        ("regressions", None, "rule tightened: fail-on regressions → failures (the default)"),
+    ],
+)
+def test_run__what_fails_the_gate_is_said_for_the_first_time__is_no_loosened_rule(tmp_path, then, now, said) -> None:
     write_suite(tmp_path, 2)
+
+    def run(fail_on: str | None):
+        given = ("--fail-on", fail_on) if fail_on else ()
+        return gate(tmp_path, "run", "--agent-endpoint", running.url, "--baseline", "latest", *given)
+
     with agent() as running:
-        assert gate(tmp_path, "run", "--agent-endpoint", running.url).returncode == 0
-        asked = ("--agent-endpoint", running.url, "--baseline", "latest", "--fail-on", "regressions")
-        first, second = gate(tmp_path, "run", *asked), gate(tmp_path, "run", *asked)
-    said = " ".join(first.stdout.split())
-    assert (first.returncode, second.returncode, "measured differently" in second.stdout) == (0, 0, False)
-    assert (
-        "rule loosened: fail-on failures → regressions, by which a case that fails in the baseline too fails the gate"
-        " no more" in said
-    )
+        run(then)
+        first, second = run(now), run(now)
+    loosened = "loosened" in said and "changed" in (now or "")
+    assert (first.returncode, second.returncode) == (1 if loosened else 0, 1 if loosened else 0)
+    assert said in " ".join(first.stdout.split())
+    assert record(tmp_path)["policy"].get("failOnDefault", False) is (now is None)
+    assert loosened or "measured differently" not in second.stdout
 
 
 @pytest.mark.parametrize("name", BENDS)

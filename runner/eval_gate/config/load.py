@@ -129,7 +129,9 @@ def _made(
             problems=problems,
         )
     where = GivenSettings(given, lambda other, key: _named_like(other, SETTINGS[key], hand))
-    return replace(config, target=replace(config.target, given=where))
+    said = given.get("failOn")
+    policy = replace(config.policy, fail_on_default=said is None or not (said.by_hand or said.file))
+    return replace(config, target=replace(config.target, given=where), policy=policy)
 
 
 def _named_like(other: GivenValue, row: Setting, hand: GivenBy) -> str:

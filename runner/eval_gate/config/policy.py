@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -82,6 +82,8 @@ class Policy:
         whole=_joined,
         in_action=[FailOn.REGRESSIONS],
     )
+    fail_on_default: bool = field(default=False, compare=False)
+    """Whether nobody said what fails the gate, so that `fail_on` is a default."""
     min_pass_rate: float | None = setting(
         None, "Least share of judged cases that pass, 0 to 1.", limits={"ge": 0, "le": 1}
     )

@@ -42,7 +42,9 @@ _NUMBERS: Final[dict[str, tuple[str, _Strictness]]] = {
     "confirm": ("confirm", _reruns),
 }
 """Rules that are numbers, by their names for people, and what makes one stricter."""
-_BY_THEMSELVES: Final = frozenset({"fail_on", "must_pass", "accepted", "trials", "scores", "control", *_NUMBERS})
+_BY_THEMSELVES: Final = frozenset(
+    {"fail_on", "fail_on_default", "must_pass", "accepted", "trials", "scores", "control", *_NUMBERS}
+)
 """Rules of which it is known what asks for less."""
 _OPTIONAL: Final = frozenset(
     {
@@ -66,11 +68,23 @@ def changed_rules(then: RunPolicy, now: RunPolicy) -> tuple[Difference, ...]:
 
 
 def _fail_on(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
-    if set(then.fail_on) == set(now.fail_on):
+    """Whoever says one of the two defaults for the first time, the command line's or the action's, loosens nothing.
+
+    What nobody had said asks for no more than the milder of them.
+    """
+    if set(then.fail_on) == set(now.fail_on) or (then.fail_on_default and now.fail_on_default):
         return
-    weaker = bool(_extras(then) - _extras(now)) or _base(now) < _base(then)
+    base = min(_base(then), _BASE["regressions"]) if then.fail_on_default else _base(then)
+    weaker = bool(_extras(then) - _extras(now)) or _base(now) < base
     kind = DifferenceKind.LOOSENED if weaker else DifferenceKind.TIGHTENED
-    yield _rule(kind, "fail-on", ", ".join(then.fail_on), ", ".join(now.fail_on))
+    if then.fail_on_default and _base(now) == base and not _extras(now):
+        kind = DifferenceKind.CHANGED
+    yield _rule(kind, "fail-on", *(_said_of(policy) for policy in (then, now)))
+
+
+def _said_of(policy: RunPolicy) -> str:
+    words = ", ".join(policy.fail_on)
+    return f"{words} (the default)" if policy.fail_on_default else words
 
 
 def _base(policy: RunPolicy) -> int:

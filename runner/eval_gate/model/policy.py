@@ -8,6 +8,8 @@ class RunPolicy(Record):
     """The policy as it took effect: of flags, variables, file and defaults together. None: no such rule, or unknown."""
 
     fail_on: Many[str] = ()
+    fail_on_default: bool = False
+    """Nobody said what fails the gate: `fail_on` is the default of the command line, or of the action."""
     min_pass_rate: float | None = None
     max_errors: int = 0
     pass_score: float = 1.0
@@ -35,7 +37,10 @@ class RunPolicy(Record):
     def as_settings(self) -> dict[str, JsonValue]:
         """The same as keys of the configuration, for whoever judges by these rules again."""
         told = self.model_dump(
-            mode="json", by_alias=True, exclude_none=True, exclude={"trials", "scores", "control", "accepted"}
+            mode="json",
+            by_alias=True,
+            exclude_none=True,
+            exclude={"fail_on_default", "trials", "scores", "control", "accepted"},
         )
         return told | ({"acceptedPath": self.accepted} if self.accepted else {})
 

@@ -14,11 +14,15 @@ from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.model.result import RunResult
 from eval_gate.results.read import baseline_of
 from eval_gate.session.session import question_of
+from eval_gate.struct import replace
 
 
 def rules_for(run: RunResult, flags: Mapping[str, JsonValue]) -> RunConfig:
     """The configuration that judges this run: what is given now, and for the rest what it was judged by."""
-    return load_config(flags, {}, None, defaults=run.policy.as_settings() if run.policy else None)
+    config = load_config(flags, {}, None, defaults=run.policy.as_settings() if run.policy else None)
+    if run.policy is None or not config.policy.fail_on_default:
+        return config
+    return replace(config, policy=replace(config.policy, fail_on_default=run.policy.fail_on_default))
 
 
 def judge_again(run: RunResult, reference: str, config: RunConfig, root: Path) -> RunResult:

@@ -138,7 +138,7 @@ def _rule(one: Difference, named: int) -> str:
     if one.subject == "accepted":
         return f"accepted failures from {_code(one.now) or 'the usual file'}, were from {_code(one.then) or 'there'}"
     changed = f"{one.subject} {_value(one.then)} → {_value(one.now)}"
-    if (one.subject, one.then, one.now) == ("fail-on", "failures", "regressions"):  # the default, and what is usual
+    if (one.subject, one.then, one.now) == ("fail-on", "failures", "regressions"):
         return f"{changed}, by which a case that fails in the baseline too fails the gate no more"
     return changed
 
