@@ -266,6 +266,20 @@ def test_attack__answers_and_grades_recorded_beforehand__are_said_above_the_fold
     assert run(*nobody, "--fail-on", "changed").returncode == 1
 
 
+def test_attack__recorded_answers__are_not_said_of_a_case_that_a_command_graded(rubric) -> None:
+    """Nobody records what a command says: of the two cases only the one that was replayed counts."""
+    made, run = rubric
+    said = {"dimensions": [{"dimension": "polite", "score": 1, "reasoning": "r"}]}
+    (made.folder / "judge.py").write_text(f"print({json.dumps(said)!r})")
+    judge = {"name": "j", "provider": "cli", "commandTemplate": "python3 judge.py {PROMPT}"}
+    (made.folder / "eval-gate.json").write_text(json.dumps({"targets": [judge], "judge": "j"}))
+    main = made.folder / "main"
+    run("--output-dir", "main")
+    run("--cache", "record", "--case", "gs-000")
+    seen = made.seen(run("--cache", "auto", "--baseline", str(main)))
+    assert "1 case is answered or graded from recorded answers" in differs(seen), seen.text
+
+
 def test_attack__recorded_answers_that_no_case_took__are_not_spoken_of(rubric) -> None:
     made, run = rubric
     (made.folder / "prompt.md").write_text("Be good.")

@@ -174,7 +174,7 @@ def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier
             found.by_kind[kind].append(known)
             if kind is DifferenceKind.JUDGE:
                 found.judges[_judge(case), _judge(other)].append(known)
-        if passed and after.recorded and _may_be_recorded(other):
+        if passed and after.recorded and _may_be_recorded(other, after.judges):
             found.by_kind[DifferenceKind.RECORDED].append(known)
         if own != key:
             found.by_kind[DifferenceKind.RENAMED].append(known)
@@ -222,9 +222,16 @@ def _weighed(kind: DifferenceKind, then: CaseResult, now: CaseResult) -> Differe
     return DifferenceKind.FEWER_CHECKS if after < before else kind
 
 
-def _may_be_recorded(case: CaseResult) -> bool:
-    """Whether its answer was a recorded one, or a judge graded it: of a judge's replies no record says so."""
-    return case.details.replayed or _judge(case) is not None
+def _may_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool:
+    """Whether its answer was a recorded one, or a model graded it: of a judge's replies no record says so.
+
+    Nobody records what a command says. Of a judge that is not among those on record nobody knows what it is.
+    """
+    who = _judge(case)
+    if case.details.replayed or who is None:
+        return case.details.replayed
+    known = [judge for judge in judges if judge.identity in who]
+    return not known or any(judge.model is not None for judge in known)
 
 
 def _leads_nowhere(then: CaseResult, now: CaseResult) -> DifferenceKind | None:
