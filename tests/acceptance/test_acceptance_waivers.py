@@ -104,3 +104,12 @@ def test_accepted_crash__fail_on_failures__excuses_no_other_case(world) -> None:
     made.accept(0)
     seen = made.here("CFPPPPPP", fail_on="failures", allowed_regressions="1")
     assert (seen.code, seen.reasons[0]) == (1, "failures"), seen.text
+
+
+def test_every_case_in_quarantine__no_case_counts_for_the_pass_rate__could_not_decide(world) -> None:
+    made = world("PPPP*2")
+    made.accept("gs-00*", kind="quarantine")
+    seen = made.here("FPPP", min_pass_rate="0.5")
+    assert (seen.code, seen.reasons[0]) == (3, "min-pass-rate"), seen.text
+    assert "no judged case counts, so that there is no pass rate" in " ".join(seen.text.split())
+    assert made.here("FPPP", min_pass_rate="0").code == 0

@@ -244,9 +244,10 @@ def _pass_rate(judged: RuleInput, least: float) -> RuleFinding:
     counted = [case.passed for key, case in judged.run.cases() if case.status.judged and key not in aside]
     rate = sum(counted) / len(counted) if counted else 0.0
     value, limit = (f"{shown} %" for shown in beside_limit(rate, least, 1, scale=100))
-    what = f"{sum(counted)} of {len(counted)} judged cases pass: the pass rate {value} is below {limit}"
     if not counted:
-        value, what = "–", f"no judged case counts, so that there is no pass rate; at least {limit} is asked for"
+        what = f"no judged case counts, so that there is no pass rate; at least {limit} is asked for"
+        return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, reason=what, undecided=least > 0)
+    what = f"{sum(counted)} of {len(counted)} judged cases pass: the pass rate {value} is below {limit}"
     return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
 
