@@ -269,7 +269,7 @@ def test_attack__answers_and_grades_recorded_beforehand__are_said_above_the_fold
 def test_attack__recorded_answers__are_not_said_of_a_case_that_a_command_graded(rubric) -> None:
     """Nobody records what a command says: of the two cases only the one that was replayed counts."""
     made, run = rubric
-    said = {"dimensions": [{"dimension": "polite", "score": 1, "reasoning": "r"}]}
+    said = {"dimensions": [{"dimension": "accuracy", "score": 3, "reasoning": "r"}]}
     (made.folder / "judge.py").write_text(f"print({json.dumps(said)!r})")
     judge = {"name": "j", "provider": "cli", "commandTemplate": "python3 judge.py {PROMPT}"}
     (made.folder / "eval-gate.json").write_text(json.dumps({"targets": [judge], "judge": "j"}))
