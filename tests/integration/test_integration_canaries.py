@@ -234,6 +234,31 @@ def test_finding_2__agent_says_the_key_of_another_target__it_is_nowhere(tmp_path
     assert not [name for name, text in files_below(tmp_path / "evals/results") if other in text]
 
 
+@pytest.mark.parametrize("place", ["given", "targets.yaml", "broken"])
+def test_finding_2__endpoint_says_the_key_of_a_target_of_the_list__it_is_nowhere(tmp_path, place) -> None:
+    """The list is read for its keys alone, and one that cannot be read stops nothing."""
+    write_cases(tmp_path, 1)
+    other = "2f8c0b1e-7d53-4a96-b1c4-9e6a5d3f7081"
+    grader = {
+        "name": "j",
+        "provider": "openai-compatible",
+        "model": "m",
+        "baseUrl": "http://x.test",
+        "apiKey": "${{ Z }}",
+    }
+    written = {"targets": [grader]} if place != "broken" else {"targets": [{"provider": 7}, 3]}
+    if place == "given":
+        (tmp_path / "eval-gate.json").write_text(json.dumps(written | {"judge": "j"}))
+    else:
+        (tmp_path / "targets.yaml").write_text(json.dumps(written))
+    with agent(says(f"theirs is {other}")) as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, *EVERYTHING, Z=other)
+    kept = next((tmp_path / "evals/results").glob("*/run.json")).read_text()
+    assert ("***" in kept) is (place != "broken"), done.stdout + done.stderr
+    leaking = [name for name, text in files_below(tmp_path / "evals/results") if other in text]
+    assert bool(leaking or other in done.stdout + done.stderr) is (place == "broken")
+
+
 MODEL_SAYS = {
     "answer": openai_answer(f"it is {CANARY}"),
     "arguments": openai_answer(None, [("1", "t", {"key": CANARY})]),

@@ -241,7 +241,7 @@ class TargetList:
         if problems or (settings is None and lacking is None):
             raise _invalid(problems)
         redact = resolver.redactor
-        redact.include(self._redactor(environment))  # what is asked may know the secrets of the others
+        redact.include(self.redactor(environment))  # what is asked may know the secrets of the others
         whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)
         if settings is None:
             judge = resolved.get("judgeTarget")
@@ -274,7 +274,7 @@ class TargetList:
         """What its targets are called, in order."""
         return tuple(self._names)
 
-    def _redactor(self, environment: Mapping[str, str]) -> Redactor:
+    def redactor(self, environment: Mapping[str, str]) -> Redactor:
         """Masks what the references of all targets stand for, by the same rule for each, whoever is asked."""
         resolver = Resolver(environment, partial=True)
         for entry in self.entries:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -61,6 +62,24 @@ class TargetBook:
     def remarks(self) -> tuple[str, ...]:
         """Of these, what the author of a target may not have meant, wherever it is run."""
         return tuple(self._remarks)
+
+    def learn_secrets(self, eval_files: Iterable[str]) -> None:
+        """Learn what the references stand for in the lists that belong to these eval files, whoever of them is asked.
+
+        Where an endpoint or model was chosen nothing else is taken from a list, and one that cannot be read does no
+        harm: the agent may still say what others of it are given.
+        """
+        root, context = self._context.root, self._context
+        for folder in dict.fromkeys(str(Path(file).parent) for file in eval_files):
+            with suppress(GateError, OSError):
+                if self._choice.targets is not None:
+                    listed = self._lists.get(None) or read_targets(self._choice.targets, root, self._choice.given)
+                else:
+                    found = find_targets(root / folder, repository_of(root / folder) or root, root)
+                    if found is None:
+                        continue
+                    listed = self._lists.get(found) or read_list(found, shown_from(found, root))
+                context.redact.include(listed.redactor(context.environment))
 
     def unread(self, folders: Iterable[str] = ()) -> str | None:
         """A sentence about a list of targets that nothing is taken from, because an endpoint or model was chosen.

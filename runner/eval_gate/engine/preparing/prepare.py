@@ -158,6 +158,7 @@ async def prepare(config: RunConfig, selection: Selection, context: RunContext) 
     )
     book = TargetBook(config.target, shared, context.answerer)
     assigned = assign(inputs.suites, book, config)
+    book.learn_secrets(suite.file for suite in inputs.suites)
     _refuse_stubs(inputs.suites, assigned)
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
