@@ -172,3 +172,13 @@ def test_resumed_run__in_doubt_when_its_reruns_broke__asks_for_them_again(world)
     again = made.here("FPPPPPPP", resume=first.json["runId"])
     expect(again, 1, "1 regression", regression=[0])
     assert set(made.script.asked) == {0}
+
+
+def test_resumed_run__had_asked_for_more_executions__says_of_none_of_them_that_it_was_a_rerun(world) -> None:
+    made = world("PPPP*2")
+    cut = made.here("PPPC", trials="3", confirm="0")
+    again = made.here("PPPP", resume=cut.json["runId"], confirm="0")
+    cases = [case for suite in again.json["suites"] for case in suite["cases"]]
+    assert [len(case["trials"]) for case in cases] == [3, 3, 3, 1]
+    assert [case.get("reruns", 0) for case in cases] == [0] * 4
+    assert (again.code, "re-run" in again.text + again.report) == (0, False), again.text

@@ -54,6 +54,8 @@ class RunProgress(FrozenStruct):
     """Cases that were run more often because no earlier run knows them."""
     over: bool = False
     """Nobody asks for the trials again."""
+    asked_for: Mapping[CaseKey, int] = MappingProxyType({})
+    """How many executions were asked for of a case, where a run that was resumed had asked for more than this one."""
 
 
 def initial_record(plan: RunPlan) -> RunResult:
@@ -185,7 +187,8 @@ def _case(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: Listing) 
     measure = CaseQuestion(plan.asked_words.get(key), plan.yardsticks.get(key))
     if not counted:
         return unrun(case, other).model_copy(update=measure._asdict())
-    result = settle(case, counted, other, first=plan.limits.trials, end=end, measure=measure)
+    first = progress.asked_for.get(key, plan.limits.trials)
+    result = settle(case, counted, other, first=first, end=end, measure=measure)
     if asked := progress.by_control.get(key):
         result = result.model_copy(update={"control": trials_of_control(asked, result)})
     return for_record(known_anew(result) if key in progress.fresh else result, plan.limits.store)

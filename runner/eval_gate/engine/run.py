@@ -83,6 +83,8 @@ class Run:
         self._spent = 0.0
         self._held_back = False
         self._trials = FinishedTrials(in_memory)
+        self._asked_for: dict[CaseKey, int] = {}
+        """How many executions a run that is resumed had asked for, of cases that it executed more often than this."""
         self._folders = SharedFolders(plan.suites)
         self._in_doubt: set[CaseKey] = set()
         self._control = self._asking_control()
@@ -300,7 +302,7 @@ class Run:
 
     def _next(self, case: EvalCase) -> TrialJob | None:
         """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
-        first, records = self._plan.limits.trials, self._reruns(case)
+        first, records = self._first_rerun(case), self._reruns(case)
         if self._plan.confirming is None or self._used_up():
             return None
         if not self._plan.confirming.wants_rerun(case.key, [trial_of(record) for record in records]):
@@ -308,9 +310,13 @@ class Run:
         return TrialJob(case, max((record.trial for record in records), default=first - 1) + 1)
 
     def _reruns(self, case: EvalCase) -> list[TrialRecord]:
-        first = self._plan.limits.trials
+        first = self._first_rerun(case)
         records = (record for record in self._counted(case) if record.trial >= first)
         return sorted(records, key=lambda record: record.trial)
+
+    def _first_rerun(self, case: EvalCase) -> int:
+        """The number of the first execution of a case that is a re-run."""
+        return self._asked_for.get(case.key, self._plan.limits.trials)
 
     def _ends(self) -> dict[CaseKey, RerunEnd]:
         """Why the cases in doubt were not run again any more."""
@@ -407,6 +413,11 @@ class Run:
             target = plan.target_of(known[key])
             if trials.keep_judged(key, lists=id(target) in self._listing):
                 self._unanswered.note_answer(target)
+        before = plan.resumed.measuring if plan.resumed else None
+        asked_for = (before.trials if before else None) or 0
+        for key, trial in sorted(trials.keys()):
+            if plan.limits.trials <= trial < asked_for:
+                self._asked_for[key] = max(self._asked_for.get(key, 0), trial + 1)
         for unfinished in tuple(self._folders.broken_off(plan.limits.trials, trials.folder_of)):
             trials.drop(unfinished)
 
@@ -440,6 +451,7 @@ class Run:
             control.facts if control else None,
             self._fresh if fresh is None else fresh,
             over,
+            self._asked_for,
         )
         return outcome(self._handed_over() if over else self._plan, progress, wall_ms)
 
