@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.world import expect
@@ -113,3 +115,17 @@ def test_every_case_in_quarantine__no_case_counts_for_the_pass_rate__could_not_d
     assert (seen.code, seen.reasons[0]) == (3, "min-pass-rate"), seen.text
     assert "no judged case counts, so that there is no pass rate" in " ".join(seen.text.split())
     assert made.here("FPPP", min_pass_rate="0").code == 0
+
+
+def test_waiver_of_an_eval_file_by_its_name__holds_for_no_other_file(empty) -> None:
+    """As for ids: `[1].golden.json` is a file's name here, and no pattern that means `1.golden.json`."""
+    made = empty
+    made.of_length("PP")
+    for number, name in enumerate(("[1].golden.json", "1.golden.json")):
+        (made.folder / "evals" / name).write_text(json.dumps([made.cases[number] | {"id": "c1"}]))
+    (made.folder / "evals" / made.suite).unlink()
+    made.main("PP")
+    made.accept("c1")
+    file = made.folder / ".eval-gate" / "accepted.yaml"
+    file.write_text(file.read_text() + "  suite: 'evals/[1].golden.json'\n")
+    assert (made.here("FP").code, made.here("PF").code) == (0, 1)

@@ -78,14 +78,18 @@ class CaseNames:
             if before is not None:
                 self._new.append(_Known.of(case.key, case))
         self._by_id = _by_id(self._known)
+        self._files = {one.suite for one in (*self._known, *self._new)}
         self._new_by_id = _by_id(self._new)
 
     def find(self, case: str, suite: str | None, renamed: Renamed = Renamed.BY_ID) -> tuple[CaseStanding, ...]:
         """The cases of this id, or else of this glob, in eval files of this glob; both are case-sensitive.
 
-        A name that is some case's id means that case only: ids may hold `[1]` and `?`.
+        A name that is some case's id means that case only, and one that is an eval file's that file: both may hold
+        `[1]` and `?`.
         """
         name = _folded(case)
+        if suite is not None and suite in self._files:
+            suite = globs.escaped(suite)
         exact = list(self._by_id.get(name, ()))
         exact += self._new_by_id.get(name, ()) if renamed is not Renamed.NEVER else ()
         if found := [one.case for one in exact if _in_suite(one.suite, suite)]:
