@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
-from eval_gate.errors import GateError
+from eval_gate.errors import GateError, Problem
+from eval_gate.files.lfs import pointer_in
+from eval_gate.files.place import shown_as
 
 
 class RefusedReadError(Exception):
@@ -26,25 +28,51 @@ class CheckRead(Protocol):
         ...
 
 
+_FETCH: Final = "have Git LFS fetch it: `lfs: true` of actions/checkout, or `git lfs pull`"
 _checks: list[CheckRead] = []
 
 
 def read_up_to(path: Path, limit: int, *, made: bool = False) -> bytes:
     """What the file holds, but one byte more than `limit` at most: that one says that it is too large.
 
-    For all that we go by. `made`: a step of the job may have made it, such as a build. Raises OSError, and
-    RefusedReadError for what `checking_reads` refuses.
+    For all that we go by. `made`: a step of the job may have made it, such as a build. Raises OSError,
+    GateError for a pointer of Git LFS, and RefusedReadError for what `checking_reads` refuses.
     """
-    data = read_left_up_to(path, limit)
+    data = read_checked_up_to(path, limit, made=made)
+    _refuse_pointer(path, data)
+    return data
+
+
+def read_checked_up_to(path: Path, limit: int, *, made: bool = False) -> bytes:
+    """The same of a file whose content is not what counts, such as a program: it may be what stands for it."""
+    data = read_as_it_lies(path, limit)
     for check in _checks:
         check(path, data, made=made)
     return data
 
 
 def read_left_up_to(path: Path, limit: int) -> bytes:
-    """The same of results, which programs leave: whoever reads them asks otherwise whose they are. Raises OSError."""
+    """The same of results, which programs leave: whoever reads them asks otherwise whose they are.
+
+    Raises OSError, and GateError for a pointer of Git LFS.
+    """
+    data = read_as_it_lies(path, limit)
+    _refuse_pointer(path, data)
+    return data
+
+
+def read_as_it_lies(path: Path, limit: int) -> bytes:
+    """The same of bytes that nobody goes by. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(limit + 1)
+
+
+def _refuse_pointer(path: Path, data: bytes) -> None:
+    if pointer_in(data) is None:
+        return
+    shown, what = shown_as(path, Path.cwd()), "is a Git LFS pointer, not the file itself"
+    problem = Problem(f"{what}: {_FETCH}", file=shown)
+    raise GateError("lfs-pointer", f"{shown} {what}", _FETCH, problems=[problem])
 
 
 @contextmanager

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from eval_gate.files.lfs import pointer_in
 from eval_gate.github.git_objects import Entry, GitObjects, git_dir_of, object_name
 from eval_gate.struct import FrozenStruct
 
 _MAX_LINKS: Final = 40
-_LFS: Final = re.compile(
-    rb"version https://git-lfs\.github\.com/spec/v1\n(?:[^\n]{1,400}\n){0,8}?oid sha256:([0-9a-f]{64})\n"
-)
-"""What git keeps in place of a file that Git LFS keeps (its specification)."""
-_MAX_POINTER: Final = 1_024
 
 
 class _Tree(FrozenStruct):
@@ -139,5 +134,4 @@ def _is_content(entry: Entry, objects: GitObjects, content: bytes) -> bool:
     if entry.name in {object_name(b"blob", one, digits) for one in (content, content.replace(b"\r\n", b"\n"))}:
         return True
     pointer = objects.read(entry.name, b"blob")
-    match = _LFS.match(pointer) if pointer and len(pointer) <= _MAX_POINTER else None
-    return match is not None and match[1].decode() == hashlib.sha256(content).hexdigest()
+    return pointer is not None and pointer_in(pointer) == hashlib.sha256(content).hexdigest()

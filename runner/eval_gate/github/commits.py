@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime
 
+from eval_gate.files.lfs import pointer_in
 from eval_gate.github.client import PER_PAGE, ApiAnswer, Client
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 
@@ -250,6 +251,9 @@ def file_at(client: Client, path: str, branch: str) -> bytes | None:
     if found.type != "file" or found.encoding != "base64":
         raise GitHubError(FailureKind.REFUSED, doing, "it is no file, or too large")
     try:
-        return base64.b64decode(found.content)
+        data = base64.b64decode(found.content)
     except binascii.Error as error:
         raise GitHubError(FailureKind.SERVER, doing, "its content cannot be decoded") from error
+    if pointer_in(data) is not None:
+        raise GitHubError(FailureKind.REFUSED, doing, "it is a Git LFS pointer: keep this file out of Git LFS")
+    return data

@@ -14,6 +14,7 @@ from typing import Final, cast
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
+from eval_gate.files.reading import read_left_up_to
 from eval_gate.result_formats.rows import DOCS, ResultsReader, RowPlace, unreadable
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.other_tools import looks_like, other_text
@@ -85,8 +86,7 @@ SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
 def recognise(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> KnownFormat:
     """The format of a file and its reader. Raises GateError where it is none that is known, or not `wanted`."""
     try:
-        with file.open("rb") as stream:
-            head = stream.read(_HEAD)
+        head = read_left_up_to(file, _HEAD)
     except OSError as error:
         raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error
     found = _of(head, file)

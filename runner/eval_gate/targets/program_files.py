@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.files.place import RESULT_MARKS
-from eval_gate.files.reading import read_up_to
+from eval_gate.files.reading import read_checked_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.text.digest import file_digest
@@ -190,7 +190,7 @@ class ProgramFiles:
             real = file.resolve(strict=True)
             if not real.is_file() or not self._is_within(real, folder):
                 return None
-            return read_up_to(real, MAX_FILE_BYTES, made=True)[:MAX_FILE_BYTES]
+            return read_checked_up_to(real, MAX_FILE_BYTES, made=True)[:MAX_FILE_BYTES]
         except (OSError, ValueError):  # what cannot be read is said by whoever runs it
             return None
 

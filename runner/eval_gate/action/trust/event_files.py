@@ -21,7 +21,7 @@ from eval_gate.action.trust.checkouts import commits_read, results_read
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.place import shown_as
-from eval_gate.files.reading import RefusedReadError, read_left_up_to
+from eval_gate.files.reading import RefusedReadError, read_as_it_lies
 from eval_gate.github.checkout import checked_out
 from eval_gate.github.commit_files import CommitFiles
 from eval_gate.github.commits import file_at
@@ -138,7 +138,7 @@ class EventFiles:
 def _content(file: Path) -> bytes:
     """The file; nothing where it cannot be read, which is then not what a commit has."""
     try:
-        return read_left_up_to(file, GIT_OBJECT_BYTES)
+        return read_as_it_lies(file, GIT_OBJECT_BYTES)
     except OSError:
         return b""
 
