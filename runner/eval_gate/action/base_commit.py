@@ -59,8 +59,10 @@ class BaseCommit(FrozenStruct):
     """The commit that a change is compared with, as far as it is known before GitHub is asked: one of the three."""
 
     commit: str | None = None
+    merged_head: str | None = None
+    """The head that is merged into `commit`, by the word of that merge alone: anybody may have made it."""
     first_parent_of: str | None = None
-    """The commit that this test merge was made with."""
+    """The commit that this test merge of GitHub's was made with."""
     fork_point_of: str | None = None
     """Where this commit left the branch."""
 
@@ -71,7 +73,7 @@ def base_of_change(workspace: Workspace, head: str, name: str) -> BaseCommit:
     if measured == head:
         return BaseCommit(fork_point_of=head)
     if parents is not None and len(parents) == 2 and parents[1] == head:
-        return BaseCommit(commit=parents[0])
+        return BaseCommit(commit=parents[0], merged_head=head)
     if measured == workspace.event_sha and parents is None:
         return BaseCommit(first_parent_of=measured)
     wanted = f"{name} is {head[:12]}, and this is neither that nor its test merge"

@@ -9,11 +9,11 @@ from pathlib import Path
 from eval_gate.action.log import Log, SideWork
 from eval_gate.action.missing_result import MAX_COMMITS, confirm_absence
 from eval_gate.action.plan import BaselineChoice, BaselineKind
-from eval_gate.action.relay import with_base_of
+from eval_gate.action.relay import other_base, with_base_of
 from eval_gate.action.step import Step
 from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.gate.moved_cases import shares_no_case
-from eval_gate.github.artifacts.baseline import ArtifactStore, Companion, FoundBaseline
+from eval_gate.github.artifacts.baseline import ArtifactStore, Companion, ForeignBaseError, FoundBaseline, no_base
 from eval_gate.github.artifacts.listed import BaselineSearch
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import RunResult
@@ -61,6 +61,12 @@ def get_baseline(
     except GitHubError as error:
         log.missed(f"the baseline could not be had: {error}")
         return Origin(NoBaseline("baseline-unavailable", f"the baseline could not be had ({error})", unavailable=True))
+    except ForeignBaseError as error:
+        if relayed is not None:
+            raise other_base(error) from error
+        absent = no_base(f"the workspace holds {error}")
+        log.did(f"no baseline: {absent.reason}")
+        return Origin(absent)
 
 
 def _from_artifacts(
@@ -82,6 +88,7 @@ def _from_artifacts(
         workflows=workflows,
         near=choice.commit,
         own_run_id=environment.run_id,
+        merged_head=choice.merged_head,
         fork_point_of=choice.fork_point_of,
         left=choice.left,
         first_parent_of=choice.first_parent_of,

@@ -72,6 +72,8 @@ class BaselineChoice(FrozenStruct):
     branch: str = ""
     commit: str | None = None
     """The nearest to this commit."""
+    merged_head: str | None = None
+    """The head that was merged into that commit, where whoever made the merge chose it."""
     first_parent_of: str | None = None
     """The nearest to the commit that this test merge was made with."""
     fork_point_of: str | None = None
@@ -174,6 +176,7 @@ def choice_of_change(settings: Settings, default: str, change: Change, base: Bas
         BaselineKind.ARTIFACT,
         branch=change.into if promoted else branch,
         commit=base.commit,
+        merged_head=base.merged_head,
         first_parent_of=base.first_parent_of,
         fork_point_of=base.fork_point_of,
         left=change.into,

@@ -17,12 +17,12 @@ from eval_gate.action.publishing.check import published_by
 from eval_gate.action.step import Step
 from eval_gate.config.selection import Selection
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.github.artifacts.baseline import result_archive
+from eval_gate.github.artifacts.baseline import ForeignBaseError, result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.listed import Artifact, artifacts_of_run, names_of_run
 from eval_gate.github.checks import checks_on
 from eval_gate.github.comments import CommentState, has_commented
-from eval_gate.github.commits import PullRequest, RunFacts, distance, parents_of, pull_requests_of, workflow_run
+from eval_gate.github.commits import PullRequest, RunFacts, parents_of, pull_requests_of, workflow_run
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, MadeBy, RunResult, SuiteResult
@@ -34,6 +34,12 @@ from eval_gate.struct import replace
 
 class OtherBaseError(GateError):
     """The run evaluated a merge into another branch than this pull request's."""
+
+
+def other_base(error: ForeignBaseError) -> OtherBaseError:
+    """How a relay ends for this pull request where the run evaluated a merge with such a commit."""
+    hint = "push a commit, or close the pull request and reopen it"
+    return OtherBaseError("no-result", f"the run evaluated {error}", hint, exit_code=ExitCode.INCOMPLETE)
 
 
 def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
@@ -103,8 +109,9 @@ def _published_by_itself(step: Step, run: RunFacts, pulls: Sequence[PullRequest]
 def with_base_of(step: Step, result: RunResult, log: Log) -> Step:
     """The step with the base of what the run evaluated, by the commit that its result names.
 
-    That is a claim of the fork's code, like the rest of the result: it has to be the head, or a merge of it into what
-    is, or was, on the base branch. Raises GateError where it is neither, and GitHubError.
+    That is a claim of the fork's code, like the rest of the result: it has to be the head, or a merge of it. Which
+    commit it was merged into is believed only where that branch had it. Raises GateError where it is neither, and
+    GitHubError.
     """
     head, into, claimed = step.plan.head_sha, step.plan.base_branch, result.git.workspace_sha if result.git else None
     if claimed is None or into is None or step.plan.baseline.kind is not BaselineKind.ARTIFACT:
@@ -115,14 +122,13 @@ def with_base_of(step: Step, result: RunResult, log: Log) -> Step:
         base = base_of_change(Workspace("", claimed, parents), head, f"#{step.plan.pull_number}")
     except GateError as error:
         raise _no_result(f"the run evaluated {claimed[:12]}, which is neither {head[:7]} nor a merge of it") from error
-    if base.commit is not None:
-        between = distance(step.client, base.commit, into)
-        if between is None or between.merge_base_commit.sha != base.commit:
-            what = f"the run evaluated a merge with {base.commit[:12]}, which is not on {into}"
-            hint = "push a commit, or close the pull request and reopen it"
-            raise OtherBaseError("no-result", what, hint, exit_code=ExitCode.INCOMPLETE)
     choice = replace(
-        step.plan.baseline, commit=base.commit, fork_point_of=base.fork_point_of, first_parent_of=None, left=into
+        step.plan.baseline,
+        commit=base.commit,
+        merged_head=base.merged_head,
+        fork_point_of=base.fork_point_of,
+        first_parent_of=None,
+        left=into,
     )
     log.did(f"the run evaluated {claimed[:7]}, {'the head' if claimed == head else f'a test merge into {into}'}")
     return replace(step, plan=replace(step.plan, baseline=choice, workspace_sha=claimed))

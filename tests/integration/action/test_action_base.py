@@ -179,6 +179,29 @@ def test_results_of_another_checkout__are_refused(world) -> None:
     assert (seen.code, f"the result is of {pull.merge_sha[:12]}" in seen.text) == (2, True), seen.text
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("merged_into", "code"),
+    [("main before the change left", 1), ("a branch of one's own", 3), ("what a merged branch of one's own had", 3)],
+)
+def test_merge_that_somebody_made__its_other_side_is_the_base_only_where_main_had_it(world, merged_into, code) -> None:
+    """Main broke a case, and repaired it before the change left: a merge with main of then excuses nothing."""
+    state = world.github.state
+    *_, broken, _, _ = world.main("PPPP PPFP*2 PPPP*2")
+    own = state.add_commit("one's own", broken).sha
+    if code == 3 and "merged" in merged_into:
+        state.add_commit("merge of one's own", (state.branches["main"], own), branch="main")
+    pull = world.pull()
+    made = state.add_commit("made by hand", (broken if "before" in merged_into else own, pull.head_sha)).sha
+    world.job.check_out(made)
+    seen = world.here("PPFP", pull)
+    assert seen.code == code, seen.text
+    if code == 3:
+        assert f"a merge with {own[:12]}, which main is not known to have had" in seen.text
+    else:
+        assert seen.classes["gs-002"] == "regression"
+
+
 # --- the second stage for forks
 
 
@@ -202,6 +225,23 @@ def test_relay__test_merge_of_a_fork__is_compared_as_in_the_first_stage(world) -
     second = relay(world.job, world.github, run)
     assert (first.code, second.outputs["verdict"]) == (0, "pass"), second.log
     assert second.outputs["baseline-sha"] == first.outputs["baseline-sha"] == world.github.state.branches["main"]
+
+
+@pytest.mark.slow
+def test_relay__fork_names_a_merge_with_main_of_long_ago__is_compared_with_where_the_fork_left(world) -> None:
+    """Main broke a case, and repaired it before the fork left it."""
+    state = world.github.state
+    *_, broken, _, newest = world.main("PPPP PPFP*2 PPPP*2")
+    pull = world.pull(head_repo="mallory/bot", user="mallory")
+    world.job.check_out(state.add_commit("forged", (broken, pull.head_sha)).sha)
+    world.github.read_only = True
+    world.script.begin("PPFP")
+    world.job.pull_request(pull, world.script.url, world._given({}))
+    world.github.read_only = False
+    run = state.runs[world.github.current_run_id]
+    run.status, run.conclusion = "completed", "success"
+    second = relay(world.job, world.github, run)
+    assert (second.outputs["verdict"], second.outputs["baseline-sha"]) == ("fail", newest), second.log
 
 
 @pytest.mark.slow

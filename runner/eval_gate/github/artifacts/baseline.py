@@ -70,6 +70,13 @@ class FoundBaseline(FrozenStruct):
     """The sha256 of the file that travelled with it, in hexadecimal, where that was put where it was wanted."""
 
 
+class ForeignBaseError(Exception):
+    """Somebody merged a change into a commit that the branch is not known to have had: it is no base."""
+
+    def __init__(self, commit: str, branch: str) -> None:
+        super().__init__(f"a merge with {commit[:12]}, which {branch} is not known to have had")
+
+
 class Companion(FrozenStruct):
     """A file that travels with a run: its name in the archive, where it goes, and how large it may be."""
 
@@ -142,7 +149,7 @@ class ArtifactStore:
         """The evaluated commit has a result that did not pass: what it was compared with was there."""
 
     def nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
-        """The nearest trusted and complete run, or what was seen instead."""
+        """The nearest trusted and complete run, or what was seen instead. Raises ForeignBaseError."""
         trail, lists = Trail(), begin_listing(self._client, self._wanted)
         line = self._line(self._wanted.branch)
         self._tip = lambda: line.tip
@@ -431,22 +438,30 @@ class ArtifactStore:
         return made if made and self._wanted.gates and made not in self._wanted.gates else None
 
     def _base(self) -> str | NoBaseline | None:
-        """The commit to which the nearest is sought; None where any will do."""
+        """The commit to which the nearest is sought; None where any will do. Raises ForeignBaseError."""
         wanted = self._wanted
-        if wanted.near or not (wanted.first_parent_of or wanted.fork_point_of):
+        left, left_by = wanted.left or wanted.branch, wanted.fork_point_of
+        if wanted.near and wanted.merged_head:
+            if not self._line(left).had(wanted.near):
+                raise ForeignBaseError(wanted.near, left)
+            between = distance(self._client, wanted.near, wanted.merged_head)
+            if between is None or between.merge_base_commit.sha != wanted.near:
+                return wanted.near
+            # the head has that commit, and perhaps later ones of the branch
+            left_by = wanted.merged_head
+        elif wanted.near or not (wanted.first_parent_of or wanted.fork_point_of):
             return wanted.near
-        left = wanted.left or wanted.branch
         if wanted.first_parent_of:
             if parents := parents_of(self._client, wanted.first_parent_of):
                 return parents[0]
-            return _no_base(f"GitHub does not know {wanted.first_parent_of[:7]}, which is evaluated here")
-        assert wanted.fork_point_of is not None
-        between, tip = distance(self._client, left, wanted.fork_point_of), self._line(left).tip
+            return no_base(f"GitHub does not know {wanted.first_parent_of[:7]}, which is evaluated here")
+        assert left_by is not None
+        between, tip = distance(self._client, left, left_by), self._line(left).tip
         if between is not None and tip is not None and between.base_commit.sha != tip:
             # the short name stands for something else, such as a tag, or the branch has gone on in between
-            between = distance(self._client, tip, wanted.fork_point_of)
+            between = distance(self._client, tip, left_by)
         if between is None:
-            return _no_base(f"GitHub knows no commit that {left} and this change share")
+            return no_base(f"GitHub knows no commit that {left} and this change share")
         return between.merge_base_commit.sha
 
     def _is_later(self, run: RunFacts) -> bool:
@@ -484,7 +499,8 @@ def _has_passed(result: RunResult) -> bool:
     return result.verdict is not None and result.verdict.outcome is Outcome.PASS
 
 
-def _no_base(why: str) -> NoBaseline:
+def no_base(why: str) -> NoBaseline:
+    """That nobody knows with which commit to compare, which is no absence."""
     hint = "bring the change up to date, or name a run with `baseline`"
     return NoBaseline(
         "baseline-unavailable", f"the commit to compare with cannot be told: {why}; {hint}", unavailable=True

@@ -69,6 +69,8 @@ class BaselineSearch(FrozenStruct):
     near: str | None
     """The commit; None for none, or for where another one left the branch."""
     own_run_id: int
+    merged_head: str | None = None
+    """What was merged into that commit by somebody who chose it: it counts only where the branch `left` had it."""
     fork_point_of: str | None = None
     """That other commit."""
     left: str | None = None
