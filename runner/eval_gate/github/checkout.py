@@ -19,20 +19,25 @@ _MAX_PACKED: Final = 16_000_000
 
 
 def checked_out(workspace: Path) -> str | None:
-    """The commit that HEAD of this folder names; None where it is no plain checkout, or cannot be told."""
-    git = workspace / ".git"
-    head = _text(git / "HEAD")
-    if head is None:
+    """The commit that HEAD of this checkout names, `git worktree` included; None where it cannot be told."""
+    git = git_folder(workspace)
+    head = _text(git / "HEAD") if git else None
+    if git is None or head is None:
         return None
     if _SHA.fullmatch(head):
         return head
     match = _REF.fullmatch(head)
     if match is None or ".." in match[1]:
         return None
-    loose = _text(git / match[1])
-    if loose is not None:
-        return loose if _SHA.fullmatch(loose) else None
-    return _packed(git / "packed-refs", match[1])
+    common = _text(git / "commondir")  # of a worktree: where its repository keeps its branches
+    for folder in (git, *([git / common] if common else [])):
+        loose = _text(folder / match[1])
+        if loose is not None:
+            return loose if _SHA.fullmatch(loose) else None
+        packed = _packed(folder / "packed-refs", match[1])
+        if packed is not None:
+            return packed
+    return None
 
 
 def repository_of_checkout(checkout: Path) -> str | None:

@@ -88,6 +88,23 @@ def test_workspace_holds_another_commit__is_refused(world, held) -> None:
     assert f"ref: refs/pull/{pull.number}/head" in ended.log
 
 
+def test_worktree_holds_main__is_refused(world) -> None:
+    """As on a machine of one's own, where `git worktree` has made the workspace: `.git` is a file there."""
+    world.main("PPPP*2")
+    pull = world.pull()
+    git = world.job.folder / "repository" / ".git" / "worktrees" / "workspace"
+    git.mkdir(parents=True)
+    (git / "HEAD").write_text(world.github.state.branches["main"])
+    (world.job.workspace / ".git").write_text(f"gitdir: {git}\n")
+    world.script.begin("PPPP")
+    ended = world.job.pull_request(pull, world.script.url, world._given({}))
+    assert (ended.code, "the workspace holds" in ended.log) == (2, True), ended.log
+    (git / "HEAD").write_text(pull.merge_sha)
+    world.script.begin("PPPP")
+    ended = world.job.pull_request(pull, world.script.url, world._given({}))
+    assert (ended.code, "believed" in ended.summary) == (0, False), ended.log
+
+
 def test_evals_in_another_repository__say_nothing_of_the_commit(world) -> None:
     world.main("PPPP*2")
     below = world.job.workspace / "shared"

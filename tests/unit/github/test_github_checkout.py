@@ -70,7 +70,30 @@ def test_checkout__no_git__is_unknown(tmp_path) -> None:
     assert checked_out(tmp_path / "missing") is None
 
 
-def test_checkout__worktree_or_submodule__is_unknown(tmp_path) -> None:
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("named", [SHA, "ref: refs/heads/main"])
+def test_checkout__worktree__is_what_its_own_head_names(git, tmp_path, named, relative) -> None:
+    own = git / "worktrees" / "x"
+    own.mkdir(parents=True)
+    (git / "HEAD").write_text(OTHER)
+    (git / "packed-refs").write_text(PACKED)
+    (own / "HEAD").write_text(f"{named}\n")
+    (own / "commondir").write_text("../..\n")
+    checkout = tmp_path / "x"
+    checkout.mkdir()
+    (checkout / ".git").write_text(f"gitdir: {'../.git/worktrees/x' if relative else own}\n")
+    assert checked_out(checkout) == SHA
+
+
+def test_checkout__git_folder_elsewhere__is_read_there(git, tmp_path) -> None:
+    (git / "HEAD").write_text(SHA)
+    checkout = tmp_path / "x"
+    checkout.mkdir()
+    (checkout / ".git").write_text(f"gitdir: {git.rename(tmp_path / 'elsewhere')}\n")
+    assert checked_out(checkout) == SHA
+
+
+def test_checkout__git_folder_that_is_not_there__is_unknown(tmp_path) -> None:
     (tmp_path / ".git").write_text("gitdir: /somewhere/.git/worktrees/x\n")
     assert checked_out(tmp_path) is None
 
