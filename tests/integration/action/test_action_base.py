@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -321,6 +322,17 @@ def test_queue__policy_from_base__are_the_rules_of_the_base(world) -> None:
     (world.job.workspace / "eval-gate.yaml").write_text("failOn: []\n")
     ended = in_queue(world, "PPFP", **{"policy-from": "base"})
     assert ended.code == 1, ended.log
+
+
+@pytest.mark.parametrize(("rules", "code", "said"), [("head", 0, "new in this pull request"), ("base", 1, "not count")])
+def test_queue__entry_among_accepted_failures_that_the_base_has_not__is_marked_as_new(world, rules, code, said) -> None:
+    world.main("PPPP*2")
+    file = world.job.workspace / ".eval-gate" / "accepted.yaml"
+    file.parent.mkdir()
+    until = (datetime.now(UTC) + timedelta(days=5)).date().isoformat()
+    file.write_text(f'accepted:\n- case: gs-002\n  reason: known\n  until: "{until}"\n')
+    ended = in_queue(world, "PPFP", **{"policy-from": rules})
+    assert (ended.code, said in ended.summary) == (code, True), ended.summary
 
 
 @pytest.mark.slow

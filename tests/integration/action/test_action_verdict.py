@@ -113,6 +113,22 @@ def test_pull_request__fork_that_accepts_its_own_regression__is_shown_and_does_n
         assert job.pull_request(pull, running.url).code == 0
 
 
+def test_pull_request__own_acceptance_under_the_rules_of_the_base__does_not_count(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    file = job.workspace / FILE
+    file.parent.mkdir()
+    file.write_bytes(accepted("gs-002", in_days(5)))
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"policy-from": "base"})
+    assert ended.code == 1, ended.log
+    (comment,) = comments_of(github)
+    assert "does not count**, because only the base branch's entries count" in comment
+    assert "comes from a fork" not in comment
+    github.state.files[github.state.branches["main"], FILE] = accepted("gs-002", in_days(5))
+    with agent(fails_on(2)) as running:
+        assert job.pull_request(pull, running.url, {"policy-from": "base"}).code == 0
+
+
 @pytest.mark.contract("accepting.comment-author")
 def test_pull_request__comment_by_somebody_who_may_write__accepts_on_the_next_run(job, github, branch) -> None:
     pull = github.state.add_pull(7)

@@ -1,14 +1,15 @@
 """What people have accepted or set aside: from the repository's file, and from comments of those who may write.
 
 On a pull request from a fork the file is the author's own: what it adds to the base branch's is shown and does not
-count. A relay has no files of the pull request and takes the base branch's. Comments are read only when something
-failed that they could be about.
+count. With `policy-from: base` that holds for every change, a merge group too. A relay has no files of the pull request
+and takes the base branch's. Comments are read only when something failed that they could be about.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from eval_gate.action.inputs import ReportedSide
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
@@ -29,12 +30,13 @@ def waivers_from_file(step: Step, config: RunConfig, log: Log) -> KnownWaivers:
     known = KnownWaivers(today, trusted=False)
     if plan.mode is not Mode.RELAY:
         known = known_waivers(config, step.environment.workspace, today)
-        if plan.base_branch is None or not known.waivers:
+        if plan.rules_branch is None or not known.waivers:
             return known
-        known = replace(known, trusted=not plan.from_fork)
+        by_base = step.settings.policy_from is ReportedSide.BASE
+        known = replace(known, trusted=not (plan.from_fork or by_base))
     path = path_in_repository(step, path)
     try:
-        branch = trusted_branch(step)
+        branch = trusted_branch(step) or plan.rules_branch
     except GitHubError as error:
         said = f"what the branch says in {path} could not be told: {error}"
         return replace(known, troubles=(*known.troubles, said))

@@ -93,8 +93,8 @@ def waive(
     """What the waivers do to these cases on this day (UTC), in whatever order they come.
 
     `everything` is False where only some cases were selected: a waiver that names none of them is no typo then.
-    `trusted` is False on a pull request from a fork: entries of a file that are not known to be on the base branch do
-    not count there, because nobody who may write to the repository has agreed to them.
+    `trusted` is False on a pull request from a fork, and where only the base branch's rules count: entries of a file
+    that are not known to be on that branch do not count there.
     `earlier` are the names in the baseline of cases that have another one here. A waiver holds for the case that it was
     given to: by that name. By the one that it has here an entry of the file names it by its id only, and not from a
     fork; a comment on this very change means what it says.

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class KnownWaivers(FrozenStruct):
     """The waivers that people have given, and on which day they are looked at (UTC).
 
-    `trusted` is False where the file comes from a fork: entries that the base branch does not have do not count then.
+    `trusted` is False where the file comes from a fork, or only the base branch's rules count: entries that it does not
+    have do not count then.
     `refusals` are commands in comments that were not followed, `troubles` sentences about what could not be asked.
     """
 

@@ -67,7 +67,7 @@ def _warning(entry: WaiverEntry) -> str | None:
             return f"{what} names no case of this run"
         case WaiverState.PROPOSED:
             return (
-                f"{what} is new, in a pull request from a fork, and does not count; "
+                f"{what} is new and does not count, because the base branch does not have it; "
                 "somebody who may write to the repository can accept it by a comment"
             )
         case WaiverState.IN_USE | WaiverState.SUPERFLUOUS | WaiverState.IDLE if (

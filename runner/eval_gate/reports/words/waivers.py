@@ -66,7 +66,7 @@ class Waivers(FrozenStruct):
     brought: tuple[WaiverWords, ...] = ()
     """Entries that the change under test brings, whatever they did to this run."""
     proposed: tuple[WaiverWords, ...] = ()
-    """Entries that a fork's change brings, and that do not count."""
+    """Entries that the change brings and that do not count, because only the base branch's do."""
     warnings: tuple[str, ...] = ()
 
 

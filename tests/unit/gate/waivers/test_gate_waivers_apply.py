@@ -413,7 +413,7 @@ def test_notices__in_use__say_what_until_when_who_where_and_why() -> None:
             waiver("a", new=True),
             [case("a")],
             {"trusted": False},
-            "`a` is new, in a pull request from a fork, and does not count; " + BY_COMMENT,
+            "`a` is new and does not count, because the base branch does not have it; " + BY_COMMENT,
         ),
     ],
 )
