@@ -393,6 +393,22 @@ def test_base_has_no_result__the_heading_says_what_counts_too(world) -> None:
 
 
 @pytest.mark.slow
+def test_hotfix_into_a_branch_whose_results_are_not_compared_with__says_what_helps(world) -> None:
+    """Gitflow: baselines are of develop, which main has not yet; the hotfix has all that main has."""
+    state = world.github.state
+    world.main("PPPP*2")
+    state.branches["develop"] = state.branches["main"]
+    state.branches["main"] = state.add_commit("released long ago").sha
+    for artifact in state.artifacts.values():
+        state.runs[artifact.run_id].head_branch = "develop"
+    pull = world.merged(world.pull())
+    seen = world.here("PPFP", pull, baseline_branch="develop")
+    assert seen.code == 3, seen.text
+    assert "run the workflow on main too and write `baseline-branch: base`" in " ".join(seen.text.split())
+    assert "up to date" not in seen.text
+
+
+@pytest.mark.slow
 def test_only_later_ones_have_a_result__none_is_taken(world) -> None:
     """What main broke after the change left is no excuse for the change that breaks the same."""
     state = world.github.state

@@ -221,7 +221,7 @@ class ArtifactStore:
         if self._hidden or self._unread:
             return f"run {self._wanted.branch} again, or name an earlier run with `baseline`"
         if self._only_later:
-            return f"bring this change up to date with {self._wanted.left or self._wanted.branch}"
+            return self._remedy_for_later()
         if any("another workflow" in why for why in reasons):
             return "name its file with `baseline-workflow`"
         if trail.more and any("another gate" in why for why in reasons):
@@ -229,6 +229,16 @@ class ArtifactStore:
         if trail.expired:
             return f"run the workflow on {self._wanted.branch} again"
         return f"the next run on {self._wanted.branch} stores one"
+
+    def _remedy_for_later(self) -> str:
+        """What to do where the base has no result, and others that have one are not in it."""
+        wanted = self._wanted
+        left = wanted.left or wanted.branch
+        if wanted.near != self._line(left).tip:
+            return f"bring this change up to date with {left}"
+        if left == wanted.branch:
+            return f"run the workflow on {left}, or name an earlier run with `baseline`"
+        return f"run the workflow on {left} too and write `baseline-branch: base`, or name a run with `baseline`"
 
     def _line(self, branch: str) -> BranchLine:
         """The commits of a branch, asked for once."""
