@@ -50,7 +50,7 @@ def _blank(schema: str) -> str:
 
 def fill(schema: str, url: str, **known: Any) -> Json:
     """An object of this schema at this address with what is known of it."""
-    blank: Json = json.loads(_blank(schema).replace(URL, url))
+    blank: Json = json.loads(_blank(schema).replace(URL, json.dumps(url)[1:-1]))
     if unknown := known.keys() - GitHubSpec.load().schemas[schema]["properties"].keys():
         raise KeyError(f"{schema} has no {unknown}")
     return blank | known

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import github as pygithub
 import httpx
@@ -246,6 +247,14 @@ def test_commits__from_a_sha__are_its_ancestors_newest_first(history, api):
     assert [each.sha for each in repository.get_commits()] == [sha(word) for word in everything]
     assert [each.sha for each in repository.get_commits(path="runner")] == [sha("three")]
     assert history.violations == []
+
+
+def test_branch__name_with_everything_that_git_allows__is_read(github, http):
+    name = "a'b\"c`d$(id)#1&x=y%2F"
+    commit = github.state.add_commit("one", branch=name).sha
+    found = http.get(f"{REPO}/git/ref/{quote(f'heads/{name}')}").json()
+    assert (found["ref"], found["object"]["sha"]) == (f"refs/heads/{name}", commit)
+    assert http.get(f"{REPO}/branches/{quote(name, safe='')}").json()["name"] == name
 
 
 def test_pull_requests__from_forks__are_found_by_owner_and_branch_only(github, api):
