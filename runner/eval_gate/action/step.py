@@ -23,7 +23,7 @@ from eval_gate.action.plan import (
     pull_number,
 )
 from eval_gate.action.precedence import Publication
-from eval_gate.action.trust.checkouts import commit_of_workspace
+from eval_gate.action.trust.checkouts import evaluated_checkout
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.upload import job_of
@@ -225,17 +225,21 @@ def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
     client = Client(environment.api_url, settings.token, environment.repository)
     try:
         pull = _dispatched_pull(client, event)
-        checkout = commit_of_workspace(settings, environment.workspace, environment.repository)
+        checkout = evaluated_checkout(settings, environment.workspace, environment.repository)
         known = PlanFacts(
             default_branch=_default_branch(client, event),
             pull=pull,
-            checkout=checkout,
-            parents=_parents(client, environment, event, pull, checkout),
+            checkout=checkout.commit,
+            parents=_parents(client, environment, event, pull, checkout.commit),
         )
     except GitHubError as error:
         client.close()
         raise unavailable(str(error)) from error
-    return Step(environment, settings, make_plan(environment, event, settings, known), client)
+    try:
+        plan = make_plan(environment, event, settings, known)
+    except GateError as error:
+        raise checkout.located(error) from error
+    return Step(environment, settings, plan, client)
 
 
 def step_to_publish(environment: WorkflowEnvironment, settings: Settings) -> Step | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import zipfile
 from datetime import UTC, datetime, timedelta
 
@@ -104,6 +105,24 @@ def test_worktree_holds_main__is_refused(world) -> None:
     world.script.begin("PPPP")
     ended = world.job.pull_request(pull, world.script.url, world._given({}))
     assert (ended.code, "believed" in ended.summary) == (0, False), ended.log
+
+
+@pytest.mark.parametrize("named", ["config", "evals"])
+def test_second_checkout_holds_main__is_refused_with_what_is_possible(world, named) -> None:
+    """The test merge at the root, and main in a folder for its rules or its evals."""
+    world.main("PPPP*2")
+    pull = world.merged(world.pull())
+    below = world.job.workspace / "base"
+    (below / ".git").mkdir(parents=True)
+    (below / ".git" / "HEAD").write_text(world.github.state.branches["main"])
+    (below / "eval-gate.yaml").write_text("failOn: [regressions]\n")
+    shutil.copytree(world.job.workspace / "evals", below / "evals")
+    value = {"config": "base/eval-gate.yaml", "evals": "base/evals"}[named]
+    ended = world.job.pull_request(pull, world.script.url, world._given({named: value}))
+    assert ended.code == 2, ended.log
+    assert f"base in the workspace holds {world.github.state.branches['main'][:12]}" in ended.log
+    assert "where `evals` or `config` leads" in ended.log
+    assert "`policy-from: base`" in ended.log
 
 
 def test_evals_in_another_repository__say_nothing_of_the_commit(world) -> None:

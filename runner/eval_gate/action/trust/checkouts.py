@@ -15,6 +15,8 @@ from eval_gate.files.place import repository_of
 from eval_gate.gate.judges.file import PATH as JUDGES
 from eval_gate.gate.waivers.file import DEFAULT_PATH as ACCEPTED
 from eval_gate.github.checkout import checked_out, checkout_around, checkouts_below, repository_of_checkout
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.quoting import shown_name
 
 
 def commits_read(config: RunConfig, settings: Settings, workspace: Path) -> frozenset[str | None]:
@@ -31,18 +33,40 @@ def commits_read(config: RunConfig, settings: Settings, workspace: Path) -> froz
     return frozenset(commits | {checked_out(checkout) for checkout in held})
 
 
-def commit_of_workspace(settings: Settings, workspace: Path, repository: str) -> str | None:
-    """The commit that is evaluated: of the checkout that the inputs lead to, which may be below the workspace.
+class EvaluatedCheckout(FrozenStruct):
+    """The checkout that is evaluated, by what the inputs lead to: its folder below the workspace, and its commit."""
 
-    Where there is one of this repository, one of another, in which evals are shared, says nothing of the change. None
-    where it cannot be told, as in a workspace without any `.git`.
+    folder: str = ""
+    commit: str | None = None
+    """None where it cannot be told, as in a workspace without any `.git`."""
+
+    def located(self, error: GateError) -> GateError:
+        """The error that this commit is of something else, with where it lies and what would do instead."""
+        if error.code != "other-checkout" or not self.folder:
+            return error
+        hint = (
+            f"in {shown_name(self.folder)}, where `evals` or `config` leads, {error.hint}; beside the change's own "
+            "checkout, leave it out of both: for rules of the base branch there is `policy-from: base`"
+        )
+        message = error.message.replace("the workspace holds", f"{shown_name(self.folder)} in the workspace holds", 1)
+        return GateError(error.code, message, hint, exit_code=error.exit_code)
+
+
+def evaluated_checkout(settings: Settings, workspace: Path, repository: str) -> EvaluatedCheckout:
+    """The checkout that is evaluated: the one that the inputs lead to, which may be below the workspace.
+
+    Where there is one of this repository, one of another, in which evals are shared, says nothing of the change.
     """
     evals = settings.flags.get("evals", "").replace(",", " ").split()
     named = (*(pattern.partition("*")[0] for pattern in evals), settings.config or ".", ".")
     around = (checkout_around(workspace, path) for path in named if path)
     found = [(one, commit) for one in around if one and (commit := checked_out(one))]
-    own = [commit for one, commit in found if repository_of_checkout(one) in {None, repository.lower()}]
-    return next(iter([*own, *(commit for _, commit in found)]), None)
+    own = [pair for pair in found if repository_of_checkout(pair[0]) in {None, repository.lower()}]
+    if not found:
+        return EvaluatedCheckout()
+    place, commit = [*own, *found][0]
+    folder = place.relative_to(os.path.realpath(workspace)).as_posix()
+    return EvaluatedCheckout("" if folder == "." else folder, commit)
 
 
 def _commit(checkout: Path | None) -> str | None:
