@@ -228,17 +228,18 @@ def test_pull_request_into_a_branch_of_ones_own__is_given_no_key_by_its_word(job
         assert into(job, github, "mine", evil).code == 0
 
 
-@pytest.mark.parametrize("why", ["protected", "baseline branch", "what main says"])
+@pytest.mark.parametrize("why", ["protected", "baseline branch", "protected baseline branch", "what main says"])
 def test_pull_request_into_a_branch_that_counts__is_given_keys(job, github, why) -> None:
     with agent() as running:
         text = configuration(http_target(running.url))
-        branch_of(github, "release/1", text, protected=why == "protected")
+        branch_of(github, "release/1", text, protected="protected" in why)
         if why == "what main says":
             on_base(github, text)
-        inputs = {"baseline-branch": "release/1"} if why == "baseline branch" else {}
+        inputs = {"baseline-branch": "release/1"} if "baseline branch" in why else {}
         ended = into(job, github, "release/1", text, inputs=inputs)
     assert ended.code == 0, ended.log
     assert given_key(running.requests[0])
+    assert ("release/1 says which targets are given keys" in ended.log) is (why == "baseline branch")
 
 
 @pytest.mark.parametrize("how", ["gone", "no answer"])

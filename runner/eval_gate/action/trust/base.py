@@ -35,6 +35,28 @@ def trusted_branch(step: Step) -> str | None:
     return base if facts.protected else trusted[0]
 
 
+def warning_of_named_branch(step: Step) -> str | None:
+    """What to warn of where keys go by the word of a branch that counts only because `baseline-branch` names it.
+
+    An expression such as `github.base_ref || github.ref_name` names whatever branch a pull request goes into, and the
+    input does not tell.
+    """
+    base = step.plan.base_branch
+    if base is None or base == step.plan.default_branch or base not in step.plan.trusted_branches:
+        return None
+    try:
+        facts = branch_facts(step.client, base)
+    except GitHubError:
+        facts = None
+    if facts is not None and facts.protected:
+        return None
+    return (
+        f"{base} says which targets are given keys, because `baseline-branch` names it, and it is not known to be "
+        "protected: whoever may push may have made it. Protect it; or where an expression names it, write "
+        "`baseline-branch: base`"
+    )
+
+
 def words_of(step: Step, branch: str) -> str:
     """The trusted branch as a log names it, with why it is another one than the pull request's base."""
     base = step.plan.base_branch

@@ -14,7 +14,13 @@ from pathlib import Path
 from eval_gate.action.inputs import ReportedSide
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
-from eval_gate.action.trust.base import base_config, path_in_repository, trusted_branch, words_of
+from eval_gate.action.trust.base import (
+    base_config,
+    path_in_repository,
+    trusted_branch,
+    warning_of_named_branch,
+    words_of,
+)
 from eval_gate.action.trust.event_files import is_believed
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
@@ -50,6 +56,8 @@ def doorkeeper_for(step: Step, config: RunConfig, variables: Mapping[str, str], 
                 f"passEnv would give {name} to commands, and the configuration of {base.named} does not",
                 _ADVICE,
             )
+    if names:
+        base.warn_once()
     return base
 
 
@@ -64,12 +72,22 @@ class BaseDescriptions:
         self._variables = variables
         self._commit = commit
         self._log = log
+        self._has_warned = False
+
+    def warn_once(self) -> None:
+        """Something is given by this branch's word: say where it counts only because the workflow names it."""
+        if self._has_warned or self._commit is not None:
+            return
+        self._has_warned = True
+        if warning := warning_of_named_branch(self._step):
+            self._log.commands.warning(warning)
 
     def __call__(self, receiver: Receiver) -> None:
         """Raises GateError for a target that the base branch does not describe alike, or where it cannot be read."""
         names = " and ".join(receiver.variables)
         if any(alike(receiver.entry.open(), entry) for entry in self.entries(receiver.file)):
             self._log.did(f"target {receiver.name[:80]} is given {names}: {self.named} describes it alike")
+            self.warn_once()
             return
         place = f" at {receiver.place[:300]}" if receiver.place else ""
         raise GateError(
