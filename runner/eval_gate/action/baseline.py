@@ -96,6 +96,7 @@ def _from_artifacts(
         # whoever names a run says what is compared
         evaluated=None if choice.kind is BaselineKind.RUN else step.plan.workspace_sha or step.plan.head_sha,
         shard=settings.selection.shard,
+        chosen=settings.selection.chosen_cases,
     )
     recorded = Path(config.output_dir) / RECORDING_NAME
     beside = (

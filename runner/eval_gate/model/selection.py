@@ -19,7 +19,8 @@ class ChosenCases(Record):
     def covers(self, other: "ChosenCases") -> bool:
         """Whether a run of this choice has all cases that the other choice takes; one by name never counts as such."""
         parts = (self.cases, other.cases), (self.tags, other.tags), (self.tiers, other.tiers), (self.paths, other.paths)
-        return not self.by_name and all(not own or own == their for own, their in parts)
+        # one of a part is enough to be chosen: so the same ones or more take all of the other's
+        return not self.by_name and all(not own or (their and set(own).issuperset(their)) for own, their in parts)
 
     @property
     def by_name(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.support.simulation.repository import Repository
+from tests.support.simulation.repository import EVENTS, Extent, Repository
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,15 @@ def answer(repository: Repository, question: Question) -> Answer:
     may_be_red = any(one.event == "merge_group" for one in red)
     gone = [one for one in done if one.expired and one.branch == question.branch and one.ended <= repository.minute]
     was_there = any(one.made_baselines and one.sha in before and one.sha in line for one in gone)
+    # of these cases nobody said there what they do
+    parts = [one for one in of_gate if one.extent is Extent.SOME and not one.expired and one.event in EVENTS]
+    parts = [one for one in parts if one.branch == question.branch and one.ended <= repository.minute]
+    was_part = any(one.sha in before and one.sha in line for one in parts)
     may_be_gone = any(one.expired and one.branch == question.branch for one in repository.runs)
     # whose a result is, and of which cases, only the result says
     others = [one for one in repository.runs if one.branch == question.branch and not one.expired]
     may_be = any(one.sha not in before or one.gate != question.gate for one in others)
-    unknown = (bool(usable) or was_red or was_there) and not needed
+    unknown = (bool(usable) or was_red or was_there or was_part) and not needed
     return Answer(tuple(best), needed, unknown=unknown, may_be_unknown=may_be or may_be_red or may_be_gone)
 
 

@@ -19,6 +19,10 @@ BEGIN = datetime(2026, 9, 1, tzinfo=UTC)
 FORK = "stranger/bot"
 
 
+EVENTS = frozenset({"push", "schedule", "workflow_dispatch"})
+"""The events whose runs make baselines."""
+
+
 class Extent(StrEnum):
     """How much of the cases a run judges."""
 
@@ -62,7 +66,7 @@ class GateRun:
     def made_baselines(self) -> bool:
         """The same of one that is perhaps kept no longer."""
         foreign = self.of_fork or self.of_tag
-        return self.extent is Extent.WHOLE and self.event in {"push", "schedule", "workflow_dispatch"} and not foreign
+        return self.extent is Extent.WHOLE and self.event in EVENTS and not foreign
 
 
 @dataclass

@@ -1,6 +1,9 @@
 """A run as what is written and asked: its cases by their keys."""
 
+import pytest
+
 from eval_gate.model.case import CaseKey
+from eval_gate.model.selection import ChosenCases
 from tests.support.results import make_result, make_run, make_suite_result
 
 
@@ -11,3 +14,19 @@ def test_with_cases__an_id_that_two_suites_have__is_changed_in_the_one_that_is_n
     found = [(*key, case.status.value) for key, case in changed.cases()]
     assert found == [("one.json", "a", "passed"), ("one.json", "b", "passed"), ("other.json", "a", "failed")]
     assert run.with_cases({}) is run
+
+
+@pytest.mark.parametrize(
+    ("own", "their", "covered"),
+    [
+        ({"tags": ("a", "b")}, {"tags": ("b", "a")}, True),
+        ({"tags": ("a", "b")}, {"tags": ("a",)}, True),
+        ({"tags": ("a",)}, {"tags": ("a", "b")}, False),
+        ({"tags": ("a",)}, {}, False),
+        ({}, {"tags": ("a",)}, True),
+        ({"tags": ("a",)}, {"tags": ("a",), "tiers": ("x",)}, True),
+        ({"tags": ("a",), "tiers": ("x",)}, {"tags": ("a",)}, False),
+    ],
+)
+def test_choice__covers_another__where_every_part_takes_as_much(own, their, covered) -> None:
+    assert ChosenCases(**own).covers(ChosenCases(**their)) is covered

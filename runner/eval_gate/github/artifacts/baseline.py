@@ -145,6 +145,8 @@ class ArtifactStore:
         """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
+        self._only_parts = False
+        """A usable result of other cases than those here is there: whether these passed before is known to nobody."""
         self._only_red = False
         """The evaluated commit has a result that did not pass: what it was compared with was there."""
 
@@ -176,7 +178,7 @@ class ArtifactStore:
             reason += f"'s own commit {(wanted.near or 'unknown')[:7]}, which is what {wanted.own_of} is merged into"
         seen = f"; {trail}" if trail.rejected else ""
         # what passed in the base is known to nobody: it was run, or is what everything is held against
-        unknown = self._hidden or self._unread or trail.more or self._only_later or self._only_red
+        unknown = self._hidden or self._unread or trail.more or self._only_later or self._only_red or self._only_parts
         # one that has expired may have passed
         unknown = unknown or trail.expired or wanted.own_of is not None
         said = f"{reason}{seen}; {self._remedy(trail)}"
@@ -220,6 +222,9 @@ class ArtifactStore:
             return "name an earlier run with `baseline`"
         if self._hidden or self._unread:
             return f"run {self._wanted.branch} again, or name an earlier run with `baseline`"
+        if self._only_parts:
+            same = "with the `case`, `tag`, `tier` and `shard` of this run, or without any"
+            return f"run the workflow on {self._wanted.branch} {same}"
         if self._only_later:
             return self._remedy_for_later()
         if any("another workflow" in why for why in reasons):
@@ -403,8 +408,10 @@ class ArtifactStore:
             return "of an incomplete run"
         if self._wanted.gate and result.made_by and result.made_by.gate != self._wanted.gate:
             return f"of another gate ({result.made_by.gate})"
-        if result.eval_paths is None or result.shard != self._wanted.shard:
-            return "of some cases only"
+        covers = result.eval_paths is not None or result.covers(self._wanted.chosen)
+        if not covers or result.shard != self._wanted.shard:
+            self._only_parts = True
+            return "of another part of the cases" if covers else "of some cases only"
         if run.head_sha == self._wanted.evaluated and not _has_passed(result):
             # what this commit broke is not broken before it, however often it is run
             self._only_red = True

@@ -23,6 +23,7 @@ from eval_gate.github.commits import ACTIONS, RunFacts, ancestors
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.side_by_side import begin
 from eval_gate.model.result import Shard
+from eval_gate.model.selection import ChosenCases
 from eval_gate.struct import FrozenStruct, Struct, field
 
 MAX_LISTED: Final = 300
@@ -83,6 +84,8 @@ class BaselineSearch(FrozenStruct):
     """The commit that is evaluated here: a result of its own serves only where the gate passed. None for any result."""
     shard: Shard | None = None
     """The part of the cases that is run here; None for all of them."""
+    chosen: tuple[ChosenCases, ...] = ()
+    """What is chosen here: a result of the same choice, or of more, will do. Empty where no case is left out."""
     gate: str | None = None
     """The key of the gate that may have made it; None for any."""
     gates: frozenset[str] = frozenset()

@@ -275,7 +275,7 @@ REJECTED = {
         "1 of another commit than its run's",
     ),
     "of chosen cases": ({"data": {"run.json": record(partial=True)}}, "1 of some cases only"),
-    "of one shard": ({"data": {"run.json": record(shard=Shard(index=1, count=4))}}, "1 of some cases only"),
+    "of one shard": ({"data": {"run.json": record(shard=Shard(index=1, count=4))}}, "1 of another part of the cases"),
     "not complete": ({"data": {"run.json": record(complete=False)}}, "1 of an incomplete run"),
     "wrong digest": ({"digest": "sha256:" + "0" * 64}, "1 not usable (its content is not what GitHub's digest says)"),
     "not a zip": ({"data": b"{}"}, "1 not usable (it is not a zip archive)"),
@@ -341,7 +341,9 @@ def test_nearest__only_one_that_must_not_be_used__there_is_none_and_the_reason_s
     reject(how)
     found = store(near=sha("c5")).nearest(NOW)
     assert isinstance(found, NoBaseline)
-    unread = any(words in sentence for words in ("corrupt", "not usable", "newer version", "expired"))
+    unread = any(
+        words in sentence for words in ("corrupt", "not usable", "newer version", "expired", "cases only", "the cases")
+    )
     assert (found.code, found.unavailable) == ("no-artifact", unread)
     assert found.reason.startswith(f"no usable artifact eval-gate-results of main; seen 1: {sentence}; ")
 
