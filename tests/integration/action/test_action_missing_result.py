@@ -77,6 +77,17 @@ def test_checks_cannot_be_read__is_said_and_fails_nothing(world, github) -> None
     assert "whether one was deleted is not known" in seen.ended.log
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("letters", "code"), [("PPFP", 3), ("PPPP", 0)])
+def test_listed_results_cannot_be_fetched__a_failing_case_is_undecided(world, github, letters, code) -> None:
+    """The older ones are of a time when the case was broken: they excuse nothing."""
+    world.main("PPFP*2 PPPP")
+    github.faults.add("GET", r"/actions/artifacts/\d+/zip", Fault.status(404))
+    seen = world.here(letters, world.merged(world.pull()))
+    assert seen.code == code, seen.text
+    assert "listed as one that has not expired" in seen.ended.log
+
+
 def test_results_have_expired__a_failing_case_is_undecided(world, github) -> None:
     world.main("PPPP")
     for artifact in github.state.artifacts.values():

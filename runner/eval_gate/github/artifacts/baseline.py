@@ -15,7 +15,6 @@ from eval_gate.errors import GateError
 from eval_gate.github.artifacts.branch import FIRST_LISTED, BranchLine, first_parents
 from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import (
-    EXPIRED,
     Artifact,
     BaselineSearch,
     Lists,
@@ -394,7 +393,10 @@ class ArtifactStore:
         except GitHubError as error:
             if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                 raise
-            refused = EXPIRED
+            # it may be the nearest: no older one, nor none at all, stands for it
+            detail = f"it is listed as one that has not expired, and {error.detail}"
+            remedy = "run the job again, or the workflow on the branch"
+            raise GitHubError(error.kind, error.doing, detail, remedy=remedy) from error
         if refused:
             trail.reject(artifact, refused)
         return self._usable.get(artifact.id)

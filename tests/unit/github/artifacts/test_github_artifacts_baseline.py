@@ -367,12 +367,16 @@ def test_nearest__several_for_several_reasons__are_counted(store, keep, reject) 
     assert all(part in found.trail for part in ("2 expired", "1 corrupt", "1 from a run of pull_request"))
 
 
-def test_nearest__expired_since_it_was_listed__is_expired(github, store, keep) -> None:
+@pytest.mark.parametrize(("status", "kind"), [(404, FailureKind.NOT_FOUND), (410, FailureKind.GONE)])
+def test_nearest__listed_and_cannot_be_fetched__is_not_known_and_no_older_one_stands_for_it(
+    github, store, keep, status, kind
+) -> None:
     keep("c4")
     keep("c5")
-    github.faults.add("GET", ZIP, Fault.status(410, message="Artifact has expired"))
-    found = store(near=sha("c5")).nearest(NOW)
-    assert (taken(found), found.trail) == ("of-c4", "seen 2: 1 expired")
+    github.faults.add("GET", ZIP, Fault.status(status, message="Artifact has expired"))
+    with pytest.raises(GitHubError, match=f"listed as one that has not expired, and GitHub answers {status}") as caught:
+        store(near=sha("c5")).nearest(NOW)
+    assert caught.value.kind is kind
 
 
 @pytest.mark.slow
