@@ -144,6 +144,8 @@ class ArtifactStore:
         """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
+        self._may_be_the_branch_s = False
+        """One is of a commit of the base of which nobody can tell whether the branch pointed at it."""
         self._only_parts = False
         """A usable result of other cases than those here is there: whether these passed before is known to nobody."""
         self._only_red = False
@@ -179,7 +181,7 @@ class ArtifactStore:
         # what passed in the base is known to nobody: it was run, or is what everything is held against
         unknown = self._hidden or self._unread or trail.more or self._only_later or self._only_red or self._only_parts
         # one that has expired may have passed
-        unknown = unknown or trail.expired or wanted.own_of is not None
+        unknown = unknown or self._may_be_the_branch_s or trail.expired or wanted.own_of is not None
         said = f"{reason}{seen}; {self._remedy(trail)}"
         return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.expired)
 
@@ -219,7 +221,7 @@ class ArtifactStore:
         reasons = set(trail.rejected.values())
         if self._only_red:
             return "name an earlier run with `baseline`"
-        if self._hidden or self._unread:
+        if self._hidden or self._unread or self._may_be_the_branch_s:
             return f"run {self._wanted.branch} again, or name an earlier run with `baseline`"
         if self._only_parts:
             same = "with the `case`, `tag`, `tier` and `shard` of this run, or without any"
@@ -336,8 +338,9 @@ class ArtifactStore:
         # a merge group's counts as the branch's that it was merged into
         named, wanted = run.head_branch, self._wanted.branch
         branch = wanted if named is None or is_of_queue(named, self._wanted) else named
-        if not why and not self._line(branch).had(run.head_sha):
+        if not why and not (had := self._line(branch).had(run.head_sha)):
             why = f"of a commit that {branch} is not known to have had"
+            self._may_be_the_branch_s = self._may_be_the_branch_s or (had is None and not self._is_later(run))
         if why:
             trail.reject(artifact, why)
         return None if why else run

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from eval_gate.github.client import ApiAnswer, Client
+from eval_gate.github.client import PER_PAGE, ApiAnswer, Client
 from eval_gate.github.commits import CONTENTS, CommitParents, branch_tip, commits_from, distance
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.side_by_side import begin
@@ -46,6 +46,8 @@ class BranchLine:
         self._coming: Iterator[CommitParents] = iter(())
         self._line: set[str] = set()
         self._active: frozenset[str] | None = None
+        self._is_whole = False
+        """Whether the activity that was read is all there is."""
         self._tip = begin(lambda: branch_tip(client, branch), f"the branch {branch}"[:120])
         self._begun = begin(self._begin, f"the commits of {branch}"[:120])
 
@@ -54,19 +56,24 @@ class BranchLine:
         """The commit that it points at now; None where there is no such branch. Raises GitHubError."""
         return self._tip.result()
 
-    def had(self, sha: str) -> bool:
-        """Whether the branch is known to have pointed at this commit, or past it by first parents.
+    def had(self, sha: str) -> bool | None:
+        """Whether the branch has pointed at this commit, or past it by first parents.
 
-        Raises GitHubError where GitHub does not answer.
+        None where nobody knows: it lies before the tip, and further back than is listed; or it was taken away from the
+        branch, which has been moved more often since than its activity says. Raises GitHubError where GitHub does not
+        answer.
         """
         self._begun.result()
         if sha in self._line or (self._active is not None and sha in self._active):
             return True
         between = distance(self._client, sha, self.tip) if self.tip else None
-        if between is not None and between.merge_base_commit.sha == sha:
-            # it comes before the tip: among so many commits it is listed
-            self._list(min(between.ahead_by + 1, MAX_LISTED) - len(self._parents))
-        return sha in self._line or sha in self._activity()
+        is_before = between is not None and between.merge_base_commit.sha == sha
+        wanted = between.ahead_by + 1 if between is not None and is_before else 0
+        # where it comes before the tip, it is listed among so many commits
+        self._list(min(wanted, MAX_LISTED) - len(self._parents))
+        if sha in self._line or sha in self._activity():
+            return True
+        return None if wanted > MAX_LISTED or not (is_before or self._is_whole) else False
 
     def has_listed(self, sha: str) -> bool:
         """Whether the commit is among its newest ones: asks nothing more."""
@@ -98,5 +105,7 @@ class BranchLine:
                 if error.kind not in _UNKNOWN_HERE:
                     raise
                 found = ()
+            else:
+                self._is_whole = len(found) < PER_PAGE
             self._active = frozenset(sha for one in found if one.ref == ref for sha in (one.before, one.after))
         return self._active

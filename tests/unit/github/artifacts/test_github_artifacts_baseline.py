@@ -890,6 +890,24 @@ def test_nearest__activity_cannot_be_asked__only_first_parents_tell(github, stor
     assert "seen 1: 1 of a commit that main is not known to have had" in found.reason
 
 
+@pytest.mark.parametrize(("most", "unknown"), [(7, True), (8, False)])
+def test_nearest__lies_further_back_than_is_listed__is_no_absence(
+    github, store, keep, state, monkeypatch, most, unknown
+) -> None:
+    """A tag on a merged commit is certainly none of the branch's, as far as all commits since are listed."""
+    state.add_commit("theirs", sha("c2"))
+    state.add_commit("merge", (sha("c5"), sha("theirs")), branch="main")
+    for number in range(3):
+        state.add_commit(f"d{number}", branch="main")
+    monkeypatch.setattr("eval_gate.github.artifacts.branch.FIRST_LISTED", 2)
+    monkeypatch.setattr("eval_gate.github.artifacts.branch.MAX_LISTED", most)
+    keep("theirs")
+    found = store(near=sha("d2")).nearest(NOW)
+    assert isinstance(found, NoBaseline)
+    assert found.unavailable is unknown, found
+    assert ("run main again" in found.reason) is unknown
+
+
 # --- when pull requests fill the list
 
 
