@@ -87,14 +87,17 @@ def deepeval(change: Callable[[dict[str, Any]], None] | None) -> str:
     case = document["testCases"][0]
     if change:
         change(case)
-    document |= {"testCases": [case], "testPassed": 0, "testFailed": 0}
+    document |= {"testCases": [case], "testPassed": 0, "testFailed": 0, "metricsScores": []}
     return json.dumps(document)
 
 
-def metric(**first: Any) -> Callable[[dict[str, Any]], None]:
+def metric(*, passed: bool = False, **first: Any) -> Callable[[dict[str, Any]], None]:
+    """The first metric of a case that `passed`; None is what DeepEval leaves out."""
+
     def change(case: dict[str, Any]) -> None:
-        case["success"] = False
-        case["metricsData"][0] |= {"success": False, "score": 0} | first
+        case["success"] = passed
+        given = case["metricsData"][0] | {"success": False, "score": 0} | first
+        case["metricsData"][0] = {name: value for name, value in given.items() if value is not None}
 
     return change
 
@@ -163,6 +166,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "agentv: quality": (lambda row: row.update(execution_status="quality_failure", score=0), FAILED),
     "deepeval: metric broke": (metric(error="no verdict"), OURS),
     "deepeval: metric failed": (metric(reason="wrong"), FAILED),
+    "deepeval: metric that raised": (metric(passed=True, score=None, success=None, reason=None), OURS),
+    "deepeval: metric without a score": (metric(score=None, reason=None), OURS),
+    "deepeval: flaky metric without a score": (metric(passed=True, score=None, flaky=True), (0, "1/1 passed")),
     "pydantic-evals: evaluator broke": (broken_evaluator, OURS),
     "pydantic-evals: task broke": (broken_task("ValueError: no"), CRASHED),
     "pydantic-evals: task found nobody": (broken_task("connection refused"), AWAY),

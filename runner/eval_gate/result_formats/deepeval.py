@@ -7,6 +7,7 @@ DeepEval named holds its number, which shifts. Then the question is its name.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from eval_gate.result_formats.rows import (
     ResultRow,
     RowPlace,
     RowScore,
+    broken_off,
     dollars,
     ending,
     list_members,
@@ -45,9 +47,29 @@ def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRo
     run = mapping(read_whole(file, shown), RowPlace(shown))
     facts.failures = whole_number(run.get("testFailed"))
     facts.executions = facts.failures + whole_number(run.get("testPassed"))
-    suite = words(run.get("testFile")) or "deepeval"
+    suite, graded = words(run.get("testFile")) or "deepeval", Counter[str]()
     for _, case, place in list_members(run, ("testCases", "conversationalTestCases"), shown):
+        graded.update(map(_counted_as, members(case.get("metricsData"))))
         yield _row(case, suite, place)
+    if not run.get("traceMetricsScores"):  # else the metrics of spans are counted among the others
+        _refuse_fewer(run.get("metricsScores"), graded, shown)
+
+
+def _counted_as(metric: JsonValue) -> str:
+    """As what DeepEval counts a metric."""
+    success = nested(metric, "success")
+    if nested(metric, "score") is None or success is None:
+        return "errors"
+    return "passes" if success is True else "fails"
+
+
+def _refuse_fewer(counted: JsonValue, graded: Counter[str], shown: str) -> None:
+    """Raise GateError where fewer metrics of a kind were found than DeepEval counted."""
+    for kind in ("fails", "errors", "passes"):
+        said = sum(whole_number(nested(one, kind)) for one in members(counted))
+        if graded[kind] < said:
+            what = f"counts {said:,} {kind} of metrics, and {graded[kind]:,} are in it"
+            raise broken_off(RowPlace(shown, field="metricsScores"), what)
 
 
 def _row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> ResultRow:
@@ -94,13 +116,18 @@ def _shortened(question: str) -> str:
 
 
 def _score(one: JsonValue) -> RowScore:
-    error = nested(one, "error")
+    """A metric's score; one that has none, or no verdict on it, has not graded, also where nothing says why.
+
+    One that is marked as flaky decides nothing.
+    """
+    error, score, success = nested(one, "error"), number(nested(one, "score")), nested(one, "success")
+    broke, decides = bool(error) or score is None or not isinstance(success, bool), nested(one, "flaky") is not True
     return RowScore(
         words(nested(one, "name"))[:200] or "metric",
-        number(nested(one, "score")),
-        None if error else nested(one, "success") is True,
+        score,
+        success is True if decides and not broke else None,
         words(error or nested(one, "reason")) or None,
-        broke=bool(error),
+        broke=broke and decides,
     )
 
 

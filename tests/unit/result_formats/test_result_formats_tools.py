@@ -181,6 +181,7 @@ def test_deepeval__cases__are_named_by_their_name_and_carry_their_metrics() -> N
 
 def test_deepeval__names_that_pytest_made__give_way_to_the_question_and_repeats_are_trials(tmp_path) -> None:
     def change(document) -> None:
+        document["metricsScores"] = []
         first, second = document["testCases"]
         again = dict(first, name="test_bot[hours-9 to 18]-1-2", success=False)
         first["name"] = "test_bot[hours-9 to 17]-0-2"
@@ -194,6 +195,7 @@ def test_deepeval__a_metric_that_broke__is_an_error_and_no_failure(tmp_path) -> 
     def change(document) -> None:
         for metric in document["testCases"][1]["metricsData"]:
             metric.update(error="the judge answered 500", score=None)
+        document["metricsScores"] = [{"metric": "Exact Match", "passes": 1, "fails": 0, "errors": 1}]
 
     brought = load(changed(tmp_path, "deepeval-test-run.json", change))
     [row] = brought.cases["test_d.py", "bot-hours"]
@@ -201,6 +203,15 @@ def test_deepeval__a_metric_that_broke__is_an_error_and_no_failure(tmp_path) -> 
         ERROR,
         "Exact Match: the judge answered 500; Pattern Match: the judge answered 500",
     )
+
+
+def test_deepeval__fewer_metrics_than_it_counted__is_no_result(tmp_path) -> None:
+    def change(document) -> None:
+        del document["testCases"][1], document["testPassed"], document["testFailed"]
+
+    error = refused(changed(tmp_path, "deepeval-test-run.json", change))
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+    assert "counts 2 fails of metrics, and 0 are in it" in str(error.problems[0])
 
 
 @pytest.mark.parametrize("file", ["inspect-log.eval", "inspect-log.json"])
@@ -493,7 +504,7 @@ def deepeval_names(tmp_path: Path, *named: str) -> list[tuple[str, int]]:
     def change(document) -> None:
         case = document["testCases"][0]
         document["testCases"] = [dict(case, name=name, input=name[-1]) for name in named]
-        document |= {"testPassed": len(named), "testFailed": 0}
+        document |= {"testPassed": len(named), "testFailed": 0, "metricsScores": []}
 
     cases = load(changed(tmp_path, "deepeval-test-run.json", change)).cases
     return [(key.case_id, len(rows)) for key, rows in cases.items()]
