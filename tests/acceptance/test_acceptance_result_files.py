@@ -89,7 +89,7 @@ def test_judge__two_runs_in_one_folder__are_not_two_trials(tmp_path) -> None:
     write(tmp_path, r__new_json=(FILES / "promptfoo-output.json").read_text())
     document = json.loads((FILES / "promptfoo-output.json").read_text())
     for row in document["results"]["results"]:
-        row["success"], row["response"] = True, {"output": "another"}
+        row |= {"success": True, "failureReason": 0, "gradingResult": None, "response": {"output": "another"}}
     document["results"]["stats"] = {}
     write(tmp_path, r__old_json=json.dumps(document))
     code, said = judge(tmp_path, "r")
@@ -195,6 +195,28 @@ def test_judge__score_on_another_scale__is_said(tmp_path) -> None:
     write(tmp_path, r_jsonl='{"id": "a", "status": "passed", "score": 20}\n')
     code, said = judge(tmp_path, "r.jsonl", "--pass-score", "0.7")
     assert (code, "1 result has a score outside of 0 to 1" in said) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "beside"),
+    [
+        ("r.jsonl", '{"id": "a", "status": "passed", "checks": [{"name": "x", "passed": false}]}', "that x did not"),
+        (
+            "r.jsonl",
+            '{"id": "a", "status": "passed", "score": 0.1, "threshold": 0.5}',
+            "a score of 0.1, below the threshold of 0.5",
+        ),
+        ("r.jsonl", '{"id": "a", "status": "passed", "error": "boom"}', "the error boom"),
+        ("r.csv", "id,status,passed\na,passed,false\n", "`passed` false"),
+        ("r.jsonl", '{"id": "a", "status": "passed", "score": 0.8, "checks": [{"name": "x", "passed": false}]}', None),
+        ("r.csv", "id,status,passed,error\na,passed,true,\n", None),
+    ],
+)
+def test_judge__a_pass_that_its_own_line_contradicts__is_none(tmp_path, file, text, beside) -> None:
+    (tmp_path / file).write_text(text)
+    code, said = judge(tmp_path, file)
+    assert code == (3 if beside else 0), said
+    assert f"the tool says that it passed, and beside it stands {beside}" in said or beside is None
 
 
 def openai_record(**changes: object) -> list[str]:

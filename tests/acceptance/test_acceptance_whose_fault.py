@@ -77,6 +77,18 @@ def agentv(change: Callable[[dict[str, Any]], None] | None) -> str:
     return json.dumps(row)
 
 
+def overruled(row: dict[str, Any]) -> None:
+    """AgentV says that all is well, and its only scorer says no."""
+    row.update(execution_status="ok", score=0)
+    row["scores"] = [row["scores"][0] | {"verdict": "fail", "score": 0}]
+
+
+def outvoted(row: dict[str, Any]) -> None:
+    """One of two scorers says no, and the score of both is enough."""
+    row.update(execution_status="ok", score=0.9)
+    row["scores"] = [row["scores"][0], row["scores"][0] | {"name": "other", "verdict": "fail", "score": 0.8}]
+
+
 def stopped(stage: str, said: str, status: str = "execution_error") -> Callable[[dict[str, Any]], None]:
     error = {"failure_stage": stage, "execution_error": {"message": said, "stage": stage}, "error": said}
     return lambda row: row.update(execution_status=status, score=0, **error)
@@ -133,6 +145,7 @@ TOOLS = {
     "pydantic-evals": (pydantic_evals, "r.json"),
 }
 OURS, AWAY, CRASHED, FAILED = (3, "not graded"), (3, "unreachable"), (1, "crashed"), (1, "fails")
+GREEN = (0, "1/1 passed")
 CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "promptfoo: grader error": (graded(BROKE), OURS),
     "promptfoo: grader error in a set": (graded(component(False, "set", "assert-set", componentResults=[BROKE])), OURS),
@@ -151,6 +164,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "promptfoo: no model was asked": (graded(component(False, "Error: 5 is not 4", "javascript")), FAILED),
     "promptfoo: provider broke": (lambda row: row.update(success=False, failureReason=2, error="it broke"), CRASHED),
     "promptfoo: provider refused": (lambda row: row.update(success=False, failureReason=2, error="429 quota"), AWAY),
+    "promptfoo: passes and failed for a reason": (lambda row: row.update(success=True, failureReason=1), OURS),
+    "promptfoo: passes and its grading does not": (lambda row: row["gradingResult"].update({"pass": False}), OURS),
+    "promptfoo: passes and no component does": (
+        lambda row: row["gradingResult"].update(componentResults=[component(False, "no", "equals")]),
+        OURS,
+    ),
+    "promptfoo: passes by its threshold": (graded(component(False, "no", "equals"), passed=True), GREEN),
     "inspect: not a number": (scored(NAN, reason="grader_failed"), OURS),
     "inspect: none of several": (scored({"a": NAN, "b": NAN}, reason="grader_failed"), OURS),
     "inspect: a list": (scored([NAN], reason="grader_failed"), OURS),
@@ -164,11 +184,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "agentv: agent": (stopped("agent", "Provider crashed"), CRASHED),
     "agentv: agent refused": (stopped("agent", "429 rate limit"), AWAY),
     "agentv: quality": (lambda row: row.update(execution_status="quality_failure", score=0), FAILED),
+    "agentv: well and no scorer says so": (overruled, OURS),
+    "agentv: well by the score of both": (outvoted, GREEN),
+    "deepeval: passes and a metric does not": (metric(passed=True), OURS),
+    "deepeval: passes and a flaky metric does not": (metric(passed=True, flaky=True), GREEN),
     "deepeval: metric broke": (metric(error="no verdict"), OURS),
     "deepeval: metric failed": (metric(reason="wrong"), FAILED),
     "deepeval: metric that raised": (metric(passed=True, score=None, success=None, reason=None), OURS),
     "deepeval: metric without a score": (metric(score=None, reason=None), OURS),
-    "deepeval: flaky metric without a score": (metric(passed=True, score=None, flaky=True), (0, "1/1 passed")),
+    "deepeval: flaky metric without a score": (metric(passed=True, score=None, flaky=True), GREEN),
     "pydantic-evals: evaluator broke": (broken_evaluator, OURS),
     "pydantic-evals: task broke": (broken_task("ValueError: no"), CRASHED),
     "pydantic-evals: task found nobody": (broken_task("connection refused"), AWAY),

@@ -128,7 +128,7 @@ def _ended(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> Ending:
     stage = words(row.get("failure_stage") or nested(row, "execution_error", "stage"))
     if stage and stage != _AGENT and (status is Status.ERROR or stage == _EVALUATOR):
         return Ending(Status.ERROR, Blame.OURS, f"{stage}: {why}")
-    return ending(status, scores, why)
+    return ending(status, scores, why, weighed=True)
 
 
 def _score(one: JsonValue) -> RowScore:

@@ -29,10 +29,12 @@ from eval_gate.model.usage import Usage
 from eval_gate.result_formats.near_keys import NearKeys
 from eval_gate.result_formats.rows import (
     MAX_NAME,
+    Ending,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
+    ending,
     unreadable,
     unreadable_at,
     words,
@@ -49,6 +51,9 @@ _Text = Annotated[str, Field(max_length=BROUGHT_TEXT)]
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _LISTS: Final = ("tool_calls", "checks", "tags")
 _BLANK: Final = ("", None)
+_VERDICTS: Final = ("passed", "pass", "success")
+"""What other tools call a status. It is none here, but must not contradict it."""
+_NO: Final = frozenset({"false", "no", "0", "failed", "fail"})
 
 
 class _Part(BaseModel):
@@ -199,19 +204,21 @@ def _row(value: JsonValue, place: RowPlace, near: NearKeys) -> ResultRow:
         raise unreadable_at(misspelt)
     if line.status is None and line.score is None:
         raise unreadable(place, "has neither a status nor a score: one of them says whether it passed")
+    scores = tuple(RowScore(one.name, one.score, one.passed, one.reason) for one in line.checks)
+    ended = _ended(line, scores)
     return ResultRow(
         suite=well_formed(line.suite),
         id=well_formed(line.id),
-        status=Status(line.status) if line.status else None,
+        status=ended.status,
         place=place,
-        scores=tuple(RowScore(one.name, one.score, one.passed, one.reason) for one in line.checks),
+        scores=scores,
         score=line.score,
         threshold=line.threshold,
         question=words(line.input),
         expectation=(words(line.expected),) if line.expected is not None else (),
         answer=None if line.output is None else words(line.output),
-        error=line.error,
-        blame=line.blame or Blame.CRASHED,
+        error=ended.error,
+        blame=ended.blame,
         duration_ms=line.duration_ms,
         cost_usd=line.cost_usd,
         usage=_usage(line),
@@ -231,6 +238,27 @@ def _row(value: JsonValue, place: RowPlace, near: NearKeys) -> ResultRow:
         rerun=line.rerun,
         named_by="suite and id",
     )
+
+
+def _ended(line: ResultLine, scores: tuple[RowScore, ...]) -> Ending:
+    """How the line's case ended: as it says, but a pass that the line contradicts is none.
+
+    Checks beside a score of the whole are weighed, as those of an eval with a weighted mean are.
+    """
+    if line.status == "passed":
+        return ending(Status.PASSED, scores, line.error, weighed=line.score is not None, against=_against(line))
+    return Ending(Status(line.status) if line.status else None, line.blame or Blame.CRASHED, line.error)
+
+
+def _against(line: ResultLine) -> str | None:
+    """What says that a case did not pass, beside its status."""
+    if line.score is not None and line.threshold is not None and line.score < line.threshold:
+        return f"a score of {line.score:g}, below the threshold of {line.threshold:g}"
+    for name in _VERDICTS:
+        said = (line.model_extra or {}).get(name)
+        if said is False or (isinstance(said, str) and said.strip().lower() in _NO):
+            return f"`{name}` {words(said)}"
+    return f"the error {line.error}" if line.error and line.error.strip() else None
 
 
 def _params(call: LineCall) -> dict[str, JsonValue]:

@@ -39,9 +39,11 @@ from eval_gate.result_formats.streaming import JsonWalk, document, left_raw, lin
 from eval_gate.text.digest import digest, fingerprint_of, sorted_json
 from eval_gate.text.javascript.strings import compact_json
 
-_ERROR = 2
+_ASSERTION, _ERROR = 1, 2
 """`failureReason`: 0 none, 1 an assertion, 2 an error. Only this tells them apart; `error` also holds the reason of a
 plain failure."""
+_BLOCKED: Final = "Content failed guardrail safety checks"
+"""The reason of a result that passes because guardrails blocked it, whatever its assertions say."""
 _NO_NAME = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
 _SHOWN_VARS = 200
 _SHORT: Final = 4_000
@@ -101,9 +103,7 @@ class _Response(TypedDict, total=False):
     output: Any
 
 
-class _Grading(TypedDict, total=False):
-    reason: Any
-    componentResults: Raw
+_Grading = TypedDict("_Grading", {"pass": Any, "reason": Any, "componentResults": Raw}, total=False)
 
 
 class _Tokens(TypedDict, total=False):
@@ -227,7 +227,9 @@ def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *, marks
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     tokens, cost = result.get("tokenUsage"), result.get("cost")
     scores = _read_once(parts, *((_scored_marked, _scored_marked_in) if marks else (_scored, _scored_in)))
-    ended = ending(own, scores, _reason(result, broke=broke))
+    why = _reason(result, broke=broke)
+    asked = [one for one in scores if one.broke] if own is Status.PASSED and why == _BLOCKED else scores
+    ended = ending(own, asked, why, weighed=True, against=_against(result))
     wanted = _read_once(asserts, _asserted, _asserted_in)
     content = fingerprint_of(f"[{sorted_json(variables)},{wanted.json}]")
     return ResultRow(
@@ -255,6 +257,13 @@ def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *, marks
         named_by=name.named_by,
         unstable=name.unstable,
     )
+
+
+def _against(result: dict[str, JsonValue]) -> str | None:
+    """What says that a result did not pass, beside `success`."""
+    if nested(result, "gradingResult", "pass") is False:
+        return "`gradingResult.pass` false"
+    return "`failureReason` 1" if result.get("failureReason") == _ASSERTION else None
 
 
 def _suite(result: dict[str, JsonValue], numbers: Mapping[int, int]) -> str:

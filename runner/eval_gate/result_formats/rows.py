@@ -135,15 +135,25 @@ class Ending(NamedTuple):
     error: str | None = None
 
 
-def ending(own: Status | None, scores: Sequence[RowScore], error: str | None = None) -> Ending:
+def ending(
+    own: Status | None,
+    scores: Sequence[RowScore],
+    error: str | None = None,
+    *,
+    weighed: bool = False,
+    against: str | None = None,
+) -> Ending:
     """How an execution ended that the agent got through, by one rule for all tools.
 
     A scorer that says no says enough. Else one that could not judge leaves it open, whatever the tool made of that:
     an evaluation error, of which nobody knows whether it passes. Else the tool's `own` verdict counts, which is None
-    where it has none; `error` is what the tool says of it.
+    where it has none; `error` is what the tool says of it. A pass that its own file contradicts is an evaluation error
+    too: `against` is what else there says no, and so does a scorer, but where scores are `weighed` against each other.
     """
     if own is Status.ERROR or own is Status.SKIPPED:
         return Ending(own, blame_of(error or ""), error)
+    if own is Status.PASSED and (no := against or _says_no(scores, weighed=weighed)):
+        return Ending(Status.ERROR, Blame.OURS, f"the tool says that it passed, and beside it stands {no}")
     broke = [one for one in scores if one.broke]
     failed = own is not Status.PASSED and any(one.passed is False and not one.broke for one in scores)
     if broke and not failed:
@@ -154,6 +164,15 @@ def ending(own: Status | None, scores: Sequence[RowScore], error: str | None = N
     if own is None and scores and all(one.passed for one in scores):
         return Ending(Status.PASSED)
     return Ending(own, error=None if own is Status.PASSED else error)
+
+
+def _says_no(scores: Sequence[RowScore], *, weighed: bool) -> str | None:
+    """The scorer because of which an execution cannot have passed; where scores are weighed, all of them have to be."""
+    failed = [one for one in scores if one.passed is False and not one.broke]
+    if not failed or (weighed and (len(failed) < len(scores) or any(one.value != 0 for one in failed))):
+        return None
+    said = f": {failed[0].reason}" if failed[0].reason else ""
+    return f"that {failed[0].name} did not{said}"
 
 
 class FileFacts(Struct):
