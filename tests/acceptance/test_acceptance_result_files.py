@@ -97,6 +97,45 @@ def test_judge__two_runs_in_one_folder__are_not_two_trials(tmp_path) -> None:
     assert "r/new.json and r/old.json are two runs of the tool, and not two executions in one" in said
 
 
+def promptfoo_lines(*tests: tuple[int, str, bool]) -> list[str]:
+    """Results by the number of their test, what it asks, and whether it passed."""
+    row = json.loads((FILES / "promptfoo-output.jsonl").read_text().splitlines()[0])
+    return [
+        json.dumps(row | {"testIdx": at, "promptIdx": 0, "vars": {"q": asked}, "metadata": {}, "testCase": {}} | ended)
+        for at, asked, passed in tests
+        for ended in [{"success": passed, "failureReason": int(not passed), "gradingResult": None, "error": None}]
+    ]
+
+
+@pytest.mark.parametrize("as_lines", [True, False])
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ([(0, "a", True), (1, "b", True)], [(0, "a", True), (1, "b", False)], 2),
+        ([(0, "a", True), (1, "b", True)], [(0, "b", False), (1, "a", True)], 2),
+        ([(0, "a", True), (1, "b", True)], [(0, "c", False), (1, "d", True)], 1),
+        ([(0, "a", True), (1, "b", True)], [(2, "a", True), (3, "b", False)], 1),
+    ],
+    ids=["two runs", "in another order", "parts of one", "repeats"],
+)
+def test_judge__two_runs_of_promptfoo_in_one_file__are_not_two_trials(tmp_path, old, new, code, as_lines) -> None:
+    rows = promptfoo_lines(*old, *new)
+    text = "\n".join(rows) if as_lines else f'{{"evalId": "e", "results": {{"results": [{",".join(rows)}]}}}}'
+    write(tmp_path, **{"r_jsonl" if as_lines else "r_json": text})
+    done, said = judge(tmp_path, "r.jsonl" if as_lines else "r.json")
+    assert (done, "the file holds two runs of promptfoo" in said) == (code, code == 2), said
+
+
+def test_judge__two_runs_of_agentv_in_one_index__are_not_two_trials(tmp_path) -> None:
+    row = (FILES / "agentv-index.jsonl").read_text().splitlines()[0]
+    again = json.loads(row)
+    again["execution_status"] = "quality_failure"
+    again["projection_identity"]["dimensions"] |= {"run_id": "another"}
+    write(tmp_path, r__index_jsonl=f"{row}\n{json.dumps(again)}\n")
+    code, said = judge(tmp_path, "r")
+    assert (code, "the index holds rows of two runs of AgentV" in said) == (2, True), said
+
+
 def test_judge__one_run_in_two_forms__counts_once(tmp_path) -> None:
     (tmp_path / "r").mkdir()
     for name in ("promptfoo-output.json", "promptfoo-output.jsonl"):

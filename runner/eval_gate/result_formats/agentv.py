@@ -37,6 +37,7 @@ _SUMMARIES: Final = ("benchmark.json", "summary.json")
 _AGENT: Final = "agent"
 _EVALUATOR: Final = "evaluator"
 """Values of `failure_stage`: what failed. All others, such as `repo_setup`, come before the agent is asked."""
+_JOINED: Final = "the index holds rows of two runs of AgentV, which are not two executions: give the results of one"
 _JUDGED: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
 
 
@@ -117,7 +118,8 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: RowPlace) -> ResultR
         usage=usage(nested(timing, "token_usage", "input"), nested(timing, "token_usage", "output")),
         target=target or None,
         content=fingerprint([asked]) if asked else None,
-        repeat="" if isinstance(attempt, int) else None,
+        repeat=words(nested(row, "projection_identity", "dimensions", "run_id")) if isinstance(attempt, int) else None,
+        if_twice=_JOINED if isinstance(attempt, int) else None,
         named_by="suite, target and test_id",
     )
 

@@ -45,6 +45,7 @@ plain failure."""
 _BLOCKED: Final = "Content failed guardrail safety checks"
 """The reason of a result that passes because guardrails blocked it, whatever its assertions say."""
 _NO_NAME = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
+_JOINED: Final = "the file holds two runs of promptfoo, which are not two executions: give the results of one"
 _SHOWN_VARS = 200
 _SHORT: Final = 4_000
 """Bytes of what is looked for among what other results said."""
@@ -166,11 +167,11 @@ def _version(file: Path, shown: str) -> tuple[int, ...]:
 
 
 def _results(walked: JsonWalk, shown: str, facts: FileFacts, *, marks: bool) -> Iterator[ResultRow]:
-    numbers: dict[int, int] = {}
+    numbers, runs = dict[int, int](), _Runs()
     for key in walked.names():
         if key == "results":
             for at, value in enumerate(walked.members(_Result)):
-                yield _row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers, marks=marks)
+                yield runs.of(_row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers, marks=marks), value)
         else:
             value = walked.value()
             if key == "stats":
@@ -184,7 +185,27 @@ def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[R
     """Every line of `-o FILE.jsonl`."""
     facts.tool = "promptfoo"
     numbers = _numbers(_asked(file, shown)) if _asks_several(file, shown) else {}
-    return (_row(value, place, numbers, marks=False) for place, value in lines(file, shown))
+    runs = _Runs()
+    return (runs.of(_row(value, place, numbers, marks=False), value) for place, value in lines(file, shown))
+
+
+class _Runs:
+    """Tells joined runs apart: in one run each test, of which every repeat is one, has each prompt once."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int, int]] = set()
+        self._before = 0
+
+    def of(self, row: ResultRow, result: JsonValue) -> ResultRow:
+        """The row, which is no execution of a case of an earlier run."""
+        test, prompt = nested(result, "testIdx"), nested(result, "promptIdx")
+        if not isinstance(test, int) or not isinstance(prompt, int):
+            return row
+        if (test, prompt) in self._seen:
+            self._seen.clear()
+            self._before += 1
+        self._seen.add((test, prompt))
+        return row._replace(repeat=f"{row.repeat} {self._before}", if_twice=_JOINED) if self._before else row
 
 
 def _asks_several(file: Path, shown: str) -> bool:
