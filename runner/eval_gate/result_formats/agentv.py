@@ -45,9 +45,14 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
     """Every row of the index. Raises GateError, as for a run with fewer rows than AgentV had planned."""
     facts.tool = "AgentV"
     beside = _Beside(file.parent, _shared(file, shown))
-    count = 0
+    count, seen = 0, dict[str, RowPlace]()
     for place, value in lines(file, shown):
-        yield _row(mapping(value, place), beside, place)
+        row = mapping(value, place)
+        first = seen.setdefault(fingerprint(row), place)
+        if first is not place:
+            facts.notes.append(f"{place} is the same row as {first}, as --rerun-failed writes it: it was read once")
+            continue
+        yield _row(row, beside, place)
         count += 1
     said = (nested(beside.json(name, RowPlace(shown)), "metadata", "planned_test_count") for name in _SUMMARIES)
     planned = max((found for one in said if (found := number(one)) is not None), default=0)

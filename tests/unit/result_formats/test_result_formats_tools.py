@@ -330,6 +330,16 @@ def test_agentv__fewer_rows_than_it_had_planned__is_no_result(tmp_path) -> None:
     assert "holds 2 of 3 results" in str(error.problems[0])
 
 
+def test_agentv__row_that_a_rerun_wrote_twice__is_one_execution(tmp_path) -> None:
+    rows = (FILES / "agentv-index.jsonl").read_text().splitlines()
+    (tmp_path / "index.jsonl").write_text("\n".join([*rows, rows[1]]))
+    brought = load(tmp_path)
+    assert statuses(brought) == {("a, mockt", "refund-1"): [PASSED], ("a, mockt", "hours"): [FAILED]}
+    assert "index.jsonl:3 is the same row as" in brought.notes[0]
+    (tmp_path / "benchmark.json").write_text('{"metadata": {"planned_test_count": 3}}')
+    assert "holds 2 of 3 results" in str(refused(tmp_path).problems[0]), "it makes up for none that is missing"
+
+
 def test_folder__that_is_empty__is_of_a_tool_that_did_not_finish(tmp_path) -> None:
     error = refused(tmp_path)
     assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
