@@ -176,6 +176,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "inspect: a list": (scored([NAN], reason="grader_failed"), OURS),
     "inspect: one of several": (scored({"a": "C", "b": NAN}), OURS),
     "inspect: one of several failed": (scored({"a": "I", "b": NAN}), FAILED),
+    "inspect: nothing was scored": (lambda sample: sample.update(scores={}), OURS),
+    "inspect: no value of several": (scored({}), OURS),
     "inspect: an error of the scorer": (ended(SCORER), OURS),
     "inspect: an error of the solver": (ended(SOLVER), CRASHED),
     "agentv: evaluator": (stopped("evaluator", "Grader parse failure after 3 attempts"), OURS),
@@ -183,6 +185,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
     "agentv: set-up": (stopped("repo_setup", "git clone failed: exit code 128"), OURS),
     "agentv: agent": (stopped("agent", "Provider crashed"), CRASHED),
     "agentv: agent refused": (stopped("agent", "429 rate limit"), AWAY),
+    "agentv: nothing is said": (lambda row: row.update(execution_status=None), OURS),
     "agentv: quality": (lambda row: row.update(execution_status="quality_failure", score=0), FAILED),
     "agentv: well and no scorer says so": (overruled, OURS),
     "agentv: well by the score of both": (outvoted, GREEN),
@@ -208,6 +211,66 @@ def test_judge__what_broke__says_whose_fault_it_is(tmp_path, name) -> None:
     (tmp_path / file).write_text(write(copy.deepcopy(change)))
     done = gate(tmp_path, "judge", file, "--baseline", "latest", "--fail-on", "regressions")
     assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
+
+
+def scored_by(*scores: tuple[str, ...], counted: int | None = None) -> str:
+    """A log of Inspect's with a sample for each of these, passed by these scorers; `counted` is what Inspect says."""
+    document = json.loads((FILES / "inspect-log.json").read_text())
+    sample, names = document["samples"][0], {name for of_one in scores for name in of_one}
+    document["samples"] = [
+        sample | {"id": f"s{at}", "scores": {name: {"value": "C"} for name in of_one}}
+        for at, of_one in enumerate(scores)
+    ]
+    said = [
+        {"scorer": name, "scored_samples": counted or sum(name in of_one for of_one in scores)}
+        for name in sorted(names)
+    ]
+    document["results"] = {"total_samples": len(scores), "scores": said}
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (scored_by(("a", "b"), ("a", "b")), 0, "2/2 passed"),
+        (scored_by(("a", "b"), ("a",)), 3, "not graded: b: it graded other samples, and not this one"),
+        (scored_by(("a", "b"), ("a",), counted=2), 3, "counts 2 samples that b graded, and 1 are in it"),
+    ],
+)
+def test_inspect__scorer_that_did_not_look_at_a_sample__is_no_pass(tmp_path, text, code, said) -> None:
+    (tmp_path / "log.json").write_text(text)
+    done = gate(tmp_path, "judge", "log.json")
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("values", "code"), [("CI", 1), ("CC", 3)])
+def test_inspect__accuracy_that_its_samples_do_not_make__is_of_another_log(tmp_path, values, code) -> None:
+    document = json.loads(scored_by(*[("a",)] * 2))
+    for sample, value in zip(document["samples"], values, strict=True):
+        sample["scores"]["a"]["value"] = value
+    document["results"]["scores"][0]["metrics"] = {"accuracy": {"value": 0.5}}
+    (tmp_path / "log.json").write_text(json.dumps(document))
+    assert gate(tmp_path, "judge", "log.json").returncode == code
+
+
+def evaluated(name: str, *by: str, of: str | None = None) -> dict[str, Any]:
+    assertions = {one: {"name": one, "value": True, "source": {"name": one}} for one in by}
+    repeat = {"source_case_name": of} if of else {}
+    return {"name": name, "inputs": "q", "assertions": assertions, "scores": {}, "evaluator_failures": []} | repeat
+
+
+@pytest.mark.parametrize(
+    ("cases", "code", "said"),
+    [
+        ([evaluated("x", "A", "B"), evaluated("y", "A"), evaluated("z", "A", "B")], 0, "B graded 2 of 3 cases"),
+        ([evaluated("x", "A"), evaluated("y", "A"), evaluated("z", "A", "B")], 0, "3/3 passed"),
+        ([evaluated("x [1/2]", "A", "B", of="x"), evaluated("x [2/2]", "A", of="x")], 0, "x  0ms  1/2"),
+    ],
+)
+def test_pydantic_evals__evaluator_that_said_nothing_of_a_case__is_said(tmp_path, cases, code, said) -> None:
+    (tmp_path / "r.json").write_text(json.dumps({"name": "e", "cases": cases, "failures": []}))
+    done = gate(tmp_path, "judge", "r.json")
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stdout + done.stderr
 
 
 def frame(where: str, line: str, function: str, says: str) -> str:

@@ -135,6 +135,8 @@ def _ended(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> Ending:
     stage = words(row.get("failure_stage") or nested(row, "execution_error", "stage"))
     if stage and stage != _AGENT and (status is Status.ERROR or stage == _EVALUATOR):
         return Ending(Status.ERROR, Blame.OURS, f"{stage}: {why}")
+    if not stage and not row.get("execution_status"):
+        return Ending(Status.ERROR, Blame.OURS, why)
     return ending(status, scores, why, weighed=True)
 
 

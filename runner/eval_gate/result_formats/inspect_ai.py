@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Final
@@ -60,20 +61,23 @@ _LOCAL_HEADER: Final = struct.Struct("<26xHH")
 HEADER: Final = "header.json"
 _BEGUN: Final = "_journal/"
 """What a log has from its beginning."""
+_PLAIN: Final = frozenset({"C", "I"})
+"""Values of which Inspect's accuracy is the share of `C`."""
+_ROUNDED: Final = 1e-6
 _VERDICTS: Final = {"C": True, "I": False, "N": False, "yes": True, "true": True, "no": False, "false": False}
 _VALUES: Final = {"P": 0.5} | {word: float(passed) for word, passed in _VERDICTS.items()}
 
 
 def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every sample and epoch of a log as JSON."""
-    head: dict[str, JsonValue] = {}
+    head, graded = dict[str, JsonValue](), _Graded()
     with document(file, shown) as walked:
         for key in walked.names():
             if key == "samples":
                 _finished(head, shown)
                 for at, sample in enumerate(walked.members()):
                     place = RowPlace(shown, field=f"samples[{at}]")
-                    yield _row(mapping(sample, place), head, place)
+                    yield graded.also(mapping(sample, place), _row(mapping(sample, place), head, place))
             elif key in {"status", "eval", "error", "results"}:
                 head[key] = walked.value()
             else:
@@ -81,6 +85,7 @@ def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow
         walked.end()
     _finished(head, shown)  # it may stand behind the samples
     _take_head(head, facts)
+    graded.refuse_fewer(head, shown)
 
 
 def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -97,10 +102,13 @@ def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[R
             head = mapping(_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
             _finished(head, shown)
             _take_head(head, facts)
+            graded = _Graded()
             for name, one in entries.items():
                 if name.startswith("samples/") and name.endswith(".json"):
                     place = RowPlace(f"{shown}!{name[:200]}")
-                    yield _row(mapping(_entry(archive, one, shown), place), head, place)
+                    sample = mapping(_entry(archive, one, shown), place)
+                    yield graded.also(sample, _row(sample, head, place))
+            graded.refuse_fewer(head, shown)
     except (struct.error, NotImplementedError, *DAMAGED) as error:
         raise unreadable(RowPlace(shown), f"is not an archive that can be read: {error}") from None
 
@@ -153,6 +161,41 @@ def _take_head(head: dict[str, JsonValue], facts: FileFacts) -> None:
     facts.executions = whole_number(nested(head, "results", "total_samples"))
 
 
+class _Graded:
+    """What each scorer gave, to be held against what Inspect counted."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, set[str]] = {}
+        """The samples that each scorer graded."""
+        self._values: dict[str, Counter[str]] = {}
+        self._count = 0
+
+    def also(self, sample: dict[str, JsonValue], row: ResultRow) -> ResultRow:
+        """The row of this sample, which is counted."""
+        self._count += 1
+        given = sample.get("scores")
+        for name, one in given.items() if isinstance(given, dict) else ():
+            value = nested(one, "value")
+            plain = isinstance(value, str) and value in _PLAIN and not members(nested(one, "history"))
+            self._samples.setdefault(name, set()).add(row.id)
+            self._values.setdefault(name, Counter())[str(value) if plain else ""] += 1
+        return row
+
+    def refuse_fewer(self, head: dict[str, JsonValue], shown: str) -> None:
+        """Raise GateError where a scorer graded fewer samples, or let more of them pass, than Inspect counted."""
+        for at, one in enumerate(members(nested(head, "results", "scores"))):
+            place, scorer = RowPlace(shown, field=f"results.scores[{at}]"), words(nested(one, "scorer"))
+            said, found = whole_number(nested(one, "scored_samples")), len(self._samples.get(scorer, ()))
+            if found < said:
+                raise broken_off(place, f"counts {said:,} samples that {scorer[:100]} graded, and {found:,} are in it")
+            accuracy = number(nested(one, "metrics", "accuracy", "value"))
+            values = self._values.get(scorer, Counter())
+            if accuracy is None or found != values.total() or found != self._count or not set(values) <= _PLAIN:
+                continue  # of epochs, and of values that a metric reads in its own way, it is another figure
+            if accuracy < (made := values["C"] / found) - _ROUNDED:
+                raise broken_off(place, f"reports an accuracy of {accuracy:g}, and the samples in it make {made:g}")
+
+
 def _tool(head: dict[str, JsonValue]) -> str:
     version = words(nested(head, "eval", "packages", "inspect_ai"))[:40]
     return f"Inspect {version}".rstrip()
@@ -160,6 +203,8 @@ def _tool(head: dict[str, JsonValue]) -> str:
 
 def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPlace) -> ResultRow:
     scores = _scores(sample.get("scores"))
+    if not sample.get("error"):
+        scores = (*scores, *_not_given(sample.get("scores"), head))
     error = words(nested(sample, "error", "message"))
     ended = _ended(sample.get("error"), scores)
     limit = words(nested(sample, "limit", "type"))
@@ -202,7 +247,9 @@ def _ended(error: JsonValue, scores: tuple[RowScore, ...]) -> Ending:
         if _went_through_scorer(words(nested(error, "traceback"))):
             return Ending(Status.ERROR, Blame.OURS, said)
         return ending(Status.ERROR, scores, said)
-    return ending(None if scores else Status.ERROR, scores, _why(scores))
+    if not scores:
+        return Ending(Status.ERROR, Blame.OURS, "nothing was scored")
+    return ending(None, scores, _why(scores))
 
 
 def _went_through_scorer(traceback: str) -> bool:
@@ -216,10 +263,21 @@ def _scores(given: JsonValue) -> tuple[RowScore, ...]:
     return tuple(score for name, one in found for score in _scores_of(name[:200], one))
 
 
+def _not_given(given: JsonValue, head: dict[str, JsonValue]) -> Iterator[RowScore]:
+    """The scorers that graded samples of this log, and not this one."""
+    there = given if isinstance(given, dict) else {}
+    for one in members(nested(head, "results", "scores")):
+        scorer = words(nested(one, "scorer"))[:200]
+        if scorer not in there and whole_number(nested(one, "scored_samples")):
+            yield RowScore(scorer, None, None, "it graded other samples, and not this one", broke=True)
+
+
 def _scores_of(name: str, one: JsonValue) -> Iterator[RowScore]:
     value, reason = nested(one, "value"), words(nested(one, "explanation")) or None
     broke = nested(one, "reason") == _GRADER_FAILED
-    if isinstance(value, dict):
+    if value in ({}, []):
+        yield RowScore(name, None, None, reason or "its value is empty", broke=True)
+    elif isinstance(value, dict):
         yield from (_score(f"{name}.{key[:200]}", inner, reason, broke=broke) for key, inner in value.items())
     elif isinstance(value, list):
         yield from (_score(f"{name}.{at}", inner, reason, broke=broke) for at, inner in enumerate(value))
@@ -247,7 +305,7 @@ def _number_in(text: str) -> float | None:
 
 def _why(scores: tuple[RowScore, ...]) -> str | None:
     missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is not True]
-    return "; ".join(missed) or (None if scores else "nothing was scored")
+    return "; ".join(missed) or None
 
 
 def _message(one: JsonValue) -> str:

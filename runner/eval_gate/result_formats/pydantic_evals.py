@@ -7,6 +7,7 @@ say from where on they pass.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -42,12 +43,47 @@ def read_pydantic_evals(file: Path, shown: str, facts: FileFacts) -> Iterator[Re
     facts.tool = "pydantic-evals"
     report = mapping(read_whole(file, shown), RowPlace(shown))
     suite = words(report.get("dataset_name") or report.get("name")) or "pydantic-evals"
+    graders = _graders(report)
     for kind, case, place in list_members(report, ("cases", "failures"), shown):
-        yield _row(case, suite[:300], place, broke=kind == "failures")
+        yield _row(case, suite[:300], place, graders, broke=kind == "failures")
+    facts.notes += _left_out(graders)
 
 
-def _row(case: dict[str, JsonValue], suite: str, place: RowPlace, *, broke: bool) -> ResultRow:
-    checks, failures = _checks(case.get("assertions")), members(case.get("evaluator_failures"))
+def _graders(report: dict[str, JsonValue]) -> dict[str, set[str]]:
+    """The evaluators that said something of each case, in any of its executions."""
+    found: dict[str, set[str]] = {}
+    for case in members(report.get("cases")):
+        found.setdefault(_named(case), set()).update(_evaluators(case))
+    return found
+
+
+def _evaluators(case: JsonValue) -> set[str]:
+    """Those that said something in this execution, if only that they failed."""
+    results = [nested(case, kind) for kind in ("assertions", "scores", "labels")]
+    given = [one for kind in results if isinstance(kind, dict) for one in kind.values()]
+    given += members(nested(case, "evaluator_failures"))
+    return {name[:200] for one in given if (name := words(nested(one, "source", "name")))}
+
+
+def _named(case: JsonValue) -> str:
+    return words(nested(case, "source_case_name") or nested(case, "name"))
+
+
+def _left_out(graders: dict[str, set[str]]) -> Iterator[str]:
+    """What is to be said of evaluators that graded most cases and not all: it may be meant, or they gave nothing."""
+    for grader, graded in Counter(one for said in graders.values() for one in said).items():
+        if len(graders) / 2 < graded < len(graders):
+            first = next(case for case, said in graders.items() if grader not in said)
+            yield f"{grader} graded {graded:,} of {len(graders):,} cases, and not {first[:80]}"
+
+
+def _row(
+    case: dict[str, JsonValue], suite: str, place: RowPlace, graders: dict[str, set[str]], *, broke: bool
+) -> ResultRow:
+    checks, failures = _checks(case.get("assertions")), [*members(case.get("evaluator_failures"))]
+    if not broke:
+        missing = sorted(graders.get(_named(case), set()) - _evaluators(case))
+        failures += [{"name": one, "error_message": "it graded other executions, and not this one"} for one in missing]
     content = fingerprint([case.get("inputs"), case.get("expected_output")])
     metrics = case.get("metrics")
     # a name may itself end like the mark of a repeat, so that only this one is without it
