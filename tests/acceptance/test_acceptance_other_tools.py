@@ -232,6 +232,28 @@ def test_judge__a_lower_rule_for_a_scorer__is_said_and_fail_on_changed_blocks_it
     assert "the script, prompt or rule that grades 3 cases has changed" in done.stdout  # and not the fourth
 
 
+def checked(folder: Path, *names: str) -> str:
+    checks = [{"name": name, "passed": True} for name in names]
+    (folder / "r.jsonl").write_text(json.dumps({"id": "a", "status": "passed", "checks": checks}))
+    return "r.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (("policy",), "1 case that passes in the baseline checks less than it did: `a`"),
+        ((), "1 case that passes in the baseline checks nothing any more: `a`"),
+        (("policy", "other"), "1 case that passes in the baseline has another expectation: `a`"),
+        (("format", "policy", "more"), None),
+    ],
+)
+def test_judge__scorer_that_a_case_had__is_said_to_be_gone(tmp_path, now, said) -> None:
+    assert gate(tmp_path, "judge", checked(tmp_path, "policy", "format")).returncode == 0
+    done = gate(tmp_path, "judge", checked(tmp_path, *now), "--baseline", "latest")
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout if said else "measured differently" not in done.stdout
+
+
 def canaries(folder: Path) -> str:
     """Everything that is left on disk below the folder of results."""
     return "".join(file.read_text() for file in (folder / "evals" / "results").rglob("*") if file.is_file())

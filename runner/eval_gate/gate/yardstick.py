@@ -52,6 +52,10 @@ _YARDSTICK: Final = frozenset(
     }
 )
 """Differences that make the yardstick of a case another one."""
+_CHECKED: Final = frozenset(
+    {DifferenceKind.EMPTIED, DifferenceKind.FEWER_CHECKS, DifferenceKind.EXPECTATION, DifferenceKind.ASKED}
+)
+"""Differences in what the answer of a case is held against."""
 _CHANGED: Final = _YARDSTICK | {DifferenceKind.SKIPPED}
 """Differences that `fail-on: changed` is about, of cases that passed."""
 
@@ -155,7 +159,7 @@ def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier
     found, here = _Touched((before.snapshot, after.snapshot), after.recorded), now.by_key()
     moved = {old: new for new, old in earlier_keys(then, now).items()}
     fixed, removed = _fixed(then.measuring, now.measuring), set(absent_cases(then, now).removed)
-    setups = SetupChanges(then, now)
+    setups, by_another_tool = SetupChanges(then, now), then.by_another_tool and now.by_another_tool
     for key, case in then.cases():
         own = moved.get(key, key)
         other = here.get(own)
@@ -170,7 +174,8 @@ def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, NewestEarlier
             found.setups[change].append(known)
         for kind in {change.kind for change in changes}:
             found.by_kind[kind].append(known)
-        for kind in _parts(case, other, passed=passed, fixed_snapshot=fixed):
+        parts = [*_parts(case, other, passed=passed, fixed_snapshot=fixed)]
+        for kind in (*parts, *(_scorers_gone(case, other, parts) if by_another_tool else ())):
             found.by_kind[kind].append(known)
             if kind is DifferenceKind.JUDGE:
                 found.judges[_judge(case), _judge(other)].append(known)
@@ -220,6 +225,23 @@ def _weighed(kind: DifferenceKind, then: CaseResult, now: CaseResult) -> Differe
     if then.assertions_run and not now.assertions_run:
         return DifferenceKind.EMPTIED
     return DifferenceKind.FEWER_CHECKS if after < before else kind
+
+
+def _scorers_gone(then: CaseResult, now: CaseResult, parts: Iterable[DifferenceKind]) -> Iterator[DifferenceKind]:
+    """That a case of another tool passes without a scorer that it had; as many others are another expectation.
+
+    Nothing where `parts` say so already.
+    """
+    if not then.passed or not now.passed or _CHECKED.intersection(parts):
+        return
+    before, after = (
+        {one.name for one in case.evaluator_results} if len(case.evaluator_results) == case.assertions_run else set()
+        for case in (then, now)  # of many cases not all of what was said is kept
+    )
+    if then.assertions_run > now.assertions_run:
+        yield DifferenceKind.FEWER_CHECKS if now.assertions_run else DifferenceKind.EMPTIED
+    elif after and before - after:
+        yield DifferenceKind.EXPECTATION
 
 
 def _may_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool:
