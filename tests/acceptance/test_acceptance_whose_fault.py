@@ -51,6 +51,29 @@ def graded(*components: dict[str, Any], passed: bool = False) -> Callable[[dict[
 BROKE = component(False, "API error: 503 unavailable", "llm-rubric", metadata={"graderError": True})
 
 
+DIST = "(file:///app/node_modules/promptfoo/dist/src/"
+AGENT_FRAMES = (
+    "    at module.exports.callApi (/app/prov.js:429:81)\n"
+    f"    at callApi {DIST}evaluator-8V_ULngs.js:6995:39)\n"
+    f"    at ProviderRateLimitState.executeWithRetry {DIST}shared-qTexMujx.js:628:26)\n"
+    f"    at async RateLimitRegistry.execute {DIST}shared-qTexMujx.js:857:19)"
+)
+GRADER_FRAMES = (
+    "    at module.exports.callApi (/app/grade.js:2:24)\n"
+    f"    at callApi {DIST}graders-D8C-P60-.js:88:50)\n"
+    f"    at ProviderRateLimitState.executeWithRetry {DIST}shared-qTexMujx.js:628:26)"
+)
+ASSERTION_FRAMES = (
+    f"    at importModule {DIST}esm-B0TE2H68.js:275:41)\n    at async runAssertion {DIST}evaluator-8V_ULngs.js:5223:22)"
+)
+
+
+def threw(error: str, frames: str = "") -> Callable[[dict[str, Any]], None]:
+    """A result that ended with an error, as promptfoo 0.121.20 wrote it."""
+    said = f"{error}\n{frames}" if frames else error
+    return lambda row: row.update(success=False, failureReason=2, error=said, response=None, gradingResult=None)
+
+
 def inspect(change: Callable[[dict[str, Any]], None] | None) -> str:
     document = json.loads((FILES / "inspect-log.json").read_text())
     sample = document["samples"][0]
@@ -171,6 +194,31 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, str]]] = {
         OURS,
     ),
     "promptfoo: passes by its threshold": (graded(component(False, "no", "equals"), passed=True), GREEN),
+    "promptfoo: provider threw": (threw("Error: boom in agent", AGENT_FRAMES), CRASHED),
+    "promptfoo: provider found nobody": (threw("Error: connect ECONNREFUSED 127.0.0.1:1", AGENT_FRAMES), AWAY),
+    "promptfoo: grader threw": (threw("Error: grader down", GRADER_FRAMES), OURS),
+    "promptfoo: assertion broke": (threw("Error: ENOENT: no such file, open 'x.js'", ASSERTION_FRAMES), OURS),
+    "promptfoo: out of time for all": (threw("Evaluation exceeded max duration of 2500ms"), OURS),
+    "promptfoo: out of time for one": (threw("Evaluation timed out after 1500ms: Error: …"), CRASHED),
+    "promptfoo: webhook is down": (graded(component(False, "Webhook error: fetch failed", "webhook")), OURS),
+    "promptfoo: script is wrong": (
+        graded(
+            component(
+                False, "Custom function threw error: x\nStack Trace: ReferenceError: x is not defined", "javascript"
+            )
+        ),
+        OURS,
+    ),
+    "promptfoo: script met another answer": (
+        graded(
+            component(False, "Custom function threw error: x\nStack Trace: SyntaxError: x is no JSON", "javascript")
+        ),
+        FAILED,
+    ),
+    "promptfoo: python is wrong": (
+        graded(component(False, "Python code execution failed: Error running Python script: NameError: x", "python")),
+        OURS,
+    ),
     "inspect: not a number": (scored(NAN, reason="grader_failed"), OURS),
     "inspect: none of several": (scored({"a": NAN, "b": NAN}, reason="grader_failed"), OURS),
     "inspect: a list": (scored([NAN], reason="grader_failed"), OURS),

@@ -16,13 +16,15 @@ from typing import Any, Final, NamedTuple, TypedDict, TypeVar
 from msgspec import Raw
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import BROUGHT_LINE_BYTES
 from eval_gate.result_formats.rows import (
+    Ending,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
+    blame_of,
     dollars,
     ending,
     mapping,
@@ -42,6 +44,14 @@ from eval_gate.text.javascript.strings import compact_json
 _ASSERTION, _ERROR = 1, 2
 """`failureReason`: 0 none, 1 an assertion, 2 an error. Only this tells them apart; `error` also holds the reason of a
 plain failure."""
+_OUT_OF_TIME: Final = re.compile(r"Evaluation exceeded max duration of \d")
+"""What promptfoo says of a test that it did not begin, or not end, within its own time for all of them."""
+_FRAMES: Final = re.compile(r"\n[ \t]*at ")
+_GRADING: Final = re.compile(
+    r"(?<![\w.])(?:runAssertions?|matches[A-Z]\w{2,40}) \([^\n]{0,300}[\\/]promptfoo[\\/]dist[\\/]"
+    r"|(?<![\w.])callApi \([^\n]{0,300}[\\/]promptfoo[\\/]dist[\\/]src[\\/]graders-"
+)
+"""Promptfoo's own frames below an assertion. Those of an agent go through callApi alone."""
 _BLOCKED: Final = "Content failed guardrail safety checks"
 """The reason of a result that passes because guardrails blocked it, whatever its assertions say."""
 _NO_NAME = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
@@ -89,6 +99,16 @@ _NO_GRADE: Final = re.compile(
 )
 """What promptfoo and its providers say where the model gave no grade and nothing is marked. A verdict's own words that
 begin with "Unauthorized" or "Error" go on in other ways."""
+
+_SCRIPTS: Final = frozenset({"javascript", "python", "ruby", "webhook"})
+"""Assertions that run what the team has written."""
+_SCRIPT_BROKE: Final = re.compile(
+    r"Webhook error: |Custom function threw error: Custom function must return "
+    r"|Custom function threw error: [^\n]{0,2000}\nStack Trace: ReferenceError: "
+    r"|(?:Python|Ruby) code execution failed: [^\n]{0,2000}"
+    r"\b(?:NameError|ImportError|ModuleNotFoundError|IndentationError)\b"
+)
+"""What no answer can bring about. Any other exception may be due to an answer that they did not expect: a failure."""
 
 _Read = TypeVar("_Read")
 
@@ -251,6 +271,8 @@ def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *, marks
     why = _reason(result, broke=broke)
     asked = [one for one in scores if one.broke] if own is Status.PASSED and why == _BLOCKED else scores
     ended = ending(own, asked, why, weighed=True, against=_against(result))
+    if broke:
+        ended = _broken(why or "")
     wanted = _read_once(asserts, _asserted, _asserted_in)
     content = fingerprint_of(f"[{sorted_json(variables)},{wanted.json}]")
     return ResultRow(
@@ -278,6 +300,16 @@ def _row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *, marks
         named_by=name.named_by,
         unstable=name.unstable,
     )
+
+
+def _broken(error: str) -> Ending:
+    """Whose fault an error is: its first words say what broke, and promptfoo's own frames below them where."""
+    message, *frames = _FRAMES.split(error, maxsplit=1)
+    if _OUT_OF_TIME.match(message):
+        return Ending(Status.ERROR, Blame.OURS, f"not run: {message}")
+    if frames and _GRADING.search(frames[0]):
+        return Ending(Status.ERROR, Blame.OURS, error)
+    return Ending(Status.ERROR, blame_of(message), error)
 
 
 def _against(result: dict[str, JsonValue]) -> str | None:
@@ -420,6 +452,8 @@ def _grader_broke(one: dict[str, JsonValue], *, marks: bool, passed: bool, reaso
         return any(each.broke for each in scores) and all(each.broke or each.passed for each in scores)
     kind = nested(one, "assertion", "type")
     plain = kind.removeprefix("not-") if isinstance(kind, str) else ""
+    if plain in _SCRIPTS:
+        return not passed and bool(_SCRIPT_BROKE.match(words(reason)))
     graded = plain in _GRADED and not (marks and plain in _MARKED)
     return graded and not (passed and not str(kind).startswith("not-")) and bool(_NO_GRADE.match(words(reason)))
 
