@@ -126,6 +126,16 @@ def test_judge__two_runs_of_promptfoo_in_one_file__are_not_two_trials(tmp_path, 
     assert (done, "the file holds two runs of promptfoo" in said) == (code, code == 2), said
 
 
+@pytest.mark.parametrize(("run", "code"), [("one", 1), ("other", 2)])
+def test_judge__two_models_of_one_run_of_inspect__are_suites_of_their_own(tmp_path, run, code) -> None:
+    for model, of in (("a", "one"), ("b", run)):
+        document = json.loads((FILES / "inspect-log.json").read_text())
+        document["eval"] |= {"run_id": of, "model": model}
+        write(tmp_path, **{f"r__{model}_json": json.dumps(document)})
+    done, said = judge(tmp_path, "r", "--score", "policy>=0.3")
+    assert (done, "refund, a — evals" in said, "two runs of the tool" in said) == (code, code == 1, code == 2), said
+
+
 def test_judge__two_runs_of_agentv_in_one_index__are_not_two_trials(tmp_path) -> None:
     row = (FILES / "agentv-index.jsonl").read_text().splitlines()[0]
     again = json.loads(row)

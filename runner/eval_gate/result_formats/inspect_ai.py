@@ -212,9 +212,10 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPla
     content = fingerprint([given, sample.get("target")])
     question = given if isinstance(given, str) else "\n\n".join(_message(one) for one in members(given))
     target = sample.get("target")
-    epoch = sample.get("epoch")
+    epoch, suite = sample.get("epoch"), _suite(head)
+    model = words(nested(head, "eval", "model"))[:200]
     return ResultRow(
-        suite=_suite(head),
+        suite=suite,
         id=name_of(sample.get("id"), place, "id"),
         status=ended.status,
         place=place,
@@ -229,8 +230,10 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPla
         usage=_usage(sample.get("model_usage")),
         calls=tuple(_calls(sample.get("messages"))),
         content=content,
-        repeat=content if isinstance(epoch, int) else None,
-        trial=f"epoch {epoch}" if isinstance(epoch, int) else None,
+        repeat=f"{content} {model}" if isinstance(epoch, int) else None,
+        run=words(nested(head, "eval", "run_id")) or None,
+        trial=f"epoch {epoch} of {model}" if isinstance(epoch, int) else None,
+        longer_suites=(f"{suite}, {model}",) if model else (),
         named_by="task and sample id",
     )
 

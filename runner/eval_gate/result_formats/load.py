@@ -135,6 +135,8 @@ class _Gathering(Struct):
             self._number(row)
         else:
             if row.repeat is None or row.repeat != there[0].repeat:
+                if row.run != there[0].run:
+                    raise _two_runs(self.files[key], held.file, row)
                 self.clashing.add(key)
             elif self.files[key] != held.file:
                 held.rows.append(judged)
@@ -168,8 +170,7 @@ class _Gathering(Struct):
                 self.cases[row.key].append(row)
                 self._number(row)
         else:
-            row = held.rows[0]
-            raise two_runs(f"{first} and {held.file} are", row.place.problem(f'"{row.id[:80]}" is in {first} too'))
+            raise _two_runs(first, held.file, held.rows[0])
 
 
 class _SameCases(Struct):
@@ -181,6 +182,11 @@ class _SameCases(Struct):
     failures: int = 0
     """Those that did not pass."""
     rows: list[ResultRow] = field(default_factory=list)
+
+
+def _two_runs(first: str, other: str, row: ResultRow) -> GateError:
+    which = f"{first} and {other} are" if first != other else f"{first} holds"
+    return two_runs(which, row.place.problem(f'"{row.id[:80]}" is in {first} too'))
 
 
 def _is_among(row: ResultRow, others: Sequence[ResultRow]) -> bool:

@@ -106,6 +106,8 @@ class ResultRow(NamedTuple):
     repeat: str | None = None
     trial: str | None = None
     """Which of the executions it is, where the tool numbers them; no two of a case are the same."""
+    run: str | None = None
+    """The run of the tool that it is of, where the tool says so: no two of them have a case in common."""
     rerun: bool = False
     """It is a re-run: one that was made because of a doubt is no first result."""
     again: str | None = None
