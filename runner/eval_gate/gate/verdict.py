@@ -15,6 +15,7 @@ from eval_gate.gate.moved_cases import (
     why_uncovered,
 )
 from eval_gate.gate.must_pass import lost_patterns, must_pass
+from eval_gate.gate.other_names import other_names
 from eval_gate.gate.rules import RuleFinding, RuleInput, findings
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.case import CaseKey
@@ -42,6 +43,8 @@ def decide(judged: RuleInput, policy: Policy, absent: NoBaseline | None = None) 
       pattern of `must-pass` that named cases of the baseline and names none here
     - a failure that may be a regression, but the baseline could not be had, or lacks the case because a part of it is
       missing or it is of other cases: no verdict; not having asked is no pass
+    - a failure of a test runner under a name that the baseline does not have, beside cases that passed there and are
+      gone or skipped: no verdict; it may be one of these
     - a rule that nobody knows whether it holds, and nothing known against the change: no verdict either
     - more execution errors of the agent than allowed: `fail`, exit 1, worded apart; where unreachable agents and
       evaluation errors are needed for that, nobody knows: no verdict
@@ -227,7 +230,7 @@ def _unexplained(judged: RuleInput, policy: Policy, absent: NoBaseline | None) -
     Where nothing fails there can be no regression, and the baseline is not missed.
     """
     if absent is None:
-        return _uncovered(judged, policy)
+        return _uncovered(judged, policy) or _under_other_names(judged, policy)
     if not absent.unavailable:
         return ()
     run = judged.run
@@ -252,6 +255,23 @@ def _uncovered(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
         return ()
     message = (
         f"whether {_failing(len(failing))} passed before cannot be told: {why_uncovered(judged.run, judged.baseline)}"
+    )
+    return (Reason(code="not-in-baseline", message=message),)
+
+
+def _under_other_names(judged: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+    """Failures that the baseline does not know, where cases that passed there are missing: they may be the same."""
+    if judged.comparison is None or judged.baseline is None or not policy.by_comparison or policy.min_coverage == 0:
+        return ()
+    found = other_names(judged.baseline, judged.run)
+    failing = [key.case_id for key in found.failing if not judged.waives(key)]
+    if not failing or len(failing) + judged.count(CaseClass.REGRESSION) <= policy.allowed_regressions:
+        return ()
+    are = "is" if len(found.lost) == 1 else "are"
+    message = (
+        f"whether {_failing(len(failing))} passed before cannot be told ({first_few(failing, 3)}): "
+        f"{_cases(len(found.lost))} that passed in the baseline {are} missing or skipped here "
+        f"({first_few([key.case_id for key in found.lost], 3)})"
     )
     return (Reason(code="not-in-baseline", message=message),)
 

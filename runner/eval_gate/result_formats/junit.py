@@ -69,6 +69,18 @@ _NODES: Final = "test"
 """The `classname` of every test of Node's runner: only its suites tell where a test is."""
 _COUNTING_TESTS: Final = frozenset({"AllTests", "jest tests", "vitest tests"})
 """Who counts the tests alone: GoogleTest, jest-junit, vitest. pytest counts subtests too, and Catch2 its checks."""
+_HOOK: Final = re.compile(
+    r"""(^|\s)"(before|after)\ (all|each)"\ hook\b   # mocha and Cypress
+      |^Test\ execution\ failure:\ could\ be\ caused\ by\ test\ hooks   # jest-junit
+      |^(setUp|tearDown)(Class|Module)\ \(   # unittest
+    """,
+    re.VERBOSE,
+)
+"""How test runners name what failed before or after tests, and is none."""
+_SUBTEST: Final = re.compile(r"(?P<test>test\w*) (\[.*\]|\(.*\)|\[.*\] \(.*\))", re.DOTALL)
+"""How unittest names a `subTest`: by the test, a message and parameters."""
+_PARTS: Final = "parts"
+"""Failures of one test of unittest, which are of one case."""
 _RERUN: Final = (
     "pytest-rerunfailures (`--reruns`) writes each attempt as a test, and none of the failures that it ran again: run "
     f"pytest without it, and let the gate run again what fails, by `--rerun-command` ({DOCS})"
@@ -328,23 +340,36 @@ class _Parser:
 
 def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution of every test case."""
-    parser = _Parser(shown)
+    parser, blocks = _Parser(shown), _Blocks()
     try:
         with file.open("rb") as stream:
             while data := stream.read(_CHUNK):
                 parser.feed(data, last=False)
                 facts.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
                 for case in parser.done[:-1]:  # what follows the last one may still be of it
-                    yield from _rows(case, shown, vitest=parser.tool == _VITEST)
+                    yield from _rows(case, shown, blocks if parser.tool == _VITEST else None)
                 del parser.done[:-1]
             parser.feed(b"", last=True)
             for case in parser.done:
-                yield from _rows(case, shown, vitest=parser.tool == _VITEST)
+                yield from _rows(case, shown, blocks if parser.tool == _VITEST else None)
     except OSError as error:
         raise unreadable(RowPlace(shown), f"cannot be read: {error.strerror}") from error
 
 
-def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[ResultRow]:
+class _Blocks(Struct):
+    """The blocks that vitest's tests are in, by file: the names of those whose hooks failed stand behind the tests."""
+
+    names: dict[str, set[str]] = field(default_factory=dict)
+
+    def has(self, file: str, name: str) -> bool:
+        """Whether this is the name of a block; one of a test tells of those that it is in."""
+        *around, _ = name.split(" > ")
+        if around:
+            self.names.setdefault(file, set()).update(around)
+        return name in self.names.get(file, ())
+
+
+def _rows(case: _Case, shown: str, vitest: _Blocks | None) -> Iterator[ResultRow]:
     place, attributes, properties = RowPlace(shown, case.line), case.attributes, case.properties
     classname = attributes.get("classname", "").strip()
     name, of_class = attributes.get("name", "").strip(), False
@@ -355,7 +380,13 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[ResultRow]:
     if vitest and name == attributes.get("classname") and case.status in {Status.FAILED, Status.ERROR}:
         said = (case.error or "").partition("\n")[0][:_WHY]
         raise broken_off(place, f"says that {name} could not be loaded, and none of its tests was run: {said}")
+    no_pass = case.status in {Status.FAILED, Status.ERROR}
+    of_block = vitest is not None and vitest.has(attributes.get("classname", ""), name)
+    of_hook = no_pass and (of_block or _HOOK.search(name) is not None)
     file = attributes.get("file")
+    of_unittest = no_pass and not of_hook and not case.of_pytest and (file or "").endswith(".py")
+    if of_unittest and (part := _SUBTEST.fullmatch(name)):
+        name = part["test"]
     line = attributes.get("line", "")
     if of_class:
         suite = case.suite or "tests"
@@ -367,12 +398,12 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[ResultRow]:
     row = ResultRow(
         suite=suite[:MAX_NAME],
         id=name,
-        status=case.status,
+        status=Status.ERROR if no_pass and (of_hook or of_class) else case.status,
         place=place,
         score=_number(properties.get("score")),
         answer=case.answer,
         error=case.error,
-        blame=blame_of(case.said or case.error or ""),
+        blame=Blame.OURS if of_hook else blame_of(case.said or case.error or ""),
         duration_ms=seconds(_number(attributes.get("time"))),
         cost_usd=dollars(_number(properties.get("cost_usd"))),
         usage=usage(_number(properties.get("input_tokens")), _number(properties.get("output_tokens"))),
@@ -383,7 +414,7 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[ResultRow]:
         longer_suites=tuple(one[:MAX_NAME] for one in longer if one and not one.startswith(": ")),
         if_twice=_RERUN if case.of_pytest else None,
         # executions of one case are said to be; the same name a second time is another case of the same name
-        repeat=f"{place.line}" if case.again else None,
+        repeat=f"{place.line}" if case.again else _PARTS if of_unittest else None,
     )
     yield row
     for status, said in case.again:

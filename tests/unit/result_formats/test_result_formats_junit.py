@@ -339,7 +339,7 @@ def found_in(tmp_path, document: str) -> dict[tuple[str, str], Status | None]:
     [
         ('<testcase name="" classname="com.X"><skipped message="off"/></testcase>', "com.X", Status.SKIPPED),
         ('<testcase name="" classname="com.X"><error message="boom"/></testcase>', "com.X", Status.ERROR),
-        ('<testcase name="" classname=""><failure message="env"/></testcase>', "Env", Status.FAILED),
+        ('<testcase name="" classname=""><failure message="env"/></testcase>', "Env", Status.ERROR),
     ],
     ids=["Surefire, a class that is off", "Surefire, before all tests", "GoogleTest, outside of tests"],
 )
