@@ -127,3 +127,25 @@ def test_judge__part_of_a_test_of_unittest_fails__is_the_tests_regression(tmp_pa
     failing = (Case("ut.T", f"test_sub [m] (i={number})", FAILED, "ut.py") for number in range(parts))
     code, said = judged(tmp_path, junit(*kept), junit(*kept[:2], *failing))
     assert (code, "REGRESSIONS (1): test_sub" in said) == (1, True), said
+
+
+def jest(*cases: tuple[str, str]) -> str:
+    """Tests of jest-junit, which have no class, by name and file; those that fail have a `!`."""
+    return junit(*(Case(name.strip("!"), name.strip("!"), FAILED * ("!" in name), file) for name, file in cases))
+
+
+MANY = [("one a", "a.js"), ("one c", "a.js"), ("one d", "a.js"), ("one e", "a.js")]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "code"),
+    [
+        ([("one b", "a.js")], [("one b", "new.js"), ("one b!", "a.js")], 1),
+        ([("one b", "a.js"), ("one b", "old.js")], [("one b!", "a.js")], 1),
+        ([("one b", "a.js")], [("one b!", "new.js"), ("one b", "a.js")], 0),
+        ([("one b", "a.js")], [("one b!", "moved.js"), ("one b", "new.js")], 3),
+    ],
+    ids=["one more of the name", "one less of the name", "the new one fails", "nobody knows which one it was"],
+)
+def test_judge__test_of_the_same_name_in_another_file__takes_no_record_away(tmp_path, before, now, code) -> None:
+    assert (found := judged(tmp_path, jest(*MANY, *before), jest(*MANY, *now)))[0] == code, found[1]

@@ -35,7 +35,8 @@ def earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, Ca
 
     A case that is new here is the earlier one that is gone and
     1. asks and expects the same: under the same id in its moved file, under the same id, in the same file, anywhere
-    2. has the same id in its moved file, whatever it asks now
+    2. is of another tool that says neither, and had the same name but for what tells it from one of another file
+    3. has the same id in its moved file, whatever it asks now
 
     No earlier case is taken twice, and none that is still here by its own key. What is not in a part of a plan may
     be in another one, and is not gone: there only what is measured says that a case is the same.
@@ -178,8 +179,23 @@ def _signs(moved: Mapping[str, str]) -> tuple[_Sign, ...]:
         lambda key, case: case.fingerprint and (case.fingerprint, key.case_id),
         lambda key, case: case.fingerprint and (case.fingerprint, file(key)),
         lambda _, case: case.fingerprint,
+        _short_name_in_file,
+        _short_name,
         lambda key, _: (file(key), key.case_id),
     )
+
+
+def _short_name_in_file(key: CaseKey, case: CaseResult) -> Hashable:
+    """Of results whose tool says nothing of what is asked: the name without the file before it, and the file."""
+    if case.fingerprint is not None or case.location is None:
+        return None
+    file = case.location.file
+    return file, key.suite.removeprefix(f"{file}: "), key.case_id
+
+
+def _short_name(key: CaseKey, case: CaseResult) -> Hashable:
+    """The same without what was put before the suite, whatever that is."""
+    return None if case.fingerprint is not None else (key.suite.rpartition(": ")[2], key.case_id)
 
 
 def _matches(gone: _Cases, new: _Cases, sign: _Sign) -> list[tuple[CaseKey, CaseKey]]:
