@@ -191,6 +191,15 @@ def test_judge__a_case_that_is_unsteady_on_record_fails_once__is_no_regression(t
     assert "NOT SURE (1)\n  case 3: " in done.stdout
 
 
+@pytest.mark.parametrize("earlier", ["FP", "FFP", "PFP", "FFFFFFP"])
+def test_judge__newest_run_passed_and_the_record_is_too_short__is_undecided(tmp_path, earlier) -> None:
+    for end in earlier:
+        gate(tmp_path, "judge", promptfoo(tmp_path, "main.json", ("case 3",) * (end == "F")).name, "--fail-on", "never")
+    done = judged(tmp_path, promptfoo(tmp_path, "out.json", ("case 3",)).name)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "the re-runs that would decide are missing" in done.stdout
+
+
 def test_judge__the_tool_broke__is_undecided(history) -> None:
     out = promptfoo(history, "out.json")
     document = json.loads(out.read_text())

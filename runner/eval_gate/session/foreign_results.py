@@ -89,7 +89,10 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
     async def now() -> RunResult:
         """The run, with what the re-runs have brought so far."""
         if again is None:
-            return _not_again(run, frozenset(doubtful) - reruns.fresh) if doubtful else run
+            impossible = frozenset(doubtful) - reruns.fresh
+            if wanted and again_by is None:  # also where re-runs would show nothing that its record does not say
+                impossible |= _broken_here(run, session)
+            return _not_again(run, impossible) if impossible else run
         said, ends = await storable(config, again.rows), again.ends
         for key in doubtful:
             case = case_of(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
@@ -112,6 +115,16 @@ def _names_before(session: Session) -> Set[CaseKey]:
     if not isinstance(baseline, Baseline) or not baseline.result.by_another_tool:
         return frozenset()
     return baseline.result.by_key().keys()
+
+
+def _broken_here(run: RunResult, session: Session) -> Set[CaseKey]:
+    """The failing cases that passed in the baseline."""
+    baseline = session.question.baseline
+    if not isinstance(baseline, Baseline):
+        return frozenset()
+    there, earlier = baseline.result.by_key(), earlier_keys(baseline.result, run)
+    failing = (key for key, case in run.cases() if case.status is Status.FAILED)
+    return {key for key in failing if (then := there.get(earlier.get(key, key))) is not None and then.passed}
 
 
 def _unasked(config: RunConfig) -> tuple[str, ...]:

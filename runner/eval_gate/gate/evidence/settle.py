@@ -9,6 +9,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | fails here | evidence, also with earlier pushes, or every run, or the suite as a whole dropped | `regression` |
 | fails here | none of these, and mostly fails on record | `still_failing` |
 | fails here | none of these | `unsettled` |
+| fails here | none of these, nobody can run it again, and too few runs on record | `errored` |
 | fails here | re-runs that would have decided are missing, or were spared | `errored` |
 | passes here, with failures among the trials | | `flaky` |
 | passes here | mostly passes on record | `still_passing` |
@@ -39,6 +40,9 @@ SUITE_SHARE = 0.2
 
 Where scores are tested too, passes and scores have half of it each.
 """
+
+EXPLAINING = 5
+"""Executions on record that say that a case comes and goes: of fewer, one failure may have been mended since."""
 
 
 class CaseFacts(FrozenStruct):
@@ -104,6 +108,17 @@ class CaseFacts(FrozenStruct):
     def _remembered(self) -> bool:
         """Whether it passed at first, and earlier pushes that it failed on may say more; its record passes it."""
         return bool(self.earlier) and not self.first.fails and not known_to_fail(self.record)
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether its record is too short to explain a failure, the newest run passed it, and nobody can run it again.
+
+        What passed for the first time in the newest run was probably fixed there, however often it had failed.
+        """
+        record = self.record
+        if self.end is not RerunEnd.IMPOSSIBLE or self.again.runs or record.newest_failed or not record.newest.passes:
+            return False
+        return record.counts.runs < EXPLAINING or record.counts.passes == record.newest.passes
 
     @property
     def fails(self) -> bool:
@@ -274,6 +289,8 @@ def _failing(
         and not spared
     ):
         return CaseClass.REGRESSION, GroundKind.SUITE
+    if case.is_unexplained:
+        return CaseClass.ERRORED, GroundKind.NOT_RERUN
     if step is RerunStep.AGAIN and case.here.fails:  # one that mostly passed when it was asked again is no unknown
         return CaseClass.ERRORED, case.missing
     if record.failures > record.passes or (record.fails and case.record.newest_failed):
