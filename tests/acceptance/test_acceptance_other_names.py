@@ -149,3 +149,32 @@ MANY = [("one a", "a.js"), ("one c", "a.js"), ("one d", "a.js"), ("one e", "a.js
 )
 def test_judge__test_of_the_same_name_in_another_file__takes_no_record_away(tmp_path, before, now, code) -> None:
     assert (found := judged(tmp_path, jest(*MANY, *before), jest(*MANY, *now)))[0] == code, found[1]
+
+
+UNTESTED = '<testcase classname="f" name="{}" status="untested"><skipped/></testcase>'
+
+
+@pytest.mark.parametrize(("first", "code"), [(PASSED, 3), (FAILED, 1)], ids=["nothing fails", "stopped at a failure"])
+def test_judge__scenario_of_behave_that_was_not_run__is_not_skipped(tmp_path, first, code) -> None:
+    kept = [Case("f", name) for name in "abc"]
+    now = junit(Case("f", "a", first), Case("f", "b")).replace("</testsuites>", UNTESTED.format("c") + "</testsuites>")
+    assert (found := judged(tmp_path, junit(*kept), now))[0] == code, found[1]
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        (
+            junit(Case("t", "a"), tool="pytest tests").replace("</testsuite>", '<testcase time="0"/></testsuite>'),
+            "out.xml:1: is a test that pytest had begun when it was stopped",
+        ),
+        (
+            junit(Case("Test suite failed to run", "z.js", "<error>● Test suite failed to run\n\nno module</error>")),
+            "says that z.js could not be loaded, and none of its tests was run: no module",
+        ),
+    ],
+    ids=["pytest was stopped", "jest could not load a file"],
+)
+def test_judge__runner_did_not_come_to_its_tests__is_no_result(tmp_path, now, says) -> None:
+    assert (found := judged(tmp_path, junit(Case("t", "a")), now))[0] == 3, found[1]
+    assert says in found[1]

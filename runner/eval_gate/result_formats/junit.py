@@ -49,8 +49,12 @@ _SAID: Final = {
     ),
 }
 """Values of a test's attributes `status` and `result` that say that it did not pass."""
+_NOT_REACHED: Final = frozenset({"untested"})
+"""Those of a test that nobody left out and that was not run all the same, as behave says it."""
 _TEXTS: Final = frozenset({*_AGAIN, *_ENDS, "system-out"})
 _VITEST: Final = "vitest tests"
+_NOT_LOADED: Final = "Test suite failed to run"
+"""The `classname` of a file that jest could not load, where jest-junit reports it."""
 _WHY: Final = 300
 _FIRST_SIGN: Final = 0x20
 """The first byte that is no control character."""
@@ -107,6 +111,8 @@ class _Case(Struct):
     properties: dict[str, str] = field(default_factory=dict)
     of_pytest: bool = False
     may_fail: bool = False
+    ours: bool = False
+    """Nothing is known of it, and that is not the agent's fault."""
     said: str = ""
     """The message of how it ended, without the text below it, which quotes code."""
 
@@ -115,6 +121,11 @@ class _Case(Struct):
         said = (self.attributes.get(name, "").strip().lower() for name in ("status", "result"))
         found = [status for one in said if (status := _SAID.get(one))]
         self.status = max(found, default=Status.PASSED, key=_GRAVITY.index)
+
+    @property
+    def was_not_run(self) -> bool:
+        """Whether something else kept it from being run; nobody skipped it."""
+        return self.attributes.get("status", "").strip().lower() in _NOT_REACHED and self.status is Status.SKIPPED
 
     @property
     def name(self) -> tuple[str, str]:
@@ -269,6 +280,8 @@ class _Parser:
     def _finish_in(self, case: _Case, name: str) -> None:
         """The end of an element of a test, or of the test itself."""
         if name == "testcase":
+            if case.was_not_run:
+                case.status, case.error, case.ours = Status.ERROR, "it was not run: something before it broke", True
             if case.error is None and case.status in {Status.FAILED, Status.ERROR}:
                 case.error = "the attributes of the test say that it failed, and nothing says why"
                 self._count_failure()
@@ -375,6 +388,8 @@ def _rows(case: _Case, shown: str, vitest: _Blocks | None) -> Iterator[ResultRow
     name, of_class = attributes.get("name", "").strip(), False
     if not name and "name" in attributes:  # what happened to the class, or before all tests
         name, of_class = classname or case.suite, True
+    if case.of_pytest and not classname and not name:
+        raise broken_off(place, "is a test that pytest had begun when it was stopped: those behind it were not run")
     if not name or len(name) > MAX_NAME:
         raise unreadable(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
     if vitest and name == attributes.get("classname") and case.status in {Status.FAILED, Status.ERROR}:
@@ -383,6 +398,9 @@ def _rows(case: _Case, shown: str, vitest: _Blocks | None) -> Iterator[ResultRow
     no_pass = case.status in {Status.FAILED, Status.ERROR}
     of_block = vitest is not None and vitest.has(attributes.get("classname", ""), name)
     of_hook = no_pass and (of_block or _HOOK.search(name) is not None)
+    if classname == _NOT_LOADED and no_pass:
+        said = (case.error or "").replace(f"● {_NOT_LOADED}", "").strip().partition("\n")[0][:_WHY]
+        raise broken_off(place, f"says that {name} could not be loaded, and none of its tests was run: {said}")
     file = attributes.get("file")
     of_unittest = no_pass and not of_hook and not case.of_pytest and (file or "").endswith(".py")
     if of_unittest and (part := _SUBTEST.fullmatch(name)):
@@ -403,7 +421,7 @@ def _rows(case: _Case, shown: str, vitest: _Blocks | None) -> Iterator[ResultRow
         score=_number(properties.get("score")),
         answer=case.answer,
         error=case.error,
-        blame=Blame.OURS if of_hook else blame_of(case.said or case.error or ""),
+        blame=Blame.OURS if of_hook or case.ours else blame_of(case.said or case.error or ""),
         duration_ms=seconds(_number(attributes.get("time"))),
         cost_usd=dollars(_number(properties.get("cost_usd"))),
         usage=usage(_number(properties.get("input_tokens")), _number(properties.get("output_tokens"))),
