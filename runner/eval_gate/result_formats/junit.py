@@ -21,7 +21,6 @@ from eval_gate.result_formats.rows import (
     FileFacts,
     ResultRow,
     RowPlace,
-    blame_of,
     broken_off,
     dollars,
     number,
@@ -67,6 +66,24 @@ _HEADING: Final = re.compile(r"^-+ Captured \w+ -+$\n?", re.MULTILINE)
 _TORN_DOWN: Final = "failed on teardown"
 _THROWN: Final = re.compile(r"(?!\S*Assert)[\w.]*(Error|Exception|Timeout|Refused)\b")
 """How a message begins where the test did not say no: it was ended by an exception."""
+_AWAY: Final = re.compile(
+    r"""ECONNREFUSED | \bENOTFOUND\b | EAI_AGAIN | EHOSTUNREACH | connection\ refused | could\ not\ resolve
+      | name\ or\ service\ not\ known | \bAPIConnectionError\b | ConnectionRefusedError
+      | RateLimit(?:ed|Error|Exceeded) | AuthenticationError | PermissionDeniedError
+      | insufficient_quota | rate_limit_error | RESOURCE_EXHAUSTED
+      | \b(?:HTTP(?:/[\d.]+)?|status(?:[ _]?code)?|error\ code)[\s:=]{1,3}(?:401|402|403|407|429|529)\b
+      | \b401\ Unauthorized | \b402\ Payment | \b403\ Forbidden | \b407\ Proxy | \b429\ Too\ Many
+      | \b(?:401|402|403|407|429|529)\ Client\ Error
+      | (?:^|:\s)(?:401|402|403|407|429|529)\s?(?:$|[{-])
+      | (?:^|:\s)unauthori[sz]ed\.?$
+      | \brate.?limit(?:s|ed)?(?:\ was|\ has\ been)?\ (?:exceeded|reached|hit) | \bexceeded\ .{0,20}\bquota\b
+      | \bquota\ (?:was\ |is\ |has\ been\ )?exceeded\b
+      | \b(?:invalid|incorrect)\b.{0,20}\bapi.?key | \bno\ api\ key
+    """,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+"""What clients say of no connection, credentials and limits. A number or a word alone may be what the test is about."""
+_LOOKED_AT: Final = 2_000
 _MAY_FAIL: Final = "TEST_CASE tagged with !mayfail"
 """What Catch2 calls a test skipped for that is expected to fail, beside its failure."""
 _NODES: Final = "test"
@@ -338,7 +355,7 @@ class _Parser:
     def _nobody_reached(self) -> bool:
         """Whether what is called a failure is an exception of no connection; most runners call both the same."""
         thrown = _THROWN.match(self._type) if self._type else _THROWN.match(self._message)
-        return thrown is not None and blame_of(self._headline()) is Blame.UNREACHABLE
+        return thrown is not None and _blame_of(self._headline()) is Blame.UNREACHABLE
 
     def _headline(self) -> str:
         """What was thrown, without quoted code: the message, and what vitest says it was caused by."""
@@ -421,7 +438,7 @@ def _rows(case: _Case, shown: str, vitest: _Blocks | None) -> Iterator[ResultRow
         score=_number(properties.get("score")),
         answer=case.answer,
         error=case.error,
-        blame=Blame.OURS if of_hook or case.ours else blame_of(case.said or case.error or ""),
+        blame=Blame.OURS if of_hook or case.ours else _blame_of(case.said or case.error or ""),
         duration_ms=seconds(_number(attributes.get("time"))),
         cost_usd=dollars(_number(properties.get("cost_usd"))),
         usage=usage(_number(properties.get("input_tokens")), _number(properties.get("output_tokens"))),
@@ -437,6 +454,11 @@ def _rows(case: _Case, shown: str, vitest: _Blocks | None) -> Iterator[ResultRow
     yield row
     for status, said in case.again:
         yield row._replace(status=status, error=said, answer=None, duration_ms=None)
+
+
+def _blame_of(said: str) -> Blame:
+    """Whose fault it is by what was thrown: nobody was reached, or the agent crashed."""
+    return Blame.UNREACHABLE if _AWAY.search(said[:_LOOKED_AT]) else Blame.CRASHED
 
 
 def _line(given: str, case: _Case) -> int:
