@@ -234,7 +234,8 @@ def test_judge__agentv_5_was_stopped__is_no_result(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["r.jsonl", "r.csv", "r.xml", "promptfoo-output.json", "deepeval-test-run.json"])
 def test_judge__utf_16_as_powershell_writes_it__is_read(tmp_path, name) -> None:
-    texts = {"r.jsonl": lines(a="passed", b="failed"), "r.csv": "id,status\na,failed\n", "r.xml": RED}
+    declared = f'<?xml version="1.0" encoding="utf-8"?>{RED}'
+    texts = {"r.jsonl": lines(a="passed", b="failed"), "r.csv": "id,status\na,failed\n", "r.xml": declared}
     text = texts.get(name) or (FILES / name).read_text()
     (tmp_path / name).write_bytes(text.encode("utf-16"))
     assert judge(tmp_path, name)[0] == 1
@@ -412,3 +413,31 @@ def test_judge__name_that_holds_a_date_and_is_in_the_baseline__has_lasted(tmp_pa
     assert (code, "no stable name" in said) == (0, False), said
     write(tmp_path, a_jsonl=lines(**{"hours on 2024-05-01 10:00": "passed", "at 2024-05-01 11:00": "passed"}))
     assert "1 case has no stable name (at 2024-05-01 11:00)" in judge(tmp_path, "a.jsonl", "--baseline", "latest")[1]
+
+
+@pytest.mark.parametrize("cut", [3, 40, 0.5])
+@pytest.mark.parametrize("name", ["r.jsonl", "r.xml", "promptfoo-output.json", "deepeval-test-run.json"])
+def test_judge__file_that_breaks_off__is_of_a_tool_that_did_not_finish(tmp_path, name, cut) -> None:
+    texts = {
+        "r.jsonl": lines(a="passed", b="passed", c="passed"),
+        "r.xml": GREEN.replace("<testcase", "  <testcase", 9),
+    }
+    text = (texts.get(name) or (FILES / name).read_text()).rstrip()
+    (tmp_path / name).write_text(text[: int(len(text) * cut) if cut < 1 else -cut])
+    code, said = judge(tmp_path, name)
+    assert (code, "ends in the middle" in said) == (3, True), said
+
+
+def test_judge__number_or_archive_that_breaks_off__is_of_a_tool_that_did_not_finish(tmp_path) -> None:
+    (tmp_path / "a.eval").write_bytes(b"PK\x03\x04 and so on")
+    (tmp_path / "b.json").write_text('{"testCases": [{"score": 1.')
+    (tmp_path / "c.json").write_text('{"evalId": "e", "results": {"results": [{"score": 1.')
+    for name in ("a.eval", "b.json", "c.json"):
+        assert judge(tmp_path, name)[0] == 3, name
+
+
+def test_judge__bad_line_with_others_behind_it__is_a_mistake(tmp_path) -> None:
+    (tmp_path / "r.jsonl").write_text(
+        '{"id": "a", "status": "passed"}\n{"id": "b", "sta\n{"id": "c", "status": "passed"}\n'
+    )
+    assert judge(tmp_path, "r.jsonl")[0] == 2

@@ -170,6 +170,8 @@ def _each(lines: Iterable[tuple[RowPlace, Line]], read: Callable[[Line, RowPlace
                 if not problems:
                     yield row
     except GateError as error:  # what comes after this line cannot be read
+        if not problems:
+            raise
         problems += error.problems
     if problems:
         raise unreadable_at(problems)

@@ -28,8 +28,18 @@ from eval_gate.result_formats.rows import (
     unreadable,
     usage,
 )
+from eval_gate.result_formats.streaming import CUT_OFF, encoding_of
 from eval_gate.struct import Struct, field
 
+_CUT_OFF: Final = frozenset(
+    {
+        expat.errors.XML_ERROR_NO_ELEMENTS,
+        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+        expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+        expat.errors.XML_ERROR_PARTIAL_CHAR,
+    }
+)
+"""What is wrong with XML at its end alone."""
 _CHUNK: Final = 1 << 16
 _AGAIN: Final = {
     "rerunFailure": Status.FAILED,
@@ -196,7 +206,8 @@ def _count(attributes: dict[str, str], name: str) -> int:
 class _Parser:
     """Collects the cases between two reads of the file. A document type is refused: entities are what bombs are of."""
 
-    def __init__(self, shown: str) -> None:
+    def __init__(self, shown: str, encoding: str | None = None) -> None:
+        """`encoding` is that of the file where its declaration does not count."""
         self.done: list[_Case] = []
         self.tool = ""
         self._shown = shown
@@ -213,7 +224,7 @@ class _Parser:
         self._message = ""
         self._type = ""
         self._failed: set[tuple[str, str]] = set()
-        self._expat = expat.ParserCreate()
+        self._expat = expat.ParserCreate(encoding)
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._begin
         self._expat.EndElementHandler = self._finish
@@ -230,6 +241,8 @@ class _Parser:
             sign = data[at] if 0 <= at < len(data) else None
             control = sign is not None and sign < _FIRST_SIGN and sign not in b"\t\n\r"
             said = expat.errors.messages[error.code]
+            if last and said in _CUT_OFF:
+                raise broken_off(place, CUT_OFF) from None
             what = f"column {error.offset + 1} holds the control character U+{sign:04X}" if control else said
             raise unreadable(place, f"is not XML: {what}") from None
         except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
@@ -370,8 +383,10 @@ class _Parser:
 
 def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution of every test case."""
-    parser, blocks = _Parser(shown), _Blocks()
     try:
+        # who writes another encoding, as PowerShell does, leaves the tool's declaration as it is
+        parser = _Parser(shown, "utf-16" if encoding_of(file) == "utf-16" else None)
+        blocks = _Blocks()
         with file.open("rb") as stream:
             while data := stream.read(_CHUNK):
                 parser.feed(data, last=False)

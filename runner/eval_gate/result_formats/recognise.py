@@ -15,11 +15,13 @@ from typing import Final, cast
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.files.reading import read_left_up_to
-from eval_gate.result_formats.rows import DOCS, ResultsReader, RowPlace, unreadable
+from eval_gate.result_formats.rows import DOCS, ResultsReader, RowPlace, broken_off, unreadable
+from eval_gate.result_formats.streaming import CUT_OFF, is_cut_off
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.other_tools import looks_like, other_text
 
 _HEAD: Final = 1 << 16
+_ZIP: Final = b"PK\x03\x04"
 _KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
 
 
@@ -95,6 +97,8 @@ def recognise(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO
     if found is None and wanted in _READERS:
         return CSV if wanted is ResultsFormat.JSONL and not _text(head).startswith("{") else _READERS[wanted]
     if found is None:
+        if head.startswith(_ZIP) or (len(head) < _HEAD and _text(head).startswith("{") and is_cut_off(_text(head))):
+            raise broken_off(RowPlace(shown), CUT_OFF)
         raise _unknown(_text(head), shown)
     if wanted is not ResultsFormat.AUTO and found.format is not wanted:
         raise unreadable(RowPlace(shown), f"is {found.format}, and not {wanted} as --results-format says")

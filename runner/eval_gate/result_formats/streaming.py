@@ -19,7 +19,7 @@ from eval_gate.files.reading import read_left_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_BYTES, BROUGHT_LINE_BYTES, DOCUMENT_VALUES
 from eval_gate.result_formats.rows import RowPlace, broken_off, unreadable
-from eval_gate.text.foreign.json import ForeignJsonError, each_key_once, read_foreign
+from eval_gate.text.foreign.json import ForeignJsonError, each_key_once, ends_too_early, read_foreign
 from eval_gate.text.foreign.well_formed import mend_halves
 
 _MARK: Final = "\ufeff"
@@ -33,6 +33,7 @@ _NEXT: Final = re.compile(r',\s{0,40}\{\s{0,40}"[^"\\]{1,40}"')
 _DECIDING: Final = ('"success"', '"failureReason"', '"gradingResult"')
 """Keys of promptfoo's results that say what became of one."""
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+CUT_OFF: Final = "ends in the middle: the tool was stopped while it wrote"
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -62,8 +63,19 @@ def value_of(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES) 
     try:
         return read_foreign(data, values=values, constant=lambda _: None, pairs=each_key_once)
     except ForeignJsonError as error:
+        if error.cut_off and place.line is None:  # a line that is cut off may have others behind it
+            raise broken_off(place, CUT_OFF) from None
         detail = f": {error.detail}" if error.detail else ""
         raise unreadable(place, f"{error}{detail}") from None
+
+
+def is_cut_off(text: str | bytes) -> bool:
+    """Whether a text would be JSON, and ends too early."""
+    try:
+        read_foreign(text, values=DOCUMENT_VALUES, constant=lambda _: None)
+    except ForeignJsonError as error:
+        return error.cut_off
+    return False
 
 
 def left_raw(data: bytes) -> JsonValue:
@@ -102,6 +114,8 @@ def texts(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
                 if len(line) > BROUGHT_LINE_BYTES:
                     raise unreadable(place, f"is longer than {BROUGHT_LINE_BYTES:,} bytes")
                 text = line.strip().removeprefix(codecs.BOM_UTF8)
+                if text and not line.endswith(b"\n") and is_cut_off(text):  # the last one
+                    raise broken_off(place, CUT_OFF)
                 if text:
                     yield place, text
     except OSError as error:
@@ -196,8 +210,8 @@ class JsonWalk:
 
     def _refusal(self, problem: str, where: int) -> GateError:
         """The error for what is no value although all of it is there, or because it is not."""
-        if where >= len(self._text) or problem.startswith("Unterminated"):
-            return broken_off(self._place, "ends in the middle: the tool was stopped while it wrote")
+        if ends_too_early(self._text, where, problem):
+            return broken_off(self._place, CUT_OFF)
         return unreadable(self._place, f"is not JSON: {problem}")
 
     def end(self) -> None:
@@ -208,8 +222,8 @@ class JsonWalk:
     def _expect(self, sign: str) -> None:
         if not self._skipped(sign):
             found = self._peek()
-            if not found:
-                raise broken_off(self._place, "ends in the middle: the tool was stopped while it wrote")
+            if ends_too_early(self._text, self._at, ""):
+                raise broken_off(self._place, CUT_OFF)
             raise unreadable(self._place, f"is not JSON: {sign} expected, found {found}")
 
     def _skipped(self, sign: str) -> bool:

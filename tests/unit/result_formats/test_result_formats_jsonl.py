@@ -51,7 +51,7 @@ def test_read_jsonl__trials__are_executions_of_one_case(tmp_path) -> None:
         ('{"id": "a", "status": "ok"}', "jsonl:1: status: "),
         ('{"id": "a", "status": "passed", "duration": 3}', "jsonl:1: duration"),
         ('{"id": "a", "status": "passed", "outptu": 3}', 'jsonl:1: outptu: is not known (did you mean "output"?)'),
-        ('{"id": "a", "status": "passed"}\n{"id": "b"', "jsonl:2: is not JSON"),
+        ('{"id": "a", "status": "passed"}\n{"id": "b"', "jsonl:2: ends in the middle"),
         ('{"id": "a", "status": "passed"}\n[]', "jsonl:2: is not a mapping"),
         ("", "jsonl: is empty"),
     ],

@@ -23,6 +23,7 @@ _ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
 _TIMES: Final = 32
 _WINDOW: Final = 1 << 16
 _FAR: Final = rb"-?(?:[0-9]{%d}|[0-9.]++[eE]\+?[0-9]{2})" % NUMBER_DIGITS
+_HALF_A_NUMBER: Final = re.compile(r"\.|[eE][+-]?")
 _FAR_AT_FIRST: Final = re.compile(_FAR)
 _FAR_LATER: Final = re.compile(rb"[ \t\r\n,:\[]" + _FAR)
 """Behind what numbers stand behind: digests, of which results are full, have the same signs."""
@@ -31,12 +32,14 @@ _FAR_LATER: Final = re.compile(rb"[ \t\r\n,:\[]" + _FAR)
 class ForeignJsonError(ValueError):
     """Half a sentence about the text: `is not JSON`, or `is nested deeper than 200 levels`.
 
-    `too_much`: it may well be JSON, but not of a size that is read. `detail` are the parser's words, if it has any.
+    `too_much`: it may well be JSON, but not of a size that is read. `cut_off`: it ends in the middle. `detail` are the
+    parser's words, if it has any.
     """
 
-    def __init__(self, said: str, *, too_much: bool, detail: str = "") -> None:
+    def __init__(self, said: str, *, too_much: bool, detail: str = "", cut_off: bool = False) -> None:
         super().__init__(said)
         self.too_much = too_much
+        self.cut_off = cut_off
         self.detail = detail
 
 
@@ -77,8 +80,16 @@ def read_foreign(
     except ForeignJsonError:
         raise
     except (ValueError, RecursionError) as error:
-        raise ForeignJsonError("is not JSON", too_much=False, detail=str(error)) from None
+        cut = isinstance(error, json.JSONDecodeError) and ends_too_early(error.doc, error.pos, error.msg)
+        raise ForeignJsonError("is not JSON", too_much=False, detail=str(error), cut_off=cut) from None
     return mend_halves(value) if halves else value
+
+
+def ends_too_early(text: str, at: int, problem: str) -> bool:
+    """Whether nothing is wrong with a text, in which a parser found this problem, but that it ends in the middle."""
+    rest = text[at : at + _TIMES].strip()
+    word = any(one.startswith(rest) for one in ("true", "false", "null", "-Infinity", "NaN"))
+    return word or problem.startswith("Unterminated") or _HALF_A_NUMBER.fullmatch(rest) is not None
 
 
 def refuse_too_much(data: bytes | Iterable[bytes], values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:
