@@ -441,3 +441,17 @@ def test_judge__bad_line_with_others_behind_it__is_a_mistake(tmp_path) -> None:
         '{"id": "a", "status": "passed"}\n{"id": "b", "sta\n{"id": "c", "status": "passed"}\n'
     )
     assert judge(tmp_path, "r.jsonl")[0] == 2
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_judge__table_by_semicolon_or_tab__is_read(tmp_path, separator) -> None:
+    rows = ("suite", "id", "status", "error"), ("s", "a", "passed", ""), ("s", "b", "failed", "no, not this")
+    (tmp_path / "r.csv").write_text("".join(f"{separator.join(row)}\n" for row in rows))
+    code, said = judge(tmp_path, "r.csv")
+    assert (code, "1/2 passed | 1 failed" in said) == (1, True), said
+
+
+def test_judge__list_where_lines_are_meant__is_named_with_the_way_on(tmp_path) -> None:
+    (tmp_path / "r.json").write_text('[{"id": "a", "status": "passed"}]')
+    code, said = judge(tmp_path, "r.json", "--results-format", "jsonl")
+    assert (code, "r.json: is one list of JSON, and not an object a line" in said) == (2, True), said

@@ -27,6 +27,7 @@ from eval_gate.model.limits import (
 )
 from eval_gate.model.usage import Usage
 from eval_gate.result_formats.near_keys import NearKeys
+from eval_gate.result_formats.recognise import separator_of
 from eval_gate.result_formats.rows import (
     MAX_NAME,
     Ending,
@@ -50,6 +51,8 @@ _Text = Annotated[str, Field(max_length=BROUGHT_TEXT)]
 
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _LISTS: Final = ("tool_calls", "checks", "tags")
+_HEAD: Final = 1 << 16
+_AS_LINES: Final = "write each member on a line of its own, such as by `jq -c '.[]' out.json > out.jsonl`"
 _BLANK: Final = ("", None)
 _VERDICTS: Final = ("passed", "pass", "success")
 """What other tools call a status. It is none here, but must not contradict it."""
@@ -118,7 +121,18 @@ class ResultLine(_Part):
 def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
     facts.tool, near = "JSON lines", NearKeys()
+    if _is_a_list(file):
+        raise unreadable(RowPlace(shown), "is one list of JSON, and not an object a line", _AS_LINES)
     return _each(texts(file, shown), lambda text, place: _row(value_of(text, place), place, near))
+
+
+def _is_a_list(file: Path) -> bool:
+    """Whether a file begins as a list does; who cannot be read says so later."""
+    try:
+        with file.open(encoding=encoding_of(file), errors="replace") as stream:
+            return stream.read(_HEAD).lstrip("\ufeff \t\r\n").startswith("[")
+    except OSError:
+        return False
 
 
 def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -133,7 +147,9 @@ def _lines_of_table(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[str
     try:
         encoding = encoding_of(file).replace("utf-8", "utf-8-sig")
         with file.open(encoding=encoding, errors="replace", newline="") as stream:
-            table = csv.DictReader(stream)
+            beginning = stream.readline(_HEAD)
+            stream.seek(0)
+            table = csv.DictReader(stream, delimiter=separator_of(beginning))
             names = table.fieldnames or ()
             if len(names) > BROUGHT_COLUMNS:  # every row would have as many cells
                 raise unreadable(RowPlace(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")

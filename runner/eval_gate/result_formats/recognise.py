@@ -95,7 +95,7 @@ def recognise(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO
     if found is None and not head.strip():
         raise unreadable(RowPlace(shown), "is empty")
     if found is None and wanted in _READERS:
-        return CSV if wanted is ResultsFormat.JSONL and not _text(head).startswith("{") else _READERS[wanted]
+        return CSV if wanted is ResultsFormat.JSONL and not _text(head).startswith(("{", "[")) else _READERS[wanted]
     if found is None:
         if head.startswith(_ZIP) or (len(head) < _HEAD and _text(head).startswith("{") and is_cut_off(_text(head))):
             raise broken_off(RowPlace(shown), CUT_OFF)
@@ -171,5 +171,11 @@ def _first_keys(text: str) -> set[str]:
     return {match[1] for match in _KEY.finditer(text)}
 
 
+def separator_of(line: str) -> str:
+    """What stands between the columns of a table: a comma, or a semicolon or tab where its first line has no comma."""
+    return next((one for one in ",;\t" if one in line), ",")
+
+
 def _columns(text: str) -> list[str]:
-    return [name.strip().strip('"') for name in text.partition("\n")[0].split(",")]
+    line = text.partition("\n")[0]
+    return [name.strip().strip('"') for name in line.split(separator_of(line))]
