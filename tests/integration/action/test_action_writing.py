@@ -37,7 +37,9 @@ def test_finding_1__pull_request_names_a_place_outside__nothing_is_asked_and_not
     assert not [*(job.folder / "elsewhere").iterdir()]
 
 
-@pytest.mark.parametrize(("variable", "place"), [("INPUT_OUTPUT-DIR", "../beside"), ("EVAL_GATE_OUTPUT_DIR", "/tmp/x")])
+@pytest.mark.parametrize(
+    ("variable", "place"), [("INPUT_SET", "outputDir: ../beside"), ("EVAL_GATE_OUTPUT_DIR", "/tmp/x")]
+)
 def test_finding_1__the_workflow_names_a_place_outside__is_an_error_and_not_lost(job, github, variable, place) -> None:
     with agent() as running:
         ended = job.pull_request(github.state.add_pull(7), running.url, **{variable: place})
