@@ -82,8 +82,6 @@ class Policy:
         whole=_joined,
         in_action=[FailOn.REGRESSIONS],
     )
-    fail_on_default: bool = field(default=False, compare=False)
-    """Whether nobody said what fails the gate, so that `fail_on` is a default."""
     min_pass_rate: float | None = setting(
         None, "Least share of judged cases that pass, 0 to 1.", limits={"ge": 0, "le": 1}
     )
@@ -151,6 +149,8 @@ class Policy:
         flag="--accepted",
         metavar="FILE",
     )
+    fail_on_default: bool = field(default=False, compare=False)
+    """Whether nobody said what fails the gate, so that `fail_on` is a default."""
 
     @property
     def only_reports(self) -> bool:
