@@ -143,7 +143,7 @@ def test_judge__two_runs_of_agentv_in_one_index__are_not_two_trials(tmp_path) ->
     again["projection_identity"]["dimensions"] |= {"run_id": "another"}
     write(tmp_path, r__index_jsonl=f"{row}\n{json.dumps(again)}\n")
     code, said = judge(tmp_path, "r")
-    assert (code, "the index holds rows of two runs of AgentV" in said) == (2, True), said
+    assert (code, "r/index.jsonl holds two runs of the tool" in said) == (2, True), said
 
 
 def test_judge__one_run_in_two_forms__counts_once(tmp_path) -> None:

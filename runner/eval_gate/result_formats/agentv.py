@@ -37,7 +37,6 @@ _SUMMARIES: Final = ("benchmark.json", "summary.json")
 _AGENT: Final = "agent"
 _EVALUATOR: Final = "evaluator"
 """Values of `failure_stage`: what failed. All others, such as `repo_setup`, come before the agent is asked."""
-_JOINED: Final = "the index holds rows of two runs of AgentV, which are not two executions: give the results of one"
 _JUDGED: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
 
 
@@ -124,7 +123,7 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: RowPlace) -> ResultR
         target=target or None,
         content=fingerprint([asked]) if asked else None,
         repeat=words(nested(row, "projection_identity", "dimensions", "run_id")) if isinstance(attempt, int) else None,
-        if_twice=_JOINED if isinstance(attempt, int) else None,
+        run=words(nested(row, "projection_identity", "dimensions", "run_id")) or None,
         named_by="suite, target and test_id",
     )
 
