@@ -13,7 +13,14 @@ from eval_gate.action.relay import other_base, with_base_of
 from eval_gate.action.step import Step
 from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.gate.moved_cases import shares_no_case
-from eval_gate.github.artifacts.baseline import ArtifactStore, Companion, ForeignBaseError, FoundBaseline, no_base
+from eval_gate.github.artifacts.baseline import (
+    ArtifactStore,
+    Companion,
+    Elsewhere,
+    ForeignBaseError,
+    FoundBaseline,
+    no_base,
+)
 from eval_gate.github.artifacts.listed import BaselineSearch
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import RunResult
@@ -29,6 +36,8 @@ class Origin(FrozenStruct):
 
     baseline: Baseline | NoBaseline
     run_url: str | None = None
+    elsewhere: tuple[Elsewhere, ...] = ()
+    """Without a baseline: results of the branch that do not count and may be of this gate."""
     recorded: str | None = None
     """The sha256 of recorded answers that came with it, where there were none."""
 
@@ -109,7 +118,8 @@ def _from_artifacts(
     if isinstance(found, NoBaseline):
         found = confirm_absence(step, found, wanted, store.commits_before(MAX_COMMITS), log)
         log.did(f"no baseline: {found.reason}")
-        return Origin(found)
+        is_plain = found.code == "no-artifact" and not found.unavailable
+        return Origin(found, elsewhere=store.elsewhere(step.is_named_alike) if is_plain else ())
     log.did(_sentence(found, choice.branch))
     if found.lost:
         log.missed(f"the record of earlier runs is lost: {found.lost}")
@@ -119,9 +129,21 @@ def _from_artifacts(
 
 
 def fitting(origin: Origin, run: RunResult, log: Log) -> Origin:
-    """The same, unless the baseline is another gate's and has none of the cases of the run: then it says nothing."""
+    """The same, unless the baseline is another gate's and has none of the cases of the run: then it says nothing.
+
+    Nor is there none yet where a result that does not count, such as a renamed workflow's, has some of the cases.
+    """
     found = origin.baseline
-    if isinstance(found, NoBaseline) or found.gate is None or not shares_no_case(found.result, run):
+    if isinstance(found, NoBaseline):
+        other = next((one for one in origin.elsewhere if not shares_no_case(one.result, run)), None)
+        if other is None:
+            return origin
+        why = f"a result of the cases here does not count: it is {other.why}"
+        log.did(f"no baseline: {why}")
+        reason, words = f"{why}; {found.reason}", f"the branch's results do not count: they are {other.why}"
+        told = NoBaseline("baseline-unavailable", reason, unavailable=True, words=words)
+        return replace(origin, baseline=told)
+    if found.gate is None or not shares_no_case(found.result, run):
         return origin
     why = f"{found.source} is of another gate ({found.gate}) and has none of the cases here"
     log.did(f"no baseline: {why}")

@@ -88,6 +88,8 @@ def _absent_words(baseline: NoBaseline) -> str:
         return "not compared"
     if baseline.code == "branch-renamed":
         return "no baseline yet under the branch's new name: run the workflow on it"
+    if baseline.words:
+        return baseline.words
     if baseline.expired:
         return "baseline expired"
     return "baseline not available" if baseline.unavailable else "no baseline yet"

@@ -56,6 +56,8 @@ class NoBaseline(FrozenStruct):
     """There may well be one, but it could not be had. A gate that needs it must not pass as if there were none."""
     expired: bool = False
     """There was one, and it was kept no longer."""
+    words: str = ""
+    """What the heading says instead of what it usually does."""
 
 
 NOT_ASKED_FOR = NoBaseline("not-asked-for", "no baseline was named")

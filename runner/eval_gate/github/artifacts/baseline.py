@@ -15,6 +15,8 @@ from eval_gate.errors import GateError
 from eval_gate.github.artifacts.branch import FIRST_LISTED, BranchLine, first_parents
 from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import (
+    OTHER_EVENTS,
+    TRUSTED_EVENTS,
     Artifact,
     BaselineSearch,
     Lists,
@@ -49,10 +51,15 @@ MAX_JOINED: Final = 8
 """Results beside the baseline whose ledgers are fetched: so many runs of the branch may be under way at once."""
 MAX_IN_VAIN: Final = 2
 """Of these so many at most that add nothing, such as results of some cases only."""
+MAX_ELSEWHERE: Final = 2
+"""Results that do not count and are read all the same, to tell whether they are of the cases here."""
 MAX_NAMES: Final = 3
 """Names of which it is asked whether the branch had them."""
 MAX_LOOKED_AT: Final = 50
 """Artifacts whose runs are asked about, usable or not."""
+
+
+OF_ANOTHER_GATE: Final = "of another gate"
 
 
 class FoundBaseline(FrozenStruct):
@@ -74,6 +81,14 @@ class ForeignBaseError(Exception):
 
     def __init__(self, commit: str, branch: str) -> None:
         super().__init__(f"a merge with {commit[:12]}, which {branch} is not known to have had")
+
+
+class Elsewhere(FrozenStruct):
+    """A result of the branch that does not count: of another workflow, job or event."""
+
+    result: RunResult
+    why: str
+    """As on the trail."""
 
 
 class Companion(FrozenStruct):
@@ -144,6 +159,8 @@ class ArtifactStore:
         """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
+        self._elsewhere: list[tuple[Artifact, RunFacts, str]] = []
+        """What the branch has and does not count, nearest first, and why."""
         self._may_be_the_branch_s = False
         """One is of a commit of the base of which nobody can tell whether the branch pointed at it."""
         self._only_parts = False
@@ -184,6 +201,27 @@ class ArtifactStore:
         unknown = unknown or self._may_be_the_branch_s or trail.expired or wanted.own_of is not None
         said = f"{reason}{seen}; {self._remedy(trail)}"
         return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.expired)
+
+    def elsewhere(self, is_named_alike: Callable[[str, str], bool]) -> tuple[Elsewhere, ...]:
+        """Results at or before the base that `nearest` has seen and did not count, and that may be of this gate.
+
+        `is_named_alike` tells that of a gate's key in a workflow file. Raises GitHubError.
+        """
+        found: list[Elsewhere] = []
+        for artifact, run, why in self._elsewhere[:MAX_FETCHED]:
+            if len(found) == MAX_ELSEWHERE:
+                break
+            if self._is_later(run) or not self._line(run.head_branch or "").had(run.head_sha):
+                continue
+            shown = f"artifact {artifact.id}"
+            try:
+                with result_archive(self._client, artifact, self._temporary) as archive:
+                    made = read_archived_head(archive, shown).made_by
+                    if made is not None and is_named_alike(made.gate, run.workflow):
+                        found.append(Elsewhere(read_archive(archive, shown, compared=False), why))
+            except (BadArchiveError, GateError):
+                continue
+        return tuple(found)
 
     def commits_before(self, limit: int) -> Iterator[str]:
         """The base, once `nearest` knows it, and its first parents: so many in all. Raises GitHubError."""
@@ -234,7 +272,11 @@ class ArtifactStore:
             return "give each gate its own `artifact-name`"
         if trail.expired:
             return f"run the workflow on {self._wanted.branch} again"
-        return f"the next run on {self._wanted.branch} stores one"
+        if any(run.event in OTHER_EVENTS for _, run, _ in self._elsewhere):
+            by_itself = f"run the workflow on pushes to {self._wanted.branch}, or by schedule"
+        else:
+            by_itself = f"the next run on {self._wanted.branch} stores one"
+        return by_itself
 
     def _remedy_for_later(self) -> str:
         """What to do where the base has no result, and others that have one are not in it."""
@@ -274,6 +316,8 @@ class ArtifactStore:
             behind = self._begin_behind(run)
             usable = self._usable_run(artifact, run, trail)
             if usable is None:
+                why = trail.rejected[artifact.id]
+                self._elsewhere += [(artifact, run, why)] if why.startswith(OF_ANOTHER_GATE) else []
                 continue
             found = self._found(artifact, run, usable, now, str(trail), behind)
             if found.baseline.gate is None:
@@ -341,6 +385,8 @@ class ArtifactStore:
         if not why and not (had := self._line(branch).had(run.head_sha)):
             why = f"of a commit that {branch} is not known to have had"
             self._may_be_the_branch_s = self._may_be_the_branch_s or (had is None and not self._is_later(run))
+        elif run.of_this_repository and run.head_branch == wanted and run.event in TRUSTED_EVENTS | OTHER_EVENTS:
+            self._elsewhere += [(artifact, run, why)] if why else []
         if why:
             trail.reject(artifact, why)
         return None if why else run
@@ -412,7 +458,7 @@ class ArtifactStore:
         if not result.complete:
             return "of an incomplete run"
         if self._wanted.gate and result.made_by and result.made_by.gate != self._wanted.gate:
-            return f"of another gate ({result.made_by.gate})"
+            return f"{OF_ANOTHER_GATE} ({result.made_by.gate})"
         covers = result.eval_paths is not None or result.covers(self._wanted.chosen)
         if not covers or result.shard != self._wanted.shard:
             self._only_parts = True

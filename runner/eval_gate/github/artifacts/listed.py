@@ -37,6 +37,10 @@ MERGE_GROUP: Final = "merge_group"
 """The event that runs what the branch becomes next, or never: its result counts where the branch had that commit."""
 
 
+OTHER_EVENTS: Final = frozenset({"create", "release", "deployment", "deployment_status", "repository_dispatch"})
+"""Events that make no baselines, although they run what is on the branch."""
+
+
 class ArtifactRun(ApiAnswer):
     """The run an artifact belongs to."""
 
