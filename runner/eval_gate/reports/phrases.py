@@ -17,6 +17,7 @@ from eval_gate.reports.view.view import View
 from eval_gate.reports.words import numbers as wording
 from eval_gate.reports.words.measured import MAX_NAMED, MeasuredWords
 from eval_gate.reports.words.verdict import opening
+from eval_gate.reports.words.verdict.headline import commits_before
 from eval_gate.reports.words.waivers import WaiverWords
 from eval_gate.text.escape import code_cell, code_span, cut, plain
 
@@ -211,15 +212,16 @@ def older_baseline(view: View, mark: Callable[[str], str] = code_span) -> str | 
     """
     if view.comparison is None or (view.verdict.outcome is Outcome.PASS and not view.regressions):
         return None
-    facts = view.comparison.baseline
-    if not (facts.commits_since and facts.base_sha and facts.sha):
+    counted, base = commits_before(view.run), view.comparison.baseline.base_sha or ""
+    if counted is None:
         return None
-    base, commits = mark(facts.base_sha[:7]), wording.count(facts.commits_since, "commit")
-    between = mark(f"{facts.sha[:7]}..{facts.base_sha[:7]}")
-    it = "it" if facts.commits_since == 1 else "they"
+    commits, it = wording.count(counted[0], "commit"), "it" if counted[0] == 1 else "they"
+    what = f"what {it} did counts here too ({mark(counted[1])})"
+    if view.run.sha == base:
+        return f"Between the baseline and {mark(base[:7])} {'is' if counted[0] == 1 else 'are'} {commits}: {what}"
     return (
-        f"{base}, which this change is held against, has no result of its own. The baseline is {commits} older:"
-        f" what {it} did counts here too ({between})"
+        f"{mark(base[:7])}, which this change is held against, has no result of its own. The baseline is {commits}"
+        f" older: {what}"
     )
 
 

@@ -43,6 +43,13 @@ def test_red_commit_again__a_third_time_and_repaired_outside__is_told_by_its_fir
     assert green != red
 
 
+def test_push_that_breaks__its_own_commit_is_none_before_it(world) -> None:
+    *_, green, _ = world.main("PPPP*2 PPFP")
+    assert world.ended.outputs["baseline-sha"] == green
+    assert "1 regression" in world.ended.summary
+    assert ("counting" in world.ended.summary, "no result of its own" in world.ended.summary) == (False, False)
+
+
 def test_green_commit_again__what_broke_since_is_told(world) -> None:
     *_, own = world.main("PPFP*2 PPFP")
     ended = again(world, "schedule", "FPFP")

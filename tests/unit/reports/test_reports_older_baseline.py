@@ -3,6 +3,7 @@
 import pytest
 
 from eval_gate.config.policy import FailOn, Policy
+from eval_gate.model.result import GitFacts
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import Baseline
@@ -13,10 +14,12 @@ BASE = "b" * 40
 SAID = "bbbbbbb, which this change is held against, has no result of its own."
 
 
-def judged(status: str, *, since: int | None, allowed: int = 0):
+def judged(status: str, *, since: int | None, allowed: int = 0, sha: str = "c" * 40):
     baseline = Baseline(make_baseline_run({"a": "passed"}), "main", base_sha=BASE, commits_since=since)
     return judge_against(
-        make_run({"a": status}), baseline, Policy(frozenset({FailOn.REGRESSIONS}), allowed_regressions=allowed)
+        make_run({"a": status}, git=GitFacts(sha=sha)),
+        baseline,
+        Policy(frozenset({FailOn.REGRESSIONS}), allowed_regressions=allowed),
     )
 
 
@@ -37,6 +40,20 @@ def test_report__red_and_older_than_the_base__says_which_commits_count_too(form)
 def test_report__nothing_red_or_not_older__says_nothing(form, status, since) -> None:
     text = shown(form, judged(status, since=since))
     assert (SAID in text, "counting" in text) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("since", "commits"), [(1, None), (2, "is 1 commit: what it"), (3, "are 2 commits: what they")]
+)
+def test_report__of_a_push__does_not_count_the_pushed_commit_itself(since, commits) -> None:
+    """It is held against its own commit, and the nearest before it has the result."""
+    own = judged("failed", since=since, sha=BASE)
+    for form in ("md", "console", "html"):
+        text = shown(form, own)
+        assert SAID not in text
+        between = f"Between the baseline and bbbbbbb {commits} did counts here too (3f2c1ab..bbbbbbb^)"
+        assert (between in text) is (commits is not None), text
+    assert ("counting" in shown("md", own)) is (commits is not None)
 
 
 def test_report__allowed__says_it_all_the_same() -> None:

@@ -38,12 +38,23 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
 
 def _before(run: RunResult) -> Iterator[str]:
     """Which commits before the change count too, where what it is held against has no result of its own."""
+    counted = commits_before(run)
+    if counted is not None and (changes_that_count(run, CaseClass.REGRESSION) or _together(run)):
+        commits, between = counted
+        yield f"counting {count(commits, 'commit')} before this change ({between})"
+
+
+def commits_before(run: RunResult) -> tuple[int, str] | None:
+    """How many commits there are between baseline and change, and which, as git names them; None for none.
+
+    A push is held against its own commit, which is the change and none before it.
+    """
     facts = run.comparison.baseline if run.comparison else None
     if facts is None or not (facts.commits_since and facts.base_sha and facts.sha):
-        return
-    if changes_that_count(run, CaseClass.REGRESSION) or _together(run):
-        commits = count(facts.commits_since, "commit")
-        yield f"counting {commits} before this change ({facts.sha[:7]}..{facts.base_sha[:7]})"
+        return None
+    is_own = run.sha == facts.base_sha
+    commits = facts.commits_since - is_own
+    return (commits, f"{facts.sha[:7]}..{facts.base_sha[:7]}{'^' * is_own}") if commits else None
 
 
 def _undecided_words(summary: Summary) -> str:
