@@ -381,6 +381,6 @@ def _refuse_to_run(settings: Settings) -> None:
             "wrong-event",
             f"the input {named[0]} is given, and a workflow started by workflow_run evaluates nothing: it publishes "
             "what a run of a fork or of Dependabot left, and this was none",
-            "leave the input out in a workflow that publishes (docs/forks.md); evaluate in a job behind the others "
+            f"leave the input out in a workflow that publishes ({PAGES}/forks.md); evaluate in a job behind the others "
             "(`needs`) at push and pull_request, or at workflow_dispatch",
         )

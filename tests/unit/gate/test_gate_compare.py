@@ -94,7 +94,7 @@ def test_compare__several_trials__majority_decides_and_mixed_passes_are_flaky(th
         ({"tags": ["fast"]}, False),
         ({"tiers": ["golden"]}, True),
         ({"tiers": ["rubric"]}, False),
-        ({"files": ["evals/other.json"]}, False),
+        ({"paths": ["evals/other.json"]}, False),
         ({"keys": [{"suite": "evals/refund.json", "caseId": "b"}]}, True),
     ],
 )

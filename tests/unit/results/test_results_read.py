@@ -113,10 +113,10 @@ def test_latest__run_of_chosen_cases_or_one_that_ended_early__is_not_it(tmp_path
         ({"tags": ["smoke"]}, {"tags": ["smoke"], "cases": ["a*"]}, True),
         ({"tags": ["smoke"]}, {"cases": ["a*"]}, False),
         ({"tags": ["smoke"], "cases": ["a*"]}, {"tags": ["smoke"]}, False),
-        ({"paths": ["evals/b"]}, {"paths": ["evals/b"], "files": ["evals/b/c.json"]}, True),
+        ({"paths": ["evals/b"]}, {"paths": ["evals/b"], "keys": [{"suite": "evals/b/c.json", "caseId": "b"}]}, True),
         (
-            {"paths": ["evals/b"], "files": ["evals/b/c.json"]},
-            {"paths": ["evals/b"], "files": ["evals/b/c.json"]},
+            {"paths": ["evals/b"], "keys": [{"suite": "evals/b/c.json", "caseId": "b"}]},
+            {"paths": ["evals/b"], "keys": [{"suite": "evals/b/c.json", "caseId": "b"}]},
             False,
         ),
         ({"paths": ["evals/b"]}, {"paths": ["evals"]}, False),
