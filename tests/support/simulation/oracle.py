@@ -72,7 +72,7 @@ def answer(repository: Repository, question: Question) -> Answer:
     others = [one for one in repository.runs if one.branch == question.branch and not one.expired]
     may_be = any(one.sha not in before or one.gate != question.gate for one in others)
     unknown = (bool(usable) or was_red or was_there or was_part) and not needed
-    return Answer(tuple(best), needed, unknown=unknown, may_be_unknown=may_be or may_be_red or may_be_gone)
+    return Answer(tuple(best), needed, unknown=unknown, may_be_unknown=may_be or may_be_red or may_be_gone or was_part)
 
 
 def newest(repository: Repository, found: set[str]) -> set[str]:
