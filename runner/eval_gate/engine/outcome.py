@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -29,8 +28,7 @@ from eval_gate.model.result import (
 )
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
-from eval_gate.results.record.fitting import EVERY, MANY, RoomKeeper
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.setup import setup_of_agent
 
 _Thing = TypeVar("_Thing")
@@ -99,12 +97,12 @@ def outcome(plan: RunPlan, progress: RunProgress, wall_ms: float) -> RunResult:
     made, as far as nobody else holds the plan: all of them at once would be in memory at the peak of a large run.
     """
     lists = targets_that_list(plan, progress.trials)
-    record, left, sparing = initial_record(plan), _let_go(plan.suites), _sparing(plan, progress, lists)
+    record, left = initial_record(plan), _let_go(plan.suites)
     plan = plan.of_no_case()
-    suites = tuple([_suite(plan, progress, suite, lists, sparing) for suite in left])
+    suites = tuple([_suite(plan, progress, suite, lists) for suite in left])
     cases = [case for suite in suites for case in suite.cases]
     told = (notice for target in plan.every_target() for notice in target.notices)
-    result = record.model_copy(
+    return record.model_copy(
         update={
             "measuring": _measuring(plan, cases),
             "complete": all(case.status is not Status.NOT_RUN for case in cases),
@@ -115,17 +113,6 @@ def outcome(plan: RunPlan, progress: RunProgress, wall_ms: float) -> RunResult:
             "warnings": (*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
         }
     )
-    return sparing.with_warning(result)
-
-
-def _sparing(plan: RunPlan, progress: RunProgress, lists: Listing) -> RoomKeeper:
-    """What becomes of passing cases, by some of them as they would be in full."""
-    total = sum(len(suite.cases) for suite in plan.suites)
-    if total < MANY:
-        return RoomKeeper((), total)
-    still = replace(progress, over=False)
-    several = islice((case for suite in plan.suites for case in suite.cases), 0, None, EVERY)
-    return RoomKeeper([_case(plan, still, case, lists) for case in several], total)
 
 
 def _let_go(things: Iterable[_Thing]) -> Iterator[_Thing]:
@@ -151,11 +138,11 @@ def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
     return how if taken else how.model_copy(update={"recorded": None})
 
 
-def _suite(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: Listing, sparing: RoomKeeper) -> SuiteResult:
+def _suite(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: Listing) -> SuiteResult:
     staleness = plan.staleness.get(suite.file)
     endpoint, left = plan.target_of(suite.cases[0]).identity.identity, _let_go(suite.cases)
     suite = suite.model_copy(update={"cases": ()})
-    cases = tuple([sparing.fit_case(_case(plan, progress, case, lists)) for case in left])
+    cases = tuple([_case(plan, progress, case, lists) for case in left])
     return SuiteResult(
         run_id=plan.run_id,
         timestamp=plan.timestamp,

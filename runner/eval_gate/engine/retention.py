@@ -29,6 +29,7 @@ from eval_gate.results.lessening import (
     PROMPT_CUT,
     PROMPTS,
     cut_parts,
+    drop_trial_details,
     error_unquoted,
     json_beginning,
     unquoted,
@@ -105,12 +106,11 @@ def for_record(case: CaseResult, store: Store) -> CaseResult:
         return case
     if not (case.passed and all(trial.status is Status.PASSED for trial in case.trials)):
         return case
-    nothing = {"details": None, "evaluator_results": ()}
     return case.model_copy(
         update={
             "details": without_answer(case.details),
             "evaluator_results": without_prompts(case.evaluator_results),
-            "trials": tuple(one if one.details is None else one.model_copy(update=nothing) for one in case.trials),
+            "trials": drop_trial_details(case.trials),
         }
     )
 

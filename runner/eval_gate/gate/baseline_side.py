@@ -6,23 +6,19 @@ So one file is enough to look at both sides, long after the baseline is gone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from eval_gate.config.settings import Keeping, Store
 from eval_gate.gate.evidence.history import letters_of, past_runs
 from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PastRun
+from eval_gate.model.comparison import CaseChange, Comparison, PastRun
 from eval_gate.model.execution import BaselineSide
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import Ledger
-from eval_gate.results.lessening import error_unquoted, unquoted, without_answer, without_prompts
+from eval_gate.results.lessening import error_unquoted, is_as_before, unquoted, without_answer, without_prompts
 from eval_gate.results.masking import TextMasking, baseline_side_with
 from eval_gate.text.javascript.regex import PatternError, replaced_at_once
 from eval_gate.text.secret import MASK
-
-_AS_IT_WAS: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
-"""Of these only the baseline's side is worth a copy where a score fell."""
 
 
 def with_baseline_sides(
@@ -41,7 +37,7 @@ def with_baseline_sides(
     sides = {
         change.key: before
         for change in comparison.changes
-        if change.change not in _AS_IT_WAS or change.score_drop
+        if not is_as_before(change)
         if (before := there.get(earlier.get(change.key, change.key))) is not None and before.status.judged
     }
     here = run.by_key()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
-from functools import lru_cache
 from http import HTTPStatus
-from operator import itemgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
-from eval_gate.model.base import JsonValue, construct
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, KeptCall, Status
+from eval_gate.model.execution import BaselineSide, Blame, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.limits import KEPT_ANSWER, KEPT_CALL, OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.text.javascript.strings import compact_json
 
 PROMPTS: Final = ("systemPrompt", "userPrompt")
@@ -37,10 +38,7 @@ _FACES: Final = ("agent error: ", "timeout: ", "eval-gate broke over this case: 
 """What an error may begin with before it says what happened."""
 _SAID_BY_A_SERVER: Final = re.compile(r"\bHTTP (?P<status>[1-5][0-9]{2})\b(?P<words> .*)?", re.DOTALL)
 """A status, and the reason and the place that a server puts behind it in words of its own."""
-_ANSWERED: Final = frozenset({"response", "response_truncated", "conversation", "tool_calls", "left_out"})
-"""Fields that say what was answered, or how much of that is missing."""
-_FACTS: Final = tuple(name for name in CaseDetails.model_fields if name not in _ANSWERED)
-_facts_of: Final = itemgetter(*_FACTS)
+_AS_BEFORE: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
 Part = Literal["arguments", "result"]
 
 
@@ -121,42 +119,97 @@ def without_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult
     )
 
 
-def without_words(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """Scores and weights of the evaluators, and nothing that they said."""
-    return tuple(
-        _silent(result.name, result.type, result.score, result.weight, result.vetoed)
-        if result.evaluator_provider_request is None and not result.evaluator_results
-        else result.model_copy(
-            update={
-                "hits": (),
-                "misses": (),
-                "reasoning": None,
-                "evaluator_results": without_words(result.evaluator_results),
-            }
-        )
-        for result in results
-    )
-
-
-@lru_cache(1_000, typed=True)
-def _silent(name: str, type_: str, score: float, weight: float, vetoed: bool) -> EvaluatorResult:  # noqa: FBT001
-    """One for all cases of which a record says just this."""
-    return construct(EvaluatorResult, name=name, type=type_, score=score, weight=weight, vetoed=vetoed)
-
-
 def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:
     return facts and {name: value for name, value in facts.items() if name not in names}
 
 
 def without_answer(details: CaseDetails) -> CaseDetails:
     """What is known of an answer that is not kept: its length, and which tools were called."""
-    return _unanswered(_facts_of(vars(details)))
+    return details.model_copy(
+        update={"response": None, "response_truncated": False, "conversation": (), "tool_calls": (), "left_out": {}}
+    )
 
 
-@lru_cache(1_000)
-def _unanswered(facts: tuple[Any, ...]) -> CaseDetails:
-    """One for all cases of which a record says just this."""
-    return construct(CaseDetails, **dict(zip(_FACTS, facts, strict=True)))
+def drop_trial_details(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+    """Keep how the executions ended."""
+    nothing = {"details": None, "evaluator_results": ()}
+    return tuple(one if one.details is None else one.model_copy(update=nothing) for one in trials)
+
+
+def is_as_before(change: CaseChange) -> bool:
+    """Whether nothing about this case differs from the baseline, or whether the baseline does not have it."""
+    return change.change in _AS_BEFORE and not change.score_drop
+
+
+class DroppedDetails(NamedTuple):
+    """A run result without the details of some cases, and those of them that had any."""
+
+    run: RunResult
+    cases: Set[CaseKey]
+
+
+def drop_passing_details(run: RunResult) -> DroppedDetails:
+    """Drop the details of the cases that passed and did not change."""
+    changed = {one.key for one in run.comparison.changes if not is_as_before(one)} if run.comparison else set()
+    return _drop_details(run, lambda key, case: case.passed and not case.flaky and key not in changed)
+
+
+def drop_all_details(run: RunResult) -> DroppedDetails:
+    """Drop the details of all cases, on the baseline's side too."""
+    (less, cases), comparison = _drop_details(run, lambda _key, _case: True), run.comparison
+    if comparison is None:
+        return DroppedDetails(less, cases)
+    changes = tuple(
+        one.model_copy(update={"before": _drop_side_details(one.before)}) if one.before else one
+        for one in comparison.changes
+    )
+    sides = {one.key for one, before in zip(changes, comparison.changes, strict=True) if one != before}
+    comparison = comparison.model_copy(update={"changes": changes})
+    return DroppedDetails(less.model_copy(update={"comparison": comparison}), cases | sides)
+
+
+def _drop_details(run: RunResult, is_chosen: Callable[[CaseKey, CaseResult], bool]) -> DroppedDetails:
+    suites, dropped = list[SuiteResult](), set[CaseKey]()
+    for suite in run.suites:
+        cases = list(suite.cases)
+        for at, case in enumerate(suite.cases):
+            key = CaseKey(suite.eval_file, case.id)
+            if is_chosen(key, case) and (less := _drop_case_details(case)) != case:
+                cases[at] = less
+                dropped.add(key)
+        suites.append(suite.model_copy(update={"cases": tuple(cases)}))
+    return DroppedDetails(run.model_copy(update={"suites": tuple(suites)}), dropped)
+
+
+def _drop_case_details(case: CaseResult) -> CaseResult:
+    """Keep what a later run compares the case by: scores, times, tokens, fingerprints, names of tools, who judged."""
+    results = unquoted(case.evaluator_results)
+    if case.passed and not case.graded and case.yardstick and case.yardstick.expectation:
+        results = tuple(result for result in results if not _holds(result))  # the fingerprint stands for the checks
+    return case.model_copy(
+        update={
+            "details": without_answer(case.details),
+            "evaluator_results": results,
+            "trials": drop_trial_details(case.trials),
+            "trace_summary": None,
+            "asked": None,
+        }
+    )
+
+
+def _holds(result: EvaluatorResult) -> bool:
+    """Whether it is a check that holds, and no judge's."""
+    plain = result.evaluator_provider_request is None and not result.evaluator_results
+    return plain and result.score == 1 and not result.vetoed
+
+
+def _drop_side_details(side: BaselineSide) -> BaselineSide:
+    return side.model_copy(
+        update={
+            "details": without_answer(side.details),
+            "evaluator_results": unquoted(side.evaluator_results),
+        }
+    )
 
 
 def unquoted(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from eval_gate.errors import GateError
 from eval_gate.files.writing import make_folder, replacing, write_atomically
-from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
+from eval_gate.model.limits import DEPTH, RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
+from eval_gate.results.lessening import drop_all_details, drop_passing_details
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
-from eval_gate.results.record.fitting import LessenedRun, fitted_record, lessened_run, may_fit
-from eval_gate.results.record.forms import FittedRecord, MeasuredJson, RecordTooLargeError, indented, suite_files
+from eval_gate.results.record.json_pieces import JsonPiece, compact_pieces, full_pieces
+from eval_gate.text.foreign.json import CountedJson, ForeignJsonError
 from eval_gate.text.quoting import quoted_name
 
 
@@ -39,15 +40,16 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
 
 
 class WrittenRun(NamedTuple):
-    """Where the record is, and the run as it stands there: too much is left out of it, and a warning says what."""
+    """Where the run result is, and the run as it stands there: its warnings say which details are dropped."""
 
     record: Path
     run: RunResult
 
 
-def write_record(output_dir: Path, result: RunResult) -> Path:
-    """Write the run record and point `latest.json` at it; the path of the record."""
-    return _write_record(output_dir, fitted_record(result))
+def write_record(output_dir: Path, run: RunResult) -> None:
+    """Write the run result of a run that has only begun, and has no suite yet, and point `latest.json` at it."""
+    _write(run_folder(output_dir, run.run_id), run, full_pieces(run), _ignore)
+    _point_at(output_dir, run)
 
 
 def write_ledger(output_dir: Path, run_id: str, ledger: Ledger) -> None:
@@ -55,61 +57,90 @@ def write_ledger(output_dir: Path, run_id: str, ledger: Ledger) -> None:
     write_atomically(run_folder(output_dir, run_id) / LEDGER_NAME, ledger_bytes(ledger))
 
 
-def write_result(output_dir: Path, result: RunResult | LessenedRun, pushes: Pushes | None = None) -> WrittenRun:
-    """Write the record, every suite's EvalSuiteResult, and the pushes that end with this run."""
-    names: set[str] = set()
-    less = result if isinstance(result, LessenedRun) else lessened_run(result)
-    folder = run_folder(output_dir, less.run.run_id)
+def write_result(output_dir: Path, run: RunResult, pushes: Pushes | None = None) -> WrittenRun:
+    """Write the run result, every suite's EvalSuiteResult, and the pushes that end with this run.
+
+    A run result that no later run could read loses the details of cases that passed and did not change, and its
+    indents; where that is not enough, the details of all cases. A warning of the run says so, and also where it is
+    still too large after that.
+    """
+    folder = run_folder(output_dir, run.run_id)
     if pushes is not None:
         write_atomically(folder / PUSHES_NAME, pushes_bytes(pushes))
-    if may_fit(less) and _written_in_one_go(output_dir, less.run):
-        return WrittenRun(folder / RUN_NAME, less.run)
-    record = fitted_record(less)
-    for suite, pieces in suite_files(record):
-        _write(folder / _suite_file(suite, names), pieces)
-    return WrittenRun(_write_record(output_dir, record), record.run)
-
-
-def _written_in_one_go(output_dir: Path, run: RunResult) -> bool:
-    """Write record and suites with indents, piece by piece; False, and no record, where it turns out to be too large.
-
-    Made at once they would be in memory as a whole, and the cases of the suites would be put into JSON twice.
-    """
-    folder, names = run_folder(output_dir, run.run_id), set[str]()
-    sound = MeasuredJson(RESULT_BYTES, RESULT_VALUES)
-    try:
-        with replacing(folder / RUN_NAME) as write:
-            for number, pieces in groupby(indented(run), key=lambda piece: piece.suite):
-                with (
-                    nullcontext(_nowhere)
-                    if number is None
-                    else replacing(folder / _suite_file(run.suites[number], names)) as write_own
-                ):
-                    for piece in pieces:
-                        sound.add(piece.record)
-                        write(piece.record)
-                        write_own(piece.own)
-    except RecordTooLargeError:
-        return False
+    if not _write_readable(folder, run, full_pieces(run)):
+        run = _write_smaller(folder, run)
     _point_at(output_dir, run)
+    return WrittenRun(folder / RUN_NAME, run)
+
+
+def _write_smaller(folder: Path, run: RunResult) -> RunResult:
+    """Write the run with as many details as a later run can read; the run as it is written."""
+    limits = f"{RESULT_BYTES:,} bytes, {RESULT_VALUES:,} values or {DEPTH} levels"
+    for drop, which in ((drop_passing_details, " that passed and did not change"), (drop_all_details, "")):
+        less, cases = drop(run)
+        if cases:
+            several = f"{len(cases):,} case{'' if len(cases) == 1 else 's'}"
+            less = _with_warning(less, f"the run result would exceed {limits}: dropped details of {several}{which}")
+        if _write_readable(folder, less, compact_pieces(less)):
+            return less
+    less = _with_warning(less, f"no later run can read this run result as its baseline: it exceeds {limits}")
+    _write(folder, less, compact_pieces(less), _ignore)
+    return less
+
+
+def _write_readable(folder: Path, run: RunResult, pieces: Iterable[JsonPiece]) -> bool:
+    """Whether a later run can read it. Else only the files of some suites are written."""
+    try:
+        _write(folder, run, pieces, _Readable().add)
+    except _UnreadableError:
+        return False
     return True
 
 
-def _nowhere(_piece: bytes) -> None:
-    """What is in no suite has no file beside the record."""
+def _write(folder: Path, run: RunResult, pieces: Iterable[JsonPiece], check: Callable[[bytes], object]) -> None:
+    """Write the run result and the files of its suites. What `check` raises of a piece ends it."""
+    names = set[str]()
+    with replacing(folder / RUN_NAME) as write:
+        for number, some in groupby(pieces, key=lambda piece: piece.suite):
+            with (
+                nullcontext(_ignore)
+                if number is None
+                else replacing(folder / _suite_file(run.suites[number], names)) as write_suite
+            ):
+                for piece in some:
+                    check(piece.run_result)
+                    write(piece.run_result)
+                    write_suite(piece.suite_file)
 
 
-def _write_record(output_dir: Path, record: FittedRecord) -> Path:
-    file = run_folder(output_dir, record.run.run_id) / RUN_NAME
-    _write(file, record.pieces)
-    _point_at(output_dir, record.run)
-    return file
+class _UnreadableError(Exception):
+    """No later run can read it."""
 
 
-def _write(file: Path, pieces: Iterable[bytes]) -> None:
-    with replacing(file) as write:
-        for piece in pieces:
-            write(piece)
+class _Readable:
+    """Holds JSON against what a later run can read, piece by piece."""
+
+    def __init__(self) -> None:
+        self._bytes_left = RESULT_BYTES
+        self._counted = CountedJson(RESULT_VALUES)
+
+    def add(self, piece: bytes) -> None:
+        """Raises _UnreadableError as soon as it is too much."""
+        self._bytes_left -= len(piece)
+        if self._bytes_left < 0:
+            raise _UnreadableError
+        try:
+            self._counted.add(piece)
+        except ForeignJsonError as error:
+            raise _UnreadableError from error
+
+
+def _ignore(_piece: bytes) -> None:
+    """Stand for a check, or a file, that there is not."""
+
+
+def _with_warning(run: RunResult, warning: str) -> RunResult:
+    return run.model_copy(update={"warnings": (warning, *run.warnings)})
 
 
 def _point_at(output_dir: Path, run: RunResult) -> None:

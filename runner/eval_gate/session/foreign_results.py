@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Final
 
 from eval_gate import __version__
@@ -26,7 +25,6 @@ from eval_gate.model.totals import summarise
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import BroughtResults, load_results
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.record.fitting import EVERY, MANY, RoomKeeper
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.run import reruns_of
 from eval_gate.session.session import Session
@@ -70,13 +68,9 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
     notes = (*brought.notes, *([unstable] if unstable else []), *_unasked(config))
     brought = replace(brought, cases=await storable(config, brought.cases), notes=notes)
     again_by, base_by = config.results.rerun_command, config.control.command
-    several = list(islice(brought.cases.values(), 0, None, EVERY)) if len(brought.cases) >= MANY else []
-    part = [case_of(rows, (), None, rules, confirm=confirm) for rows in several]
-    sparing = RoomKeeper(part, len(brought.cases))
-    del several, part
     rows_of = brought.cases.items() if again_by or base_by else brought.let_go()
-    cases = {key: case_of(rows, (), None, rules, confirm=confirm, sparing=sparing) for key, rows in rows_of}
-    run = sparing.with_warning(_run(session, brought, cases))
+    cases = {key: case_of(rows, (), None, rules, confirm=confirm) for key, rows in rows_of}
+    run = _run(session, brought, cases)
     reruns = reruns_of(session)
     _refuse_a_rest(run, session)
     run = _with_overlap(run, session, unstable)
@@ -98,7 +92,7 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
             case = case_of(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
             cases[key] = known_anew(case) if key in reruns.fresh else case
         made = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
-        return sparing.with_warning(_with_overlap(made, session, unstable))
+        return _with_overlap(made, session, unstable)
 
     if again is not None:
         await again.go_on()

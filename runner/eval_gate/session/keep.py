@@ -17,7 +17,6 @@ from eval_gate.model.result import RunResult, forget_cases
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import write_reports
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.results.record.fitting import lessened_run
 from eval_gate.results.write import write_ledger, write_result
 from eval_gate.session.run import MadeRun, RunObserver, make_run
 from eval_gate.session.session import Session
@@ -61,19 +60,13 @@ async def evaluate(session: Session, progress: RunObserver) -> KeptRun:
 
 
 def keep(session: Session, judged: RunResult, made: MadeRun | None = None) -> KeptRun:
-    """Write the record, and the ledger of earlier runs that ends with this one; of a change also its pushes.
-
-    What there is no room for is let go of before the record is made, where nobody else holds the run: of many cases
-    that is a third of the memory.
-    """
+    """Write the record, and the ledger of earlier runs that ends with this one; of a change also its pushes."""
     question = session.question
     pushes = question.pushes.with_run(judged) if question.pushes is not None else None
     with after_asking():
         write_ledger(session.folder, judged.run_id, ledger_after(judged, question.baseline))
         forget_cases()
-        less = lessened_run(judged)
-        del judged
-        written = write_result(session.folder, less, pushes=pushes)
+        written = write_result(session.folder, judged, pushes=pushes)
     return KeptRun(written.run, written.record, made.interrupted if made else None)
 
 

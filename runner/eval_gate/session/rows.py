@@ -19,7 +19,6 @@ from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
 from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
 from eval_gate.result_formats.rows import ResultRow, evaluators_of
 from eval_gate.result_formats.scoring import ScoreRules
-from eval_gate.results.record.fitting import SPARING_NOTHING, RoomKeeper
 from eval_gate.text.digest import DIGITS, digest
 
 MAX_ERROR: Final = 2_000
@@ -39,12 +38,10 @@ def case_of(
     rules: Sequence[ScoreRule],
     *,
     confirm: int,
-    sparing: RoomKeeper = SPARING_NOTHING,
 ) -> CaseResult:
     """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores.
 
-    Of the re-runs that the file itself tells of no more count than the gate would make, `confirm`. `sparing` says how
-    much is kept of what was said where the case passes.
+    Of the re-runs that the file itself tells of no more count than the gate would make, `confirm`.
     """
     firsts = every = rows
     if len(rows) + len(more) > 1:
@@ -60,16 +57,14 @@ def case_of(
         first.location,
         first.content or None,
     )
-    alone = sparing if len(every) == 1 else SPARING_NOTHING
-    case = settle(
+    return settle(
         about,
-        [execution_of(row, number, alone) for number, row in enumerate(every)],
+        [execution_of(row, number) for number, row in enumerate(every)],
         first.target,
         first=len(firsts),
         end=end,
         measure=CaseQuestion(_asked(first), _yardstick(first, content, _graded_by(every, rules))),
     )
-    return case if alone is sparing else sparing.fit_case(case)
 
 
 def _yardstick(row: ResultRow, content: str, grader: str | None) -> Yardstick:
@@ -101,13 +96,10 @@ def _shown(expectation: tuple[str, ...]) -> tuple[str, ...]:
     return tuple([line[:KEPT_CHECK] for line in expectation[:KEPT_CHECKS]])
 
 
-def execution_of(row: ResultRow, number: int, sparing: RoomKeeper = SPARING_NOTHING) -> TrialRecord:
-    """One row as the execution of this number, of which `sparing` says how much is kept where it passes."""
+def execution_of(row: ResultRow, number: int) -> TrialRecord:
+    """One row as the execution of this number."""
     status = row.status or Status.ERROR
     passed = status is Status.PASSED
-    details, results = _details(row), evaluators_of(row.scores)
-    if passed:
-        details, results = sparing.fit_details(details, results)
     return construct(
         TrialRecord,
         eval_file=row.suite,
@@ -120,8 +112,8 @@ def execution_of(row: ResultRow, number: int, sparing: RoomKeeper = SPARING_NOTH
         duration_ms=row.duration_ms or 0.0,
         error=None if passed else _why(row)[:MAX_ERROR] or None,
         blame=row.blame if status is Status.ERROR else None,
-        details=details,
-        evaluator_results=results,
+        details=_details(row),
+        evaluator_results=evaluators_of(row.scores),
         assertions_run=len(row.scores),
         usage=row.usage,
         cost_usd=row.cost_usd,

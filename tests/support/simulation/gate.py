@@ -24,7 +24,7 @@ from eval_gate.model.result import GitFacts, MadeBy, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_bytes
 from eval_gate.results.names import RUN_NAME
-from eval_gate.results.record.fitting import fitted_record
+from eval_gate.results.record.json_pieces import full_pieces
 from tests.support.github import GATE, FakeGitHub
 from tests.support.histories import NONE_YET, Asked, Engine
 from tests.support.jobs import with_inputs
@@ -202,5 +202,5 @@ def _own(gate: str, run_id: int, sha: str, at: str, workflow: str = GATE) -> dic
 
 def stored(run: RunResult, baseline: Baseline | NoBaseline) -> dict[str, bytes]:
     """What such a run leaves in its artifact, where that was its baseline."""
-    record = b"".join(fitted_record(run).pieces)
+    record = b"".join(piece.run_result for piece in full_pieces(run))
     return {RUN_NAME: record, "ledger.json": ledger_bytes(ledger_after(run, baseline))}

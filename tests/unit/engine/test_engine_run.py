@@ -8,13 +8,11 @@ import weakref
 import pytest
 
 from eval_gate.config.settings import RunLimits, Store
-from eval_gate.engine import outcome
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.model.specs.evaluator import ResponseContains
-from eval_gate.results.record import fitting
 from eval_gate.results.write import write_result
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
@@ -139,29 +137,6 @@ def test_run__over__holds_none_of_its_cases(tmp_path) -> None:
     gc.collect()
     assert result.summary.passed == 10
     assert [one() for one in cases] == [None] * 10
-
-
-def test_run__more_passing_answers_than_there_is_room_for__are_left_out_as_the_record_would(
-    tmp_path, monkeypatch
-) -> None:
-    async def answers(request):
-        return Response(text="ok" + "x" * 2_000 if request.case_id != "c3" else "no", duration_ms=1)
-
-    def executed(name: str) -> RunResult:
-        suite = make_suite(*(make_case(f"c{number}") for number in range(100)))
-        return execute(make_plan(suite, target=ScriptedTarget(answers)), tmp_path / name)
-
-    whole = executed("whole")
-    monkeypatch.setattr(fitting, "MANY", 50)
-    monkeypatch.setattr(outcome, "MANY", 50)
-    monkeypatch.setattr(fitting.lessened_run, "__defaults__", (20_000,))
-    monkeypatch.setattr(fitting.RoomKeeper.__init__, "__defaults__", (20_000,))
-    spared = executed("spared")
-    assert [case.details.response is None for _, case in spared.cases()].count(True) == 99
-    expected, found = (fitting.fitted_record(fitting.lessened_run(run), 20_000).run for run in (whole, spared))
-    assert found.suites[0].cases == expected.suites[0].cases
-    assert "answers and calls of passing cases (99)" in expected.warnings[0]
-    assert found.warnings == expected.warnings
 
 
 def test_run__target_gone__gives_up_and_the_rest_is_not_run(tmp_path) -> None:

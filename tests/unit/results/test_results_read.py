@@ -12,6 +12,7 @@ import pytest
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.limits import RESULT_BYTES
 from eval_gate.model.result import RunResult
 from eval_gate.model.selection import ChosenCases
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
@@ -360,7 +361,7 @@ def test_read_run__hostile_archive__is_refused(tmp_path, held, said) -> None:
 def test_read_run__archive_that_explodes__is_refused_without_unpacking_it(tmp_path) -> None:
     file = tmp_path / "bomb.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("run.json", b" " * 70_000_000)
+        archive.writestr("run.json", b" " * (RESULT_BYTES + 1))
     with pytest.raises(GateError, match="larger than"):
         read_run(str(file), tmp_path)
 

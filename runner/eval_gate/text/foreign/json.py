@@ -102,12 +102,26 @@ def refuse_too_much(data: bytes | Iterable[bytes], values: int = ANSWER_VALUES, 
         if opened <= depth and opened + data.count(b",") <= values:
             return
         data = (data,)
-    found = level = 0
-    for signs in (signs for piece in data for signs in _outside_of_texts(piece)):
-        found += signs.count(b"[") + signs.count(b"{") + signs.count(b",")
-        if found > values:
-            raise ForeignJsonError(f"holds more than {values:,} values", too_much=True)
-        level = _level_after(signs, level, depth)
+    counted = CountedJson(values, depth)
+    for piece in data:
+        counted.add(piece)
+
+
+class CountedJson:
+    """The values and levels of JSON, or of several lines of it, that comes in pieces. No piece ends within a text."""
+
+    def __init__(self, values: int, depth: int = DEPTH) -> None:
+        """Allow so many values, and so many lists and mappings within each other."""
+        self._values, self._depth = values, depth
+        self._found = self._level = 0
+
+    def add(self, piece: bytes) -> None:
+        """Count one more piece. Raises ForeignJsonError as soon as there is too much."""
+        for signs in _outside_of_texts(piece):
+            self._found += signs.count(b"[") + signs.count(b"{") + signs.count(b",")
+            if self._found > self._values:
+                raise ForeignJsonError(f"holds more than {self._values:,} values", too_much=True)
+            self._level = _level_after(signs, self._level, self._depth)
 
 
 def _level_after(signs: bytes, level: int, depth: int) -> int:

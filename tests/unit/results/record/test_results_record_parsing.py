@@ -7,14 +7,14 @@ import pytest
 from eval_gate.errors import GateError
 from eval_gate.results import read
 from eval_gate.results.record import parsing
-from eval_gate.results.record.fitting import fitted_record
+from eval_gate.results.record.json_pieces import full_pieces
 from tests.support.results import make_result, make_run, make_suite_result
 
 
 @pytest.fixture
 def record() -> bytes:
     run = make_run(make_suite_result([make_result("a"), make_result("b", "failed")]), warnings=("é \\ud800?",))
-    return b"".join(fitted_record(run).pieces)
+    return b"".join(piece.run_result for piece in full_pieces(run))
 
 
 def test_read__a_sound_record__is_the_same_at_once_and_step_by_step(tmp_path, monkeypatch, record) -> None:
