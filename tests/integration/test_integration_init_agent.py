@@ -26,10 +26,7 @@ AG_UI = (
     "from pydantic_ai import Agent\nfrom pydantic_ai.ui.ag_ui import AGUIAdapter\n"
     'app = Starlette(routes=[Route("/agent", ask, methods=["POST"])])\n'
 )
-VERCEL = AG_UI.replace("ui.ag_ui import AGUIAdapter", "ui.vercel_ai import VercelAIAdapter")
 A2A = "from a2a.server.routes import create_jsonrpc_routes\nroutes = create_jsonrpc_routes(handler, '/rpc')\n"
-EXPRESS = "import express from 'express';\nconst app = express();\napp.post('/chat', answer);\napp.listen(4000);\n"
-NEXT = "import { streamText } from 'ai';\nexport async function POST(req: Request) {}\n"
 KINDS: Mapping[str, tuple[dict[str, str], str, str | None, str]] = {
     "fastapi": (
         {"requirements.txt": "fastapi[standard]>=0.100\n", "app/main.py": FASTAPI},
@@ -55,44 +52,19 @@ KINDS: Mapping[str, tuple[dict[str, str], str, str | None, str]] = {
         "ag-ui",
         "uvicorn server:app --host 0.0.0.0 --port 8000",
     ),
-    "vercel stream of python": (
-        {"pyproject.toml": '[tool.poetry.dependencies]\npydantic-ai = "^2"\n', "server.py": VERCEL},
-        "http://localhost:8000/agent",
-        "vercel-ai",
-        "uvicorn server:app --host 0.0.0.0 --port 8000",
-    ),
     "a2a": (
         {"requirements.txt": "a2a-sdk==1.3.0\nuvicorn\n", "serve.py": A2A + "uvicorn.run(app, port=9100)\n"},
         "http://localhost:9100/rpc",
         "a2a",
         "python serve.py",
     ),
-    "express": (
-        {
-            "package.json": json.dumps({"dependencies": {"express": "5"}, "scripts": {"start": "node s.js"}}),
-            "package-lock.json": "{}",
-            "s.js": EXPRESS,
-        },
-        "http://localhost:4000/chat",
-        None,
-        "npm start",
-    ),
-    "vercel ai": (
-        {
-            "package.json": json.dumps({"dependencies": {"ai": "6", "next": "16"}, "scripts": {"dev": "next dev"}}),
-            "app/api/agent/route.ts": NEXT,
-        },
-        "http://localhost:3000/api/agent",
-        "vercel-ai",
-        "npm run dev",
-    ),
 }
 
 
-def put(folder: Path, files: Mapping[str, str], below: str = "") -> None:
+def put(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
-        (folder / below / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / below / name).write_text(text)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 def started(folder: Path) -> str:
@@ -101,19 +73,17 @@ def started(folder: Path) -> str:
     )
 
 
-@pytest.mark.parametrize("below", ["", "packages/desk"], ids=["root", "package"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_init__agent_of_a_framework__is_found_asked_and_started(tmp_path, kind, below) -> None:
+def test_init__agent_of_a_framework__is_found_asked_and_started(tmp_path, kind) -> None:
     files, url, preset, start = KINDS[kind]
     git(tmp_path, "init", "--initial-branch", "main")
-    put(tmp_path, files, below)
+    put(tmp_path, files)
     done = init(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     written = config(tmp_path)
     assert (written["agentEndpoint"], written.get("agentPreset"), written["strict"]) == (url, preset, True)
     assert gate_step(tmp_path)["with"] == {"agent-endpoint": url.replace("localhost", "host.docker.internal")}
     assert f"{start} > " in started(tmp_path)
-    assert (f"cd {below}\n" in started(tmp_path)) is bool(below)
     assert "found       " in done.stdout
     for linter in LINTERS:
         assert lint(linter, tmp_path / WORKFLOW).returncode == 0, linter
@@ -137,33 +107,14 @@ def test_init__no_agent_is_found__the_list_names_the_line_that_has_to_start_it(t
     assert "python3 agent.py" in (tmp_path / WORKFLOW).read_text().splitlines()[at - 1]
 
 
-def test_init__several_agents__takes_the_first_and_names_the_others(tmp_path) -> None:
-    put(tmp_path, KINDS["fastapi"][0], "services/b")
-    put(tmp_path, KINDS["langgraph"][0], "services/a")
-    done = init(tmp_path)
-    assert config(tmp_path)["agentPreset"] == "langgraph"
-    assert "services/b" in done.stdout
-
-
-@pytest.mark.parametrize(
-    "root",
-    [
-        {"package.json": '{"workspaces": ["libs/*"]}'},
-        {"package.json": '{"workspaces": {"packages": ["./libs/desk/"]}}'},
-        {"pyproject.toml": '[tool.uv.workspace]\nmembers = ["libs/*", "../out/*", "/etc/*"]\n'},
-    ],
-    ids=["npm", "yarn", "uv"],
-)
-def test_init__members_of_a_workspace__are_looked_into(tmp_path, root) -> None:
-    put(tmp_path, root)
-    put(tmp_path, KINDS["fastapi"][0], "libs/desk")
-    done = init(tmp_path)
-    assert "by libs/desk/requirements.txt" in done.stdout, done.stdout
-    assert "left out" not in done.stdout
-
-
 def test_init__source_that_is_written_to_be_slow__is_looked_at_all_the_same(tmp_path) -> None:
-    put(tmp_path, {"requirements.txt": "langserve\n", "a.py": "add_routes(" * 15_000 + "app = Route('/" * 5_000})
+    put(
+        tmp_path,
+        {
+            "requirements.txt": "langserve\n",
+            "a.py": "from langserve import add_routes\n" + "add_routes(" * 15_000 + "app = Route('/" * 5_000,
+        },
+    )
     with within_cpu(5, "init"):
         assert find_agent(tmp_path) is not None
 
@@ -202,15 +153,13 @@ def test_preset__misspelt__names_the_option_and_what_was_meant(tmp_path, command
 TOOL = 'export const t = { name: "get_weather", description: "The weather.", version: "1.0.0" };\n'
 
 
-@pytest.mark.parametrize("place", ["", "packages/desk/"])
-def test_init__registry_and_snapshot__are_found_and_stand_in_the_configuration(tmp_path, place) -> None:
-    put(tmp_path, KINDS["express"][0], place)
+def test_init__registry_and_snapshot__are_found_and_stand_in_the_configuration(tmp_path) -> None:
     registry = {"tools": [{"name": "get_weather", "description": "The weather of a city."}]}
-    put(tmp_path, {"tools.json": json.dumps(registry), "snapshot.json": '{"cities": 2}'}, place)
+    put(tmp_path, {"tools.json": json.dumps(registry), "snapshot.json": '{"cities": 2}'})
     done = init(tmp_path)
     assert done.returncode == 0, done.stderr
     written = config(tmp_path)
-    assert (written["toolRegistryPath"], written["snapshotPath"]) == (f"{place}tools.json", f"{place}snapshot.json")
+    assert (written["toolRegistryPath"], written["snapshotPath"]) == ("tools.json", "snapshot.json")
     assert gate(tmp_path, "validate").returncode == 0
 
 
@@ -229,15 +178,19 @@ def test_init__files_called_like_a_registry_that_hold_none__are_left_out(tmp_pat
 @pytest.mark.parametrize(
     "files",
     [
-        {"package.json": "{", "pyproject.toml": "= =", "requirements.txt": "\x00fastapi"},
-        {"package.json": "[1]", "pyproject.toml": "project = 1\n"},
-        {"package.json": '{"dependencies": ["express"], "workspaces": [1]}'},
-        {"requirements.txt": "requests\n"},
-        {"node_modules/x/package.json": '{"dependencies": {"express": "5"}}'},
+        {"requirements.txt": "fastapi\n"},
+        {"main.py": FASTAPI},
+        {"requirements.txt": "", "langgraph.json": "[1"},
+        {"pyproject.toml": "", "langgraph.json": '{"graphs": 1}'},
+        {"requirements.txt": "", "tests/main.py": FASTAPI},
+        {"requirements.txt": "", ".venv/main.py": FASTAPI},
+        {"requirements.txt": "", "env/pyvenv.cfg": "", "env/main.py": FASTAPI},
+        {"requirements.txt": "", "bot/pyproject.toml": "", "bot/main.py": FASTAPI},
+        {"package.json": '{"dependencies": {"express": "5"}}', "package-lock.json": "{}"},
     ],
     ids=str,
 )
-def test_init__manifests_that_name_no_framework_or_are_broken__are_passed_over(tmp_path, files) -> None:
+def test_init__nothing_tells_of_an_agent_of_these_frameworks__writes_the_usual_address(tmp_path, files) -> None:
     put(tmp_path, files)
     done = init(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -245,10 +198,11 @@ def test_init__manifests_that_name_no_framework_or_are_broken__are_passed_over(t
     assert "found  " not in done.stdout
 
 
-@pytest.mark.parametrize("name", ["my app", "it's", "$(id)", "${{ x }}", "-x"])
+@pytest.mark.parametrize("name", ["my app", "it's", "$(id)", "${{ x }}", "-x", "a\x1b[2Jb"])
 def test_init__agent_in_a_folder_with_an_odd_name__is_not_started_by_guess_or_is_quoted(tmp_path, name) -> None:
-    put(tmp_path, KINDS["fastapi"][0], f"packages/{name}")
-    assert init(tmp_path).returncode == 0
+    put(tmp_path, {"requirements.txt": "fastapi\n", f"{name}/main.py": FASTAPI})
+    done = init(tmp_path)
+    assert (done.returncode, "\x1b" in done.stdout) == (0, False)
     assert "${{ x" not in (tmp_path / WORKFLOW).read_text()
     assert yaml.safe_load((tmp_path / WORKFLOW).read_text())
     assert lint("actionlint", tmp_path / WORKFLOW).returncode == 0

@@ -54,8 +54,8 @@ def init(
     """Write a starter workflow, configuration and example eval into a repository. Never overwrites anything.
 
     Evals that are there already are taken into the configuration instead of an example. Asks nobody, and uses no
-    network. The agent, its tools and its snapshot are looked for by the dependencies and sources of the repository
-    and of its packages; where none is found, it is expected at http://localhost:8080/chat unless it is said where.
+    network. The agent is looked for in the sources of the repository; where none is found, it is expected at
+    http://localhost:8080/chat unless it is said where.
     """
     from pathlib import Path
 

@@ -24,7 +24,7 @@ from eval_gate.cli.starter.folder import (
 )
 from eval_gate.cli.starter.programs import ProgramUse, calls_of_targets, missing_in_image
 from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
-from eval_gate.cli.starter.tools import FoundTools, tools_beside
+from eval_gate.cli.starter.tools import FoundTools, tools_in
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import PAGES, GateError
@@ -32,6 +32,7 @@ from eval_gate.files.place import repository_of
 from eval_gate.reports.words.numbers import count
 from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.targets.listing import read_targets
+from eval_gate.text.escape import console_line
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"
@@ -104,7 +105,7 @@ def make_plan(folder: Path, wishes: StarterWishes) -> StarterPlan:
         _add_workflow(plan, kept.name if kept else CONFIG, config_says=says)
     if asked.found:
         plan.notes += _found_lines(asked)
-    _add_config(plan, kept, evals, tools_beside(folder, agent.folder if agent else ""))
+    _add_config(plan, kept, evals, tools_in(folder))
     _add_evals(plan, evals, before, wishes.example)
     _add_ignored(plan, config.output_dir)
     plan.notes += [] if evals.places else _promptfoo_lines(folder)
@@ -121,17 +122,12 @@ def _says(config: RunConfig, asked: EvaluatedAgent) -> bool:
 
 
 def _found_lines(asked: EvaluatedAgent) -> Iterator[str]:
-    """What was found of the agent, and which agents there are beside it."""
+    """What was found of the agent."""
     agent = asked.found
     if agent is None:
         return
     speaks = f", preset {asked.preset}" if asked.preset else ""
-    yield f"found       an agent of {agent.framework}, by {agent.manifest}: {asked.endpoint}{speaks}"
-    if agent.others:
-        yield (
-            f"left out    {', '.join(agent.others)}: one more agent each; a folder of its own gets one by "
-            "`eval-gate init FOLDER`"
-        )
+    yield f"found       an agent of {agent.framework}, by {console_line(agent.source)}: {asked.endpoint}{speaks}"
 
 
 def _promptfoo_lines(folder: Path) -> Iterator[str]:

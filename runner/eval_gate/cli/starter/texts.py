@@ -144,14 +144,10 @@ def _started(text: str, agent: FoundAgent | None) -> str:
     """The workflow with the step that starts this agent; as it was where it is not known how that is done."""
     if agent is None or agent.start is None:
         return text
-    away = bool(agent.folder)
-    log = '"$GITHUB_WORKSPACE/agent.log"' if away else "agent.log"
     lines = [
-        f"# as {agent.manifest} and the sources beside it suggest; it has to listen on 0.0.0.0",
-        *([f"cd {agent.folder}"] if away else []),
+        f"# as {agent.source} suggests; it has to listen on 0.0.0.0",
         *agent.install,
-        f"{agent.start} > {log}{IN_BACKGROUND}",
-        *(['cd "$GITHUB_WORKSPACE"'] if away else []),
+        f"{agent.start} > agent.log{IN_BACKGROUND}",
     ]
     step = "".join(f"          {line}\n" for line in lines)
     return _START.sub(lambda _: step, text).replace(_TO_START, _IS_STARTED)

@@ -50,9 +50,7 @@ def _start(plan: StarterPlan) -> Iterator[Step]:
     match asked.kind:
         case AgentPlace.AGENT_HERE:
             start = asked.found.start if asked.found else None
-            away = asked.found.folder if asked.found else ""
-            commands = [f"(cd {away} && {start})" if away else start] if start else []
-            yield (f"Start your agent at {asked.endpoint}. {_protocol(plan)}", *commands)
+            yield f"Start your agent at {asked.endpoint}. {_protocol(plan)}", *([start] if start else [])
         case AgentPlace.AGENT_ELSEWHERE:
             yield (f"See that your agent is at {asked.endpoint}. {_protocol(plan)}",)
         case AgentPlace.MODEL | AgentPlace.SUITES if asked.secrets:
