@@ -61,7 +61,7 @@ from eval_gate.targets.model.providers.messages import arguments
 from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text import escape, inert
-from eval_gate.text.commands.template import CommandTemplate
+from eval_gate.text.command_template import CommandTemplate
 from eval_gate.text.dotted_path import PathError, value_at
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker

@@ -82,7 +82,7 @@ def _called(function, arguments) -> None:
 
 
 def test_finding_3__command_template__lines_take_linear_time() -> None:
-    from eval_gate.text.commands.template import CommandTemplate
+    from eval_gate.text.command_template import CommandTemplate
 
     with within_cpu(2):
         CommandTemplate.of_command("echo {PROMPT}\n" + "#\n" * 100_000)

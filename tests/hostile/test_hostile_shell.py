@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from eval_gate.text.commands.template import CommandTemplate, shell_quoted
+from eval_gate.text.command_template import CommandTemplate, shell_quoted
 
 EXAMPLES: Final = int(os.environ.get("EVAL_GATE_FUZZ", "150"))
 PLAIN: Final = "of no\tinterest"

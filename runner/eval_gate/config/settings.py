@@ -151,7 +151,7 @@ class TargetChoice:
 
 def parse_rerun_command(text: str) -> str:
     """A command whose places for names are where a shell takes them as words. Raises ValueError with what is wrong."""
-    from eval_gate.text.commands.template import CommandTemplate
+    from eval_gate.text.command_template import CommandTemplate
 
     CommandTemplate.of_rerun(text)
     return text

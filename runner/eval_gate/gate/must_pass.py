@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.text.case_pattern import fits, idle_patterns
+from eval_gate.text.globs import fits_case, idle_patterns
 
 
 def must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
     """Whether a case must pass whatever its record: a glob over its id, or `tag:` and one of its tags."""
-    return any(fits(pattern, case.id, case.tags) for pattern in patterns)
+    return any(fits_case(pattern, case.id, case.tags) for pattern in patterns)
 
 
 def must_pass_keys(run: RunResult, patterns: Sequence[str]) -> frozenset[CaseKey]:
@@ -22,8 +22,8 @@ def must_pass_keys(run: RunResult, patterns: Sequence[str]) -> frozenset[CaseKey
 def lost_patterns(then: RunResult, now: RunResult, patterns: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The patterns that name cases of the baseline and none here, each with the ids of these cases in the baseline."""
     there, here = ([(case.id, case.tags) for _, case in run.cases()] for run in (then, now))
-    named = {one: tuple(case[0] for case in there if fits(one, *case)) for one in dict.fromkeys(patterns)}
-    return {one: ids for one, ids in named.items() if ids and not any(fits(one, *case) for case in here)}
+    named = {one: tuple(case[0] for case in there if fits_case(one, *case)) for one in dict.fromkeys(patterns)}
+    return {one: ids for one, ids in named.items() if ids and not any(fits_case(one, *case) for case in here)}
 
 
 def with_idle_patterns(run: RunResult, patterns: Iterable[str], *, strict: bool = False) -> RunResult:

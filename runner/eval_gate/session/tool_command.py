@@ -21,7 +21,7 @@ from eval_gate.result_formats.load import BroughtResults, load_results
 from eval_gate.result_formats.rows import ResultRow
 from eval_gate.session.rows import rules_of
 from eval_gate.session.session import Session
-from eval_gate.text.commands.template import CommandTemplate, shell_quoted
+from eval_gate.text.command_template import CommandTemplate, shell_quoted
 from eval_gate.text.redact import Redactor
 
 _SAID: Final = 300

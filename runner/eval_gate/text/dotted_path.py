@@ -1,14 +1,18 @@
-"""Paths such as `$.response.items.0.status` into JSON values, and the one walk that tokens take too.
+"""Paths into JSON values, as the formats write them: `$.response.items.0.status` or `lines[0].amount`.
 
-Source: Agent Evals, "Assertion Types", jsonPath; agent-evals behaviour 3.3. An optional `$` or `$.` at the beginning,
-then keys between dots; digits index lists, and so does `[0]`. Nothing else of JSONPath is understood.
+The former are those of Agent Evals ("Assertion Types", jsonPath; agent-evals behaviour 3.3): an optional `$` or `$.` at
+the beginning, then keys between dots; digits index lists, and so does `[0]`. Nothing else of JSONPath is understood.
+Tokens take the same walk.
+
+The latter are those of AgentV (4.42.4, fields of `field-accuracy` and `args_match`): nothing is said of where one ends
+that leads nowhere, because a field that is not there is no mistake.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from eval_gate.model.base import JsonValue
 
@@ -16,6 +20,9 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _QUERY: Final = re.compile(r"\.\.|(?:^|\.)\*(?:$|\.)")
 _OTHER: Final = re.compile(r"[^0-9]")
 _SHOWN: Final = 80
+NOWHERE: Final[Any] = object()
+"""Stands for the value of a path that leads nowhere."""
+_BETWEEN: Final = re.compile(r"[.\[\]]")
 
 
 class PathError(Exception):
@@ -94,3 +101,18 @@ def _kind(value: JsonValue) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def field_at(value: JsonValue, path: str) -> JsonValue:
+    """What stands at the path, or `NOWHERE`."""
+    for step in _BETWEEN.split(path):
+        if not step:
+            continue
+        if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        elif isinstance(value, dict) and step in value:
+            value = value[step]
+        else:
+            found: JsonValue = NOWHERE
+            return found
+    return value

@@ -2,21 +2,30 @@
 
 `**/` is any number of folders, none too; `?` is one character, `[abc]` one of these, `[!abc]` any other. Capitals
 count. A `*` is any characters. In a name, which is compared as a whole, these may be slashes; where
-`formats/discovery.py` looks through folders, it stays in its folder. `**` that is no whole step is `*`.
+`formats/discovery.py` looks through folders, it stays in its folder. `**` that is no whole step is `*`. A pattern that
+names cases, as in `mustPass`, is a glob over their ids or one of their tags: `refund/*`, `tag:safety`.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import re
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
+
+from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.text.quoting import quoted_name
 
 _SIGN: Final = re.compile(r"(?P<folders>(?<![^/])(?:\*\*/)+)|(?P<any>\*+)|\?|\[!?\]?[^\]]{0,200}\]")
 _OPENING: Final = re.compile(r"[*?\[]")
 _ANY: Final = r".*?"
 _ANY_FOLDERS: Final = rf"{_ANY}(?<![^/])"
 """Anything that ends where a step begins. It is only found where one begins, so that it may be nothing, too."""
+TAG: Final = "tag:"
+"""Begins a pattern that is about tags."""
+MAX_SHOWN: Final = 80
+"""Characters of a pattern in a sentence."""
 
 
 def is_glob(text: str) -> bool:
@@ -70,3 +79,32 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _one_character(sign: re.Match[str]) -> str:
     """`?` or `[…]`, bounded in length, as a regular expression; the library knows what ranges and negations mean."""
     return fnmatch.translate(sign[0]).removeprefix("(?s:").rpartition(")")[0]
+
+
+def fits_case(pattern: str, case_id: str, tags: Collection[str]) -> bool:
+    """Whether a case is meant: by a glob over whole ids, capitals count, or by `tag:` and one of its tags."""
+    if pattern.startswith(TAG):
+        return pattern.removeprefix(TAG) in tags
+    return fits(pattern, case_id)
+
+
+def idle_patterns(
+    patterns: Iterable[str], cases: Sequence[tuple[str, Collection[str]]], *, strict: bool = False
+) -> tuple[str, ...]:
+    """A sentence for every pattern that names none of these cases, which are given by id and tags.
+
+    Where that is `strict`, they are an error: raises GateError `must-pass-unmatched`.
+    """
+    idle = [one for one in dict.fromkeys(patterns) if not any(fits_case(one, *case) for case in cases)]
+    if not idle:
+        return ()
+    known = [*sorted({TAG + tag for _, tags in cases for tag in tags}), *dict.fromkeys(case_id for case_id, _ in cases)]
+    told = tuple(f"{quoted_name(one)} names no case{did_you_mean(one[:MAX_SHOWN], known)}" for one in idle)
+    if strict:
+        raise GateError(
+            "must-pass-unmatched",
+            "cases that must pass are not there",
+            "`eval-gate validate --verbose` lists the cases; without strict this is a warning",
+            problems=[Problem(sentence, field="must-pass") for sentence in told],
+        )
+    return tuple(f"must-pass: {sentence}, so nothing has to pass because of it" for sentence in told)

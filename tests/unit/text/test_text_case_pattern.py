@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.text.case_pattern import idle_patterns
+from eval_gate.text.globs import idle_patterns
 
 CASES = [("refund/partial", ("core",)), ("hello", ())]
 

@@ -15,7 +15,7 @@ from eval_gate.formats.discovery import discover
 from eval_gate.gate.waivers.names import CaseNames
 from eval_gate.model.waiver import CaseStanding, WaiverStanding
 from eval_gate.text import globs
-from eval_gate.text.case_pattern import fits
+from eval_gate.text.globs import fits_case
 from tests.support.cases import make_case, make_suite
 
 NAMES = ("evals/a.json", "evals/x/a.json", "evals/x/b.json", "evals/x/y/a.json", "other/evals/a.json")
@@ -72,7 +72,7 @@ def test_glob__in_every_place_that_takes_one__means_the_same(tree, pattern, mean
     cases = CaseNames([CaseStanding(suite=name, case_id=name, standing=WaiverStanding.FAILS) for name in NAMES])
     assert files(pattern, tree) == wanted
     assert chosen(pattern) == wanted
-    assert [name for name in NAMES if fits(pattern, name, ())] == wanted
+    assert [name for name in NAMES if fits_case(pattern, name, ())] == wanted
     assert [case.case_id for case in cases.find(pattern, None)] == wanted
     assert [case.suite for name in NAMES for case in cases.find(name, pattern)] == wanted
 

@@ -48,8 +48,8 @@ from eval_gate.targets.build import BuildContext
 from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.model.recording import RECORDING_NAME, RecordedAnswer, Recording, RecordingFile, read_recording
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.text.case_pattern import idle_patterns
 from eval_gate.text.escape import one_line
+from eval_gate.text.globs import idle_patterns
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData

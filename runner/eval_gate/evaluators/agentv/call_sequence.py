@@ -17,7 +17,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agentv import CallSequence, ExpectedCall
 from eval_gate.struct import Struct, field
 from eval_gate.text.apart import numbers_apart
-from eval_gate.text.field_path import NOWHERE, value_at
+from eval_gate.text.dotted_path import NOWHERE, field_at
 from eval_gate.text.foreign.well_formed import well_formed
 
 
@@ -162,7 +162,7 @@ def _args_fit(step: ExpectedCall, args: JsonValue) -> bool:
 
 def _same_at(path: str, wanted: JsonValue, given: JsonValue) -> bool:
     """Whether the field at a dotted path is the same; one of which nothing is expected always is."""
-    expected, actual = value_at(wanted, path), value_at(given, path)
+    expected, actual = field_at(wanted, path), field_at(given, path)
     return expected is NOWHERE or (actual is not NOWHERE and deep_equal(expected, actual))
 
 

@@ -18,7 +18,7 @@ from eval_gate.evaluators.wording import MAX_VALUE, cut, items
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agentv import FieldAccuracy, FieldCheck
 from eval_gate.text.apart import numbers_apart, values_apart
-from eval_gate.text.field_path import NOWHERE, value_at
+from eval_gate.text.dotted_path import NOWHERE, field_at
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -38,7 +38,7 @@ async def field_accuracy(spec: FieldAccuracy, context: EvaluationContext) -> Eva
     misses: list[str] = []
     weighed: list[tuple[float, float]] = []
     for check in spec.fields:
-        expected, given = value_at(spec.expected, check.path), value_at(answer, check.path)
+        expected, given = field_at(spec.expected, check.path), field_at(answer, check.path)
         if expected is NOWHERE:
             hits.append(f"{cut(check.path)}: nothing is expected")
             weighed.append((check.weight, 1.0))

@@ -14,7 +14,7 @@ from eval_gate.model.specs.agentv import (
     TextAssertion,
 )
 from eval_gate.model.specs.evaluator import EvaluatorSpec
-from eval_gate.text.field_path import NOWHERE, value_at
+from eval_gate.text.dotted_path import NOWHERE, field_at
 from eval_gate.text.javascript.strings import compact_json, js_number
 from eval_gate.text.tokens import TokenData
 
@@ -73,7 +73,7 @@ _METRICS: Final[Mapping[str, str]] = {
 
 def _field_accuracy(spec: FieldAccuracy, _: TokenData) -> Iterator[str]:
     for check in spec.fields:
-        expected = value_at(spec.expected, check.path)
+        expected = field_at(spec.expected, check.path)
         wanted = "" if expected is NOWHERE else f" {compact_json(expected)}"
         yield f"answer has{wanted} at {check.path}"
 

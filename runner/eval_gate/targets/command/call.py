@@ -12,7 +12,7 @@ from eval_gate.process.captured import Captured, Mask
 from eval_gate.process.folder import PrivateFolder, private_folder
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, StartRefusal, run
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.commands.template import CommandTemplate, shell_quoted
+from eval_gate.text.command_template import CommandTemplate, shell_quoted
 from eval_gate.text.escape import plain_word
 from eval_gate.text.foreign.well_formed import well_formed
 

@@ -20,7 +20,7 @@ from eval_gate.targets.settings import (
     ProgramSettings,
     Shown,
 )
-from eval_gate.text.commands.template import CommandTemplate
+from eval_gate.text.command_template import CommandTemplate
 from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import public_url
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from eval_gate.process.run import FinishedProgram
 from eval_gate.text.escape import one_line
-from eval_gate.text.foreign.events import without_events
+from eval_gate.text.foreign.quote import without_events
 
 QUOTED: Final = 300
 """Characters of a program's words that a message holds."""

@@ -27,8 +27,8 @@ from eval_gate.targets.http.response import (
     usage_in,
 )
 from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
-from eval_gate.text.foreign.events import LOOKED_AT, shapes_of
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.quote import EVENTS_LOOKED_AT, shapes_of
 from eval_gate.text.foreign.well_formed import well_formed
 
 OVER: Final = b"[DONE]"
@@ -245,7 +245,7 @@ class Collector:
             self._over = True
             return True
         incoming = IncomingEvent(StreamEvent(event.name, self._mask(event.data)))
-        if len(self._first) < LOOKED_AT:
+        if len(self._first) < EVENTS_LOOKED_AT:
             self._first.append(incoming.data)
         try:
             self._heard(incoming)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.foreign.events import shapes_of, stream_shapes, without_events
+from eval_gate.text.foreign.quote import shapes_of, stream_shapes, without_events
 
 A = {"choices": [{"delta": {"content": "sk-"}}], "n": 1, "done": False, "x": None, "none": []}
 

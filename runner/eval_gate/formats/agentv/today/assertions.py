@@ -25,7 +25,7 @@ from eval_gate.model.specs.agentv import (
     TextQuestion,
 )
 from eval_gate.model.specs.evaluator import EvaluatorSpec, ToolTrajectory
-from eval_gate.text.field_path import NOWHERE, value_at
+from eval_gate.text.dotted_path import NOWHERE, field_at
 from eval_gate.text.sources.shape import kind_of
 
 TEXT_KINDS: Final[Mapping[str, type[old.Evaluator]]] = {
@@ -163,7 +163,7 @@ class AssertionReader:
             message = f'compares with the expected output, and the case "{self._findings.case}" has none that is JSON'
             self._findings.problem(message, path)
             return None
-        if all(value_at(expected, one.path) is NOWHERE for one in found.fields):
+        if all(field_at(expected, one.path) is NOWHERE for one in found.fields):
             whose = f'the expected output of the case "{self._findings.case}"'
             self._findings.problem(f"none of these fields is in {whose}: nothing would be judged", path)
             return None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.commands.template import PLACEHOLDERS, CommandTemplate, shell_quoted
+from eval_gate.text.command_template import PLACEHOLDERS, CommandTemplate, shell_quoted
 
 HOSTILE = [
     "",

@@ -1,1 +1,0 @@
-"""Lines for a shell that people wrote with places for values in them."""
