@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from eval_gate.files.lfs import pointer_in
+from eval_gate.files.reading import pointer_in
 from eval_gate.github.git_objects import Entry, GitObjects, git_dir_of, object_name
 from eval_gate.struct import FrozenStruct
 

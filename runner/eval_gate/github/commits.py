@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime
 
-from eval_gate.files.lfs import pointer_in
+from eval_gate.files.reading import pointer_in
 from eval_gate.github.client import PER_PAGE, ApiAnswer, Client
 from eval_gate.github.failure import FailureKind, GitHubError, if_there
 
