@@ -16,18 +16,18 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from eval_gate.config.given import GivenSettings, GivenValue
-from eval_gate.config.places import SENT, WRITTEN, wrong_places
 from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
 from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.config.wire import read_config
 from eval_gate.errors import GateError, Problem, did_you_mean, nearest
 from eval_gate.files import place
+from eval_gate.files.place import why_no_file, why_no_folder, why_not_read
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.foreign.well_formed import holds_halves
-from eval_gate.text.quoting import shown_name
+from eval_gate.text.quoting import quoted_name, shown_name
 from eval_gate.text.secret import Secret
 from eval_gate.text.sources.shape import either, field_path, mistakes, sentence
 
@@ -35,9 +35,16 @@ if TYPE_CHECKING:
     from eval_gate.text.sources.json import JsonPositions
     from eval_gate.text.sources.yaml import YamlPositions
 
+
 CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
 MAX_CONFIG_BYTES: Final = limits.CONFIG_BYTES
 _NO_TEXT: Final = "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
+WRITTEN = frozenset({"outputDir", "reports", "exports"})
+"""The keys whose values are places that a run writes to."""
+
+
+SENT = frozenset({"systemPromptPath"})
+"""Those whose values are files that a run reads and sends to a target."""
 
 
 class GivenBy(FrozenStruct):
@@ -258,3 +265,25 @@ def _mistakes(error: ValidationError, given: Mapping[str, GivenValue]) -> Iterat
 def _steps(detail: ErrorDetails) -> list[int]:
     """The numbers of members of lists, below a setting."""
     return [step for step in detail["loc"] if isinstance(step, int)]
+
+
+def wrong_places(config: RunConfig, key: str, *, anywhere: bool) -> Iterator[tuple[Sequence[int], str]]:
+    """For each place of this key that may not be used: which of its values it is, and why not."""
+    prompt = config.target.system_prompt
+    if key == "systemPromptPath" and prompt and not anywhere and (why := why_not_read(prompt)):
+        yield (), _sentence(prompt, why)
+    if key == "outputDir" and (why := why_no_folder(config.output_dir, anywhere=anywhere)):
+        yield (), _sentence(config.output_dir, why)
+    for index, one in enumerate({"reports": config.reports, "exports": config.exports}.get(key, ())):
+        if one.file and (why := wrong_file(one.file, anywhere=anywhere)):
+            yield (index,), why
+
+
+def wrong_file(path: str | Path, *, anywhere: bool) -> str | None:
+    """The same for one file, as a sentence; None where nothing speaks against it."""
+    why = why_no_file(path, anywhere=anywhere)
+    return _sentence(path, why) if why else None
+
+
+def _sentence(path: str | Path, why: str) -> str:
+    return f"{quoted_name(str(path))} {why}"

@@ -8,8 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from eval_gate.cli.terminal.console import Verbosity, out, say
-from eval_gate.config.load import find_config, load_config
-from eval_gate.config.places import wrong_file
+from eval_gate.config.load import find_config, load_config, wrong_file
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.files.writing import write_atomically
 from eval_gate.gate.must_pass import must_pass_keys

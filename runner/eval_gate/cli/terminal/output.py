@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from eval_gate.cli.terminal.console import Verbosity, ascii_only, colours, columns_of, out, say
-from eval_gate.config.places import wrong_file
+from eval_gate.config.load import wrong_file
 from eval_gate.errors import GateError
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
