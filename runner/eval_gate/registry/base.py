@@ -1,6 +1,13 @@
 """Tool definitions, whatever they were written in."""
 
+from typing import Final
+
 from eval_gate.model.base import Frozen, JsonValue
+
+SCHEMA_KEYS: Final = ("parameters", "inputSchema", "input_schema", "schema")
+"""Where definitions keep it: OpenAI, MCP, Anthropic, tool-forge. The first that is there counts."""
+
+_JSON_SCHEMA_KEYS: Final = ("$schema", "$ref", "anyOf", "oneOf", "allOf")
 
 
 class ToolDefinition(Frozen):
@@ -30,3 +37,28 @@ class Registry(Frozen):
     def find(self, name: str) -> ToolDefinition | None:
         """The tool of this name, or None."""
         return next((tool for tool in self.tools if tool.name == name), None)
+
+
+def parameters_schema(written: JsonValue) -> dict[str, JsonValue] | None:
+    """A JSON Schema as it is, tool-forge's short form written out; None (any arguments) for everything else.
+
+    The short form is `{city: {type: "string"}, units: {type: "string", optional: true}}`: what is not optional is
+    required, and a missing type is `string` (tool-forge behaviour 1.9).
+    """
+    if not isinstance(written, dict):
+        return None
+    if isinstance(written.get("type"), str | list) or any(
+        isinstance(written.get(key), str | list) for key in _JSON_SCHEMA_KEYS
+    ):
+        return written
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    for name, described in written.items():
+        if not isinstance(described, dict):
+            return None
+        property_schema: dict[str, JsonValue] = {"type": "string", **described}
+        property_schema.pop("optional", None)
+        properties[name] = property_schema
+        if described.get("optional") is not True:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required}

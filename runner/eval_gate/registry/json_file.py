@@ -10,8 +10,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS, REGISTRY_BYTES, REGISTRY_VALUES
-from eval_gate.registry.base import Registry, ToolDefinition
-from eval_gate.registry.tool_schema import SCHEMA_KEYS, parameters_schema
+from eval_gate.registry.base import SCHEMA_KEYS, Registry, ToolDefinition, parameters_schema
 from eval_gate.struct import Struct, field
 from eval_gate.text.sources.json import JsonPositions, parse_json
 from eval_gate.text.sources.shape import field_path, kind_of

@@ -11,7 +11,7 @@ import pytest
 
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.process.environment import Withheld
-from eval_gate.registry import mcp, mcp_program
+from eval_gate.registry import mcp
 from eval_gate.registry.base import Registry
 from eval_gate.registry.load import load_registry
 from eval_gate.registry.mcp import ProgramSurroundings
@@ -177,7 +177,7 @@ def test_load_registry__server_that_answers__is_ended_afterwards(root) -> None:
 )
 def test_load_registry__server_that_says_too_much__is_given_up_at_once(root, monkeypatch, bounds, line, said) -> None:
     for name, value in bounds.items():
-        monkeypatch.setattr(mcp_program, name, value)
+        monkeypatch.setattr(mcp, name, value)
     began = time.perf_counter()
     assert said in refused(written(root, weather=shell(line)), root).message
     assert time.perf_counter() - began < 30

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError
-from eval_gate.registry.base import Registry, ToolDefinition
-from eval_gate.registry.tool_schema import SCHEMA_KEYS, parameters_schema
+from eval_gate.registry.base import SCHEMA_KEYS, Registry, ToolDefinition, parameters_schema
 from eval_gate.registry.typescript.files import SourceError, SourceFiles
 from eval_gate.registry.typescript.literal import ObjectLiteral, UnknownValue, object_literal, unwrapped
 from eval_gate.registry.typescript.module import Export, ExportedValue, ReExport, UndefinedExport
