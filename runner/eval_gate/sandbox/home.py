@@ -2,11 +2,152 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from eval_gate.sandbox.folder import FolderLimits, InitialFile, Sandbox
-from eval_gate.sandbox.owners import OwnersFolder, ReservedNames
+from eval_gate.model.conversation import FileEntry
+from eval_gate.sandbox import handles
+from eval_gate.sandbox.folder import (
+    Beside,
+    FolderLimits,
+    InitialFile,
+    Sandbox,
+    WalkedEntry,
+    identity,
+    nameable,
+    need_handles,
+)
+from eval_gate.sandbox.paths import MISSING, RESERVED, SandboxError, file_names, names_of
 from eval_gate.struct import FrozenStruct, field
+
+
+class OwnersFolder(Sandbox):
+    """Somebody's folder that is there already, worked in as it is. It stays, with all that was written.
+
+    However much lies in it, only what is written here counts for the limits, and only what is asked for is looked at.
+    """
+
+    def __init__(self, path: Path, limits: FolderLimits | None = None, reserved: ReservedNames | None = None) -> None:
+        """`reserved` are names that tools must not write to. Raises OSError where there is no such folder."""
+        need_handles()
+        self._limits = limits or FolderLimits()
+        self.path = path
+        self._self = identity(os.lstat(path))
+        self._given = {}
+        self._written: dict[str, int] = {}
+        self._reserved = reserved
+
+    def close(self) -> None:
+        """Leave the folder as it is."""
+
+    def write(self, path: str, text: str) -> int:
+        """As in an own folder, but for names that are reserved."""
+        self._refuse_reserved(path)
+        return super().write(path, text)
+
+    def delete(self, path: str) -> None:
+        """As in an own folder, but for names that are reserved."""
+        self._refuse_reserved(path)
+        super().delete(path)
+        self._written.pop("/".join(names_of(path)), None)
+
+    def look(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
+        """What lies at these paths and on the way to them; a path that no file could have is left out."""
+        met: dict[str, FileEntry] = {}
+        for path in paths:
+            with contextlib.suppress(SandboxError):
+                for entry in self._met(file_names(path)):
+                    met[entry.path] = entry
+        return tuple(sorted(met.values(), key=lambda entry: entry.path))
+
+    def initial_files(self, passed_over: Beside) -> tuple[list[InitialFile], list[tuple[str, str]]]:
+        """All that lies here, for fresh folders to begin with; and paths that are left out, each with the reason.
+
+        Raises SandboxError when there is more than an own folder may hold.
+        """
+        taken: list[InitialFile] = []
+        left_out: list[tuple[str, str]] = []
+        total = 0
+        for found in self._walk(passed_over):
+            total += found.size
+            if total > self._limits.total_bytes:
+                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+            if not nameable(found.path):
+                left_out.append((found.path, "Its name is none that a path could have."))
+                continue
+            try:
+                folder = stat.S_ISDIR(found.facts.st_mode)
+                taken.append(InitialFile(found.path, None if folder else self._data(found.folder, found.name)))
+            except SandboxError as error:
+                left_out.append((found.path, str(error)))
+        return taken, left_out
+
+    def given_at(self, paths: Iterable[str]) -> tuple[list[InitialFile], list[tuple[str, str]]]:
+        """The same of the files at these paths only; one that is not there is passed over."""
+        taken: list[InitialFile] = []
+        left_out: list[tuple[str, str]] = []
+        total, entries = 0, set[str]()
+        for path in sorted(paths):
+            try:
+                names = file_names(path)
+                *above, name = names
+                with self._folder(above) as folder:
+                    data = self._data(folder, name)
+                taken.append(InitialFile(path, data))
+                total += len(data)
+                entries.update("/".join(names[: count + 1]) for count in range(len(names)))
+            except SandboxError as error:
+                if str(error) != MISSING:
+                    left_out.append((path, str(error)))
+            if len(entries) > self._limits.entries:
+                raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
+            if total > self._limits.total_bytes:
+                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+        return taken, left_out
+
+    def _met(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
+        """The folders on the way, and what is at its end; it ends where there is nothing, or no folder."""
+        for count in range(1, len(names) + 1):
+            with self._folder(names[: count - 1]) as folder:
+                facts = handles.look_at(folder, names[count - 1])
+                yield self._taken(WalkedEntry("/".join(names[:count]), folder, names[count - 1], facts))
+            if not stat.S_ISDIR(facts.st_mode):
+                return
+
+    def _refuse_reserved(self, path: str) -> None:
+        if self._reserved is not None and self._reserved.holds(names_of(path)):
+            raise SandboxError(RESERVED)
+
+    @property
+    def _most_listed(self) -> int:
+        return self._limits.listed
+
+    def _wrote(self, names: tuple[str, ...], size: int) -> None:
+        self._written["/".join(names)] = size
+
+    def _sizes(self) -> dict[str, int]:
+        return self._written
+
+
+class ReservedNames(FrozenStruct):
+    """Names directly in one folder, given by its path, that belong to somebody else."""
+
+    folder: tuple[str, ...]
+    is_one: Callable[[str], bool]
+
+    def holds(self, names: tuple[str, ...]) -> bool:
+        """Whether a path leads to or through one of them, on disks too that make no difference of case."""
+        above = tuple(map(_folded, self.folder))
+        count = len(above)
+        return len(names) > count and tuple(map(_folded, names[:count])) == above and self.is_one(_folded(names[count]))
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 class Home(FrozenStruct):

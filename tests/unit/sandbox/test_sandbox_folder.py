@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.sandbox.folder import FolderLimits, InitialFile, ListedEntry, Sandbox
-from eval_gate.sandbox.owners import OwnersFolder, ReservedNames
+from eval_gate.sandbox.home import OwnersFolder, ReservedNames
 from eval_gate.sandbox.paths import SandboxError, file_names, names_of
 
 SECRET = "the secret of the machine"

@@ -17,8 +17,7 @@ from eval_gate.model.case import EvalSuite
 from eval_gate.process.git import ask_git, checkout_of
 from eval_gate.results.names import LATEST_NAME
 from eval_gate.sandbox import handles
-from eval_gate.sandbox.home import Home
-from eval_gate.sandbox.owners import OwnersFolder, ReservedNames
+from eval_gate.sandbox.home import Home, OwnersFolder, ReservedNames
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.recording import RECORDING_NAME
