@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
-from eval_gate.evaluators.results import result_of
-from eval_gate.evaluators.several import evaluate_all
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate, evaluate_all, result_of
 from eval_gate.evaluators.trace import trace_summary
 from eval_gate.evaluators.weighing import falls_short, weighted_mean
 from eval_gate.evaluators.wording import cut, score_text

@@ -3,7 +3,7 @@
 import pytest
 
 from eval_gate.evaluators.base import Evaluation
-from eval_gate.evaluators.results import result_of
+from eval_gate.evaluators.evaluate import result_of
 from eval_gate.evaluators.wording import items
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.specs.evaluator import ResponseContains

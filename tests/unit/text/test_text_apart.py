@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.agent_evals.outcome import quoted_value
+from eval_gate.evaluators.agent_evals.assertions import quoted_value
 from eval_gate.reports.words.numbers import percent, points
 from eval_gate.text.apart import beside_limit, chances_apart, decimals_apart, numbers_apart, values_apart
 

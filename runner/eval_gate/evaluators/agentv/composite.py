@@ -11,11 +11,10 @@ from typing import Final
 
 from eval_gate.evaluators.agentv.code_judge import ask_command, command_text
 from eval_gate.evaluators.base import Evaluate, Evaluation, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.evaluate import evaluate_all, result_of
 from eval_gate.evaluators.judge.judge import ask, judge_of, of_verdict
 from eval_gate.evaluators.judge.prompt import HEADERS, VERDICT_FORM, Prompts, close, json_text, quoted, section
 from eval_gate.evaluators.judge.reply import read_verdict
-from eval_gate.evaluators.results import result_of
-from eval_gate.evaluators.several import evaluate_all
 from eval_gate.evaluators.weighing import falls_short, weighted_mean
 from eval_gate.evaluators.wording import MAX_NAME, cut, items, score_text
 from eval_gate.model import limits

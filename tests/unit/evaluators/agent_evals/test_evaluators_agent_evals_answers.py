@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json
+from eval_gate.evaluators.agent_evals.assertions import NotJsonError, as_json
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.equality import deep_equal

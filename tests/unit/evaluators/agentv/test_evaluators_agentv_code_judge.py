@@ -12,7 +12,7 @@ import pytest
 
 from eval_gate.evaluators.agentv import code_judge as module
 from eval_gate.evaluators.base import Evaluation, EvaluatorError
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall
 from eval_gate.model.specs.evaluator import CodeJudge
 from eval_gate.struct import replace

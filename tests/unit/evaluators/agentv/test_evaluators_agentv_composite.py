@@ -9,7 +9,7 @@ import pytest
 
 from eval_gate.evaluators.agentv.composite import MAX_DEPTH, render
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import (
     CodeAggregator,

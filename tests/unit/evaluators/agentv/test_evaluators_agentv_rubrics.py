@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eval_gate.evaluators.agentv.rubrics import read_findings, render
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import LlmJudge, RubricCheck, RubricJudge
 from eval_gate.model.usage import Usage

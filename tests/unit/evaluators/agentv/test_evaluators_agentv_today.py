@@ -8,7 +8,7 @@ import pytest
 
 from eval_gate.evaluators.agentv.tool_trajectory import NO_TRACE
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, SilentTargetError
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.specs.agentv import (
     CallSequence,

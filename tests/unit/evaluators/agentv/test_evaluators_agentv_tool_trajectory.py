@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eval_gate.evaluators.agentv.tool_trajectory import FROM_MESSAGES, NO_TRACE
 from eval_gate.evaluators.base import Evaluation, EvaluatorError
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.evaluators.wording import MAX_ITEMS
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.specs.evaluator import ToolTrajectory

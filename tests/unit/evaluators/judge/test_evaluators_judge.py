@@ -6,7 +6,7 @@ import json
 import pytest
 
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.model.conversation import OutputMessage, Response, ToolCall
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.model.usage import Usage

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from eval_gate.evaluators import aggregate
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, JudgeReply
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.evaluators.tool_forge.rubric import MAX_CALLS, read_grades, render
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import Blame

@@ -6,7 +6,7 @@ import pytest
 
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
-from eval_gate.evaluators.table import evaluate
+from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.specs.evaluator import (

@@ -12,7 +12,7 @@ import pytest
 from eval_gate.errors import GateError
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import EvaluationContext
-from eval_gate.evaluators.results import result_of
+from eval_gate.evaluators.evaluate import result_of
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import CaseResult, RunResult

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eval_gate.evaluators.table import DIALECTS, _grader
+from eval_gate.evaluators.evaluate import DIALECTS, _grader
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 
 
@@ -22,26 +22,22 @@ def kinds(base: type[EvaluatorSpec] = EvaluatorSpec) -> Iterator[type[EvaluatorS
 
 
 @pytest.mark.parametrize("kind", sorted(kinds(), key=lambda kind: kind.__name__))
-def test_table__every_kind_of_evaluator__has_somebody_who_judges_it(kind) -> None:
+def test_evaluate__every_kind_of_evaluator__has_somebody_who_judges_it(kind) -> None:
     assert callable(_grader(kind))
 
 
-def test_table__kind_that_nobody_knows__is_a_defect_of_ours() -> None:
+def test_evaluate__kind_that_nobody_knows__is_a_defect_of_ours() -> None:
     with pytest.raises(LookupError, match="no dialect has an evaluator EvaluatorSpec"):
         _grader(EvaluatorSpec)
 
 
 @pytest.mark.slow
-def test_table__assertion_of_tool_forge__loads_no_other_dialect_and_no_judge() -> None:
+def test_evaluate__assertion_of_tool_forge__loads_no_other_dialect_and_no_judge() -> None:
     code = (
-        "import sys; from eval_gate.evaluators import aggregate, table;"
+        "import sys; from eval_gate.evaluators import aggregate, evaluate;"
         "from eval_gate.model.specs import evaluator as specs;"
-        "table._grader(specs.MaxTokens); print(sorted(name for name in sys.modules if name.endswith('.table')),"
+        "evaluate._grader(specs.MaxTokens); print(sorted(name for name in sys.modules if name.endswith('.table')),"
         "[name for name in sys.modules if 'evaluators.judge' in name])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [
-        "['eval_gate.evaluators.table',",
-        f"'eval_gate.evaluators.{DIALECTS[0]}.table']",
-        "[]",
-    ]
+    assert done.stdout.split() == [f"['eval_gate.evaluators.{DIALECTS[0]}.table']", "[]"]
