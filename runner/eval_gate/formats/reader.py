@@ -1,12 +1,16 @@
-"""Reads a document into its shape: what is wrong becomes problems, what is odd warnings, each with its place."""
+"""Reads a document into its shape: what is wrong becomes problems, what is odd warnings, each with its place.
+
+The shape is declared in the `wire` module of a dialect, from what is strict about names and texts here (`Wire`).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Annotated, Final, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from eval_gate.errors import Problem, did_you_mean
@@ -17,11 +21,32 @@ from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
 
+Text = Annotated[str, Field(min_length=1)]
+CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Path = tuple[str | int, ...]
 _A_CASE: Final = 2
 """Steps that lead to a case as a whole: `cases` and its number."""
 _SHOWN: Final = 80
 Shape = TypeVar("Shape", bound=BaseModel)
+
+
+class Wire(BaseModel):
+    """Strict: a text is no list and no number. Unknown keys are kept, to be warned about with the nearest name."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="allow",
+        alias_generator=to_camel,
+        validate_by_name=False,
+        validate_by_alias=True,
+        defer_build=True,
+    )
+
+
+def keys_of(model: type[BaseModel]) -> set[str]:
+    """The keys that are read, as they are written."""
+    return {info.alias or name for name, info in model.model_fields.items()}
 
 
 class NamedCase(Protocol):

@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from eval_gate.formats.agent_evals import wire
 from eval_gate.formats.base import ReadOptions
-from eval_gate.formats.reader import Findings, Path
-from eval_gate.formats.wire import keys_of
+from eval_gate.formats.reader import Findings, Path, keys_of
 from eval_gate.model.specs.everywhere import finds_everywhere
 from eval_gate.sandbox.paths import SandboxError, file_names
 from eval_gate.text.dotted_path import looks_like_a_query

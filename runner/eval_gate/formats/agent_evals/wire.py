@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, JsonValue
 
-from eval_gate.formats.wire import CaseId, Text, Wire
+from eval_gate.formats.reader import CaseId, Text, Wire
 from eval_gate.model.agent import MAX_TURNS, SUITE_MODEL, FileTool
 from eval_gate.model.limits import CASES
 

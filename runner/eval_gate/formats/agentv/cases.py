@@ -15,10 +15,9 @@ from eval_gate.formats.agentv.evaluators import EvaluatorReader
 from eval_gate.formats.agentv.files import EvalRepository
 from eval_gate.formats.agentv.findings import AgentVFindings, Model, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
-from eval_gate.formats.agentv.prompt import brief_of, chat
 from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.formats.agentv.today import wire as today
-from eval_gate.formats.agentv.turns import MessageTurn, TextPart, TurnReader, turns_as_json
+from eval_gate.formats.agentv.turns import MessageTurn, TextPart, TurnReader, brief_of, chat, turns_as_json
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.specs.evaluator import EvaluatorSpec

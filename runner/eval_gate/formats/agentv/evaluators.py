@@ -8,7 +8,7 @@ is dropped would make the gate smaller.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from eval_gate.errors import did_you_mean
@@ -16,11 +16,10 @@ from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.evaluator_parts import PartReader
 from eval_gate.formats.agentv.files import EvalRepository
 from eval_gate.formats.agentv.findings import AgentVFindings, Path
-from eval_gate.formats.agentv.kinds import AGGREGATORS, EVALUATORS, TODAY, Kinds, kind_list, newest, unknown
 from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.formats.agentv.today import refusals
 from eval_gate.formats.agentv.today import wire as today
-from eval_gate.formats.agentv.today.assertions import AssertionReader, compared_with, said_of
+from eval_gate.formats.agentv.today.assertions import KINDS, AssertionReader, compared_with, said_of
 from eval_gate.formats.agentv.today.refusals import HARMLESS
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
@@ -44,6 +43,29 @@ MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
 MAX_STRANGERS: Final = 20
 """Weights of nobody that are named."""
 Aggregator = WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator
+Kinds = Mapping[str, type[wire.Wire]]
+
+EVALUATORS: Final[Kinds] = {
+    **dict.fromkeys(wire.LLM_JUDGE, wire.LlmJudge),
+    **dict.fromkeys(wire.CODE_JUDGE, wire.CodeJudge),
+    **dict.fromkeys(wire.TOOL_TRAJECTORY, wire.ToolTrajectory),
+    "composite": wire.Composite,
+    **dict.fromkeys(("rubrics", "rubric"), today.Rubrics),
+    wire.CODE_GRADER: today.CodeGrader,
+    **{kind: model for kind, model in KINDS.items() if kind not in wire.TOOL_TRAJECTORY},
+}
+EVALUATORS_TODAY: Final[Kinds] = {
+    **EVALUATORS,
+    **KINDS,
+    **dict.fromkeys(wire.TOOL_TRAJECTORY, KINDS[wire.TOOL_TRAJECTORY[1]]),
+}
+"""In a file of today the two names of the trajectory mean its newer form."""
+AGGREGATORS: Final[Kinds] = {
+    "weighted_average": wire.WeightedAverage,
+    "threshold": today.Threshold,
+    **dict.fromkeys((*wire.CODE_JUDGE, wire.CODE_GRADER), wire.CodeAggregator),
+    **dict.fromkeys(wire.LLM_JUDGE, wire.JudgeAggregator),
+}
 
 
 class EvaluatorReader:
@@ -62,7 +84,7 @@ class EvaluatorReader:
             if kind in EVALUATORS:
                 message = f'"{kind}" needs settings: put it into the list execution.evaluators'
             else:
-                message = unknown(kind, EVALUATORS)
+                message = describe_unknown_kind(kind, EVALUATORS)
             self._findings.problem(message, path)
         return (LlmJudge(),)
 
@@ -90,7 +112,7 @@ class EvaluatorReader:
         return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
 
     def _one(self, raw: JsonValue, path: Path, depth: int) -> EvaluatorSpec | None:
-        found = self._read(TODAY if self._findings.today else EVALUATORS, raw, path)
+        found = self._read(EVALUATORS_TODAY if self._findings.today else EVALUATORS, raw, path)
         if isinstance(found, wire.Evaluator):
             self._held(found, path, depth)
         match found:
@@ -107,7 +129,7 @@ class EvaluatorReader:
             case wire.Composite() as found:
                 return self._composite(found, raw, path, depth)
             case wire.Evaluator():
-                return self._assertions.read(found, newest(raw), raw, path, self.expected)
+                return self._assertions.read(found, newest_kind(raw), raw, path, self.expected)
         return None
 
     def _held(self, found: wire.Evaluator, path: Path, depth: int) -> None:
@@ -149,8 +171,8 @@ class EvaluatorReader:
             self._findings.problem(refusals.PROMPT_COMMAND, (*path, "prompt"))
             return None
         kind = raw.get("type")
-        if isinstance(kind, str) and kind not in kinds and newest(raw) in kinds:
-            kind = newest(raw)
+        if isinstance(kind, str) and kind not in kinds and newest_kind(raw) in kinds:
+            kind = newest_kind(raw)
             raw = {**raw, "type": kind}
         if isinstance(kind, str) and kind in kinds:
             free = list(raw) if kinds[kind] is today.CodeGrader else []
@@ -161,7 +183,9 @@ class EvaluatorReader:
         if "type" not in raw:
             self._findings.problem(f"is missing; known: {kind_list(kinds)}", (*path, "type"))
         else:
-            message = unknown(kind, kinds) if isinstance(kind, str) else f"expected text, got {kind_of(kind)}"
+            message = (
+                describe_unknown_kind(kind, kinds) if isinstance(kind, str) else f"expected text, got {kind_of(kind)}"
+            )
             if self._findings.today and isinstance(kind, str) and "did you mean" not in message:
                 message = f'"{kind[:60]}" {refusals.OWN_KIND}'
             self._findings.problem(message, (*path, "type"))
@@ -279,3 +303,37 @@ class EvaluatorReader:
         """A mean of nothing is 0, whatever the answer (agentv behaviour 13)."""
         if not any(weights):
             self._findings.warn("every evaluator has weight 0: the score is always 0", path)
+
+
+def kind_list(kinds: Kinds) -> str:
+    """The kinds by the spec's names."""
+    first: dict[type[wire.Wire], str] = {}
+    for name, model in kinds.items():
+        first.setdefault(model, name)
+    return ", ".join(first.values())
+
+
+def newest_kind(raw: JsonValue) -> str:
+    """The type in the spelling of today."""
+    kind = raw.get("type") if isinstance(raw, dict) else None
+    return kind.replace("_", "-") if isinstance(kind, str) else ""
+
+
+def describe_unknown_kind(kind: str, kinds: Kinds) -> str:
+    """With the name that is meant where one letter is wrong. A name that is only near is another evaluator's."""
+    meant = next((name for name in kinds if _is_slip(kind[:60], name)), None)
+    hint = f' (did you mean "{meant}"?)' if meant else ""
+    return f'"{kind[:60]}" is not known{hint}; known: {kind_list(kinds)}'
+
+
+def _is_slip(written: str, name: str) -> bool:
+    """Whether one letter is missing, too many, wrong, or has changed places with the next."""
+    same = next((at for at, (one, other) in enumerate(zip(written, name, strict=False)) if one != other), None)
+    at = min(len(written), len(name)) if same is None else same
+    tails = (
+        (written[at:], name[at + 1 :]),
+        (written[at + 1 :], name[at:]),
+        (written[at + 1 :], name[at + 1 :]),
+        (written[at : at + 2][::-1] + written[at + 2 :], name[at:]),
+    )
+    return len(name) > 3 and any(one == other for one, other in tails)

@@ -8,9 +8,8 @@ from typing import Final
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from eval_gate.formats.reader import Findings
+from eval_gate.formats.reader import Findings, keys_of
 from eval_gate.formats.tool_forge.wire import Case, CaseInput, Envelope, Expect, Metadata, ParamAssertion
-from eval_gate.formats.wire import keys_of
 from eval_gate.model.case import Tier
 from eval_gate.model.specs.everywhere import finds_everywhere
 from eval_gate.text.tokens import find_tokens, snapshot_tokens, unknown_sources

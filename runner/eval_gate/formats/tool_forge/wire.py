@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from eval_gate.formats.wire import CaseId, Text, Wire
+from eval_gate.formats.reader import CaseId, Text, Wire
 from eval_gate.model.limits import CASES
 
 Positive = Annotated[float, Field(gt=0)]

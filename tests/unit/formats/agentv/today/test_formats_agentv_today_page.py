@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.formats.agentv.kinds import TODAY
+from eval_gate.formats.agentv.evaluators import EVALUATORS_TODAY
 from eval_gate.formats.agentv.today.refusals import CALL_KEYS, CHECK_KEYS, KEYS
 from eval_gate.formats.agentv.wire import CODE_JUDGE, LLM_JUDGE, TOOL_TRAJECTORY
 
@@ -28,7 +28,7 @@ def names(cell: str) -> set[str]:
 def test_page__assertions__are_those_that_are_read() -> None:
     told = {name for kind, _ in table("assertion") for name in names(kind.partition(" with ")[0])}
     told |= names(PAGE.partition("a text; ")[2].partition(" with ")[0])
-    assert told == set(TODAY) - OLD
+    assert told == set(EVALUATORS_TODAY) - OLD
 
 
 @pytest.mark.contract("agentv.today.page")
