@@ -18,9 +18,8 @@ from eval_gate.evaluators.judge.judge import llm_judge, render
 from eval_gate.model.case import Brief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.specs.evaluator import LlmJudge
-from eval_gate.targets.model.asker import Asker
+from eval_gate.targets.model.asker import Asker, Pace
 from eval_gate.targets.model.build import build_chat
-from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import retry_policy

@@ -56,8 +56,8 @@ from eval_gate.targets.http.response import AnswerReader
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.stream import Collector
 from eval_gate.targets.listing import read_targets
+from eval_gate.targets.model.providers.chat import arguments
 from eval_gate.targets.model.providers.errors import _retry_after as model_asks
-from eval_gate.targets.model.providers.messages import arguments
 from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text import escape, inert

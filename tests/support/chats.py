@@ -8,9 +8,8 @@ from eval_gate.config.settings import CacheMode
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.model.asker import Asker
+from eval_gate.targets.model.asker import Asker, Pace
 from eval_gate.targets.model.chat import ModelTurn
-from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import RetryPolicy

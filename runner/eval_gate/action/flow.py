@@ -47,7 +47,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.session.keep import KeptRun, keep, report
 from eval_gate.struct import replace
-from eval_gate.targets.coding_agent.files import FOLDERS
+from eval_gate.targets.coding_agent import FOLDERS
 
 PAGE = "html"
 """The report that is always written beside the record: the artifact carries it."""

@@ -22,11 +22,11 @@ from eval_gate.targets.masked import masked
 from eval_gate.targets.missing_parts import MissingParts
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.pacing.rate import share
+from eval_gate.targets.pacing import share
 from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.settings import ProgramSettings, camel
 from eval_gate.targets.setup import TargetSetup, grading_setup_of, setup_of
-from eval_gate.targets.variable_receivers import Doorkeeper
+from eval_gate.targets.variables import Doorkeeper
 from eval_gate.text.quoting import shown_name
 from eval_gate.text.redact import Redactor
 from eval_gate.text.secret import Secret, SecretAddress

@@ -22,7 +22,7 @@ from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_lis
 from eval_gate.targets.masked import masked
 from eval_gate.targets.model.asker import Asker
 from eval_gate.targets.settings import ProgramSettings
-from eval_gate.targets.variable_receivers import receiver_of
+from eval_gate.targets.variables import receiver_of
 from eval_gate.text.quoting import quoted_name
 from eval_gate.text.redact import Redactor
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
-from eval_gate.targets.pacing.rate import Rate
+from eval_gate.targets.pacing import Rate
 from eval_gate.targets.setup import TargetSetup
 from eval_gate.text.redact import Redactor
 

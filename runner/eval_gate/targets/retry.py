@@ -11,7 +11,7 @@ from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.deadline import waits_after
-from eval_gate.targets.pacing.rate import TOO_MANY, rate_here
+from eval_gate.targets.pacing import TOO_MANY, rate_here
 
 T = TypeVar("T")
 MOST_TRIES: Final = 20

@@ -15,7 +15,7 @@ ROOMS = ("config", "formats", "registry", "targets", "gate", "engine/preparing",
 """Where files are read by whose content a run goes."""
 OTHERS = {
     "targets/container.py": "the kernel's table of routes",
-    "targets/coding_agent/files.py": "writes a log",
+    "targets/coding_agent.py": "writes a log",
     "targets/vscode/subagent.py": "what an agent has left in its own folder",
 }
 

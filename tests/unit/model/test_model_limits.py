@@ -32,7 +32,7 @@ OTHERS = {
     "github/artifacts/upload.py: TIMEOUT_S": "GitHub's answer to what we send",
     "reports/exports/junit.py: MAX_OUTPUT": "what is shown of an answer",
     "targets/codex/log.py: MAX_BYTES": "what we write",
-    "targets/codex/items.py: _MAX_DEPTH": "what is shown of a call",
+    "targets/codex/output.py: _MAX_DEPTH": "what is shown of a call",
     "targets/model/file_agent.py: MAX_CALLS": "a rule of the format",
     "targets/vscode/settings.py: DEFAULT_TIMEOUT_S": "a default that a target may change",
     "reports/page/case.py: MAX_DEPTH": "what is shown of a call",

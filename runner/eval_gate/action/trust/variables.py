@@ -30,7 +30,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.process.environment import is_plain
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.listing import TargetList, parse_targets, read_targets
-from eval_gate.targets.variable_receivers import Doorkeeper, Receiver, alike
+from eval_gate.targets.variables import Doorkeeper, Receiver, alike
 
 _ADVICE = "merge that first, or say in the workflow that this is fine: input secrets-for: head"
 

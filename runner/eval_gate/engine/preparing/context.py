@@ -9,7 +9,7 @@ from eval_gate.engine.preparing.project_tmp import ProjectTmp
 from eval_gate.model.result import GitFacts
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Target
-from eval_gate.targets.variable_receivers import Doorkeeper
+from eval_gate.targets.variables import Doorkeeper
 
 
 class RunContext(FrozenStruct):

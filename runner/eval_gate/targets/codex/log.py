@@ -14,7 +14,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.base import JsonValue
 from eval_gate.process.run import FinishedProgram
 from eval_gate.targets.base import Request
-from eval_gate.targets.coding_agent.files import new_file
+from eval_gate.targets.coding_agent import new_file
 from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
 

@@ -20,8 +20,7 @@ from eval_gate.targets.build import BuildContext
 from eval_gate.targets.codex.log import FOLDER, CodexLog, logs_wanted, no_log, open_log
 from eval_gate.targets.codex.output import CodexAnswer, OutputError, failure_of, read_output
 from eval_gate.targets.codex.settings import CodexSettings
-from eval_gate.targets.coding_agent.program import find_program
-from eval_gate.targets.coding_agent.prompt import INPUT_FILES, prompt_document, refuse_missing_file
+from eval_gate.targets.coding_agent import INPUT_FILES, find_program, prompt_document, refuse_missing_file
 from eval_gate.text.escape import one_line
 from eval_gate.text.quoting import quoted_name
 from eval_gate.text.redact import Redactor

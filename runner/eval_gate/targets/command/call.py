@@ -13,7 +13,8 @@ from eval_gate.process.folder import PrivateFolder, private_folder
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, StartRefusal, run
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.command_template import CommandTemplate, shell_quoted
-from eval_gate.text.escape import plain_word
+from eval_gate.text.escape import one_line, plain_word
+from eval_gate.text.foreign.quote import without_events
 from eval_gate.text.foreign.well_formed import well_formed
 
 PREFIX: Final = "eval-gate-cli-"
@@ -25,6 +26,10 @@ BATCH_INPUT: Final = "AGENT_BATCH_INPUT"
 _ASIDE: Final = 64_000
 """Bytes of stdout that are kept where it is not the answer."""
 _ID_IN_NAME: Final = 60
+QUOTED: Final = 300
+"""Characters of a program's words that a message holds."""
+_LOOKED_AT: Final = 20_000
+"""Bytes at the end of an output that are looked at for them."""
 
 
 class CommandCall(FrozenStruct):
@@ -138,3 +143,18 @@ def _batch(call: CommandCall, folder: PrivateFolder) -> dict[str, str]:
 def _file_name(eval_id: str) -> str:
     """The id as the beginning of a file's name: whatever it holds, it stays one."""
     return plain_word(eval_id)[:_ID_IN_NAME].strip("-.") or "case"
+
+
+def last_words(finished: FinishedProgram) -> str:
+    """The end of stderr, else of stdout, as the end of a sentence; nothing where nothing was said.
+
+    Of events on stdout, where an answer may be in pieces, only the shapes are told.
+    """
+    words = _words(finished.stderr.data) or _words(without_events(finished.stdout.data[-_LOOKED_AT:]))
+    return f": {words}" if words else ""
+
+
+def _words(printed: bytes) -> str:
+    text = printed[-_LOOKED_AT:].decode("utf-8", "replace")
+    words = " ".join(one_line(text, _LOOKED_AT).split())
+    return words if len(words) <= QUOTED else f"…{words[-QUOTED:].lstrip()}"

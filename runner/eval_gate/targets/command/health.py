@@ -11,9 +11,8 @@ from eval_gate.files.certificates import certificates
 from eval_gate.process.environment import Withheld
 from eval_gate.process.run import ProcessError
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.command.call import Caller, CommandCall
+from eval_gate.targets.command.call import Caller, CommandCall, last_words
 from eval_gate.targets.command.settings import CliSettings, HealthCheck
-from eval_gate.targets.command.words import last_words
 from eval_gate.targets.container import System, connection_hint, reachable_host
 from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor

@@ -6,31 +6,34 @@ Source: agentv evaluation spec, "CLI Template Execution" and "Provider-level bat
 from __future__ import annotations
 
 import itertools
+import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
+from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.captured import Captured
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.process.run import ProcessError, StartRefusal
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
-from eval_gate.targets.command.batch import batch_input, read_batch
-from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, CalledCommand, Caller, CommandCall
-from eval_gate.targets.command.envelope import read_answer
+from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, CalledCommand, Caller, CommandCall, last_words
+from eval_gate.targets.command.envelope import parse_object, read_answer, read_record
 from eval_gate.targets.command.health import Health
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.streams.presets import ProgramName, read_stream, said_why
-from eval_gate.targets.command.words import last_words
 from eval_gate.targets.deadline import not_counted
 from eval_gate.targets.retry import RetryPolicy, with_retries
-from eval_gate.text.escape import one_line
+from eval_gate.text.escape import first_few, one_line
+from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
+from eval_gate.text.foreign.quote import quote
 from eval_gate.text.redact import Redactor
 from eval_gate.text.turns import flat
 
@@ -253,3 +256,49 @@ def _hint(code: int, cwd: Path) -> str | None:
     if code == _NOT_FOUND:
         return f"the shell did not find the program: names are looked up on PATH, paths from {cwd}"
     return "the shell found the program but may not execute it" if code == _NOT_EXECUTABLE else None
+
+
+def batch_input(calls: Iterable[CommandCall]) -> bytes:
+    """The cases as JSONL: id, prompt, guidelines and files of each."""
+    lines: list[dict[str, JsonValue]] = [
+        {"id": call.eval_id, "prompt": call.prompt, "guidelines": call.guidelines, "files": [*call.files]}
+        for call in calls
+    ]
+    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
+def read_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
+    """The answers by id; ids that nobody asked for are left out.
+
+    Raises TargetError for the whole batch: for a line that is no record, an id that comes twice, one that is missing.
+    Who writes one wrong line may have mixed up the others.
+    """
+    try:
+        refuse_too_much(content.encode("utf-8", "replace"), DOCUMENT_VALUES)
+    except ForeignJsonError as error:
+        raise _broken_batch(f"it {error}") from error
+    found: dict[str, Response] = {}
+    for number, line in enumerate(content.removeprefix("\ufeff").split("\n"), 1):
+        if not line.strip():
+            continue
+        record = parse_object(line)
+        if record is None:
+            raise _broken_batch(f"line {number} is no JSON object: it begins {_quoted(line)}")
+        case_id = record.get("id")
+        if not isinstance(case_id, str) or not case_id:
+            raise _broken_batch(f"line {number} has no id")
+        if case_id in found:
+            raise _broken_batch(f"line {number} answers {_quoted(case_id)} a second time")
+        found[case_id] = read_record(record)
+    missing = [case_id for case_id in wanted if case_id not in found]
+    if missing:
+        raise _broken_batch(f"no answer for {first_few(missing, 3, _quoted)}")
+    return {case_id: found[case_id] for case_id in wanted}
+
+
+def _quoted(text: str) -> str:
+    return quote(text.encode("utf-8", "replace"))
+
+
+def _broken_batch(what: str) -> TargetError:
+    return TargetError(f"the batch's output cannot be used: {what}", fault=TargetFault.MALFORMED)

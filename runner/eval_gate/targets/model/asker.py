@@ -1,22 +1,45 @@
-"""Asking a model with everything around it: recording, pace, retries, price."""
+"""Asking a model with everything around it: recording, pace, retries, price.
+
+`Pace` is how many requests to a provider may be in flight: fewer after each refusal for its rate limit, slowly more
+again. A price is by the list that genai-prices brings along; nothing is downloaded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
 
 from eval_gate.config.settings import CacheMode
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, ToolSpec
+from eval_gate.model.limits import MAX_COST_USD, in_range
+from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.deadline import not_counted
 from eval_gate.targets.model.chat import Chat, ModelTurn
-from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.recording import Recording, key_of
 from eval_gate.targets.retry import RetryPolicy, retried
 from eval_gate.targets.setup import NO_SETUP, TargetSetup
 from eval_gate.text.redact import Redactor
 
 TOO_MANY = 429
+_LEAST_IN_FLIGHT: Final = 1.0
+_MAX_PAUSE_S: Final = 60.0
+_THEIR_NAMES: Final = {
+    "azure-responses": "azure",
+    "bedrock": "aws",
+    "bedrock-mantle": "aws",
+    "gemini": "google",
+    "google-cloud": "google",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "xai": "x-ai",
+}
+_UNPRICED: Final = frozenset({"openai-compatible", "litellm", "ollama", "vllm"})
+"""Servers of one's own: the list takes `openai-compatible` for OpenAI."""
 
 
 class ModelAnswer(FrozenStruct):
@@ -102,6 +125,83 @@ class Asker:
     def _price(self, turn: ModelTurn) -> float | None:
         if turn.usage is None:
             return None
-        from eval_gate.targets.model.prices import price
-
         return price(self.chat.provider, turn.model or self.chat.model, turn.usage)
+
+
+class Pace:
+    """Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain 1989), and pauses when asked for."""
+
+    def __init__(self, most: int) -> None:
+        self._most = float(most)
+        self._limit = float(most)
+        self._lowest = float(most)
+        self._in_flight = 0
+        self._refused = 0
+        self._free = asyncio.Condition()
+        self._not_before = 0.0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """A place among those in flight; waits for one, and until a pause is over."""
+        with not_counted():
+            async with self._free:
+                await self._free.wait_for(lambda: self._in_flight < max(self._limit, _LEAST_IN_FLIGHT))
+                self._in_flight += 1
+        try:
+            with not_counted():
+                await self._until_allowed()
+            yield
+        finally:
+            self._in_flight -= 1
+            await self._wake()
+
+    def refused(self, retry_after_s: float | None) -> None:
+        """The provider said that this was too much: half as many from now on, none before it allows."""
+        self._refused += 1
+        self._limit = max(self._limit / 2, _LEAST_IN_FLIGHT)
+        self._lowest = min(self._lowest, self._limit)
+        if retry_after_s:
+            now = asyncio.get_running_loop().time()
+            self._not_before = max(self._not_before, now + min(retry_after_s, _MAX_PAUSE_S))
+
+    def note_success(self) -> None:
+        """One more went well: about one more at once for every round of answers."""
+        if self._limit < self._most:
+            self._limit = min(self._limit + 1 / self._limit, self._most)
+
+    @property
+    def notice(self) -> str | None:
+        """What became of it, for the result; None when no limit was met."""
+        if not self._refused:
+            return None
+        times = "once" if self._refused == 1 else f"{self._refused} times"
+        down = f", requests at once went down to {int(self._lowest)} of {int(self._most)}" if self._most > 1 else ""
+        return f"the provider limited the rate {times} (429){down}"
+
+    async def _until_allowed(self) -> None:
+        left = self._not_before - asyncio.get_running_loop().time()
+        if left > 0:
+            await asyncio.sleep(left)
+            await self._until_allowed()  # somebody else may have been refused meanwhile
+
+    async def _wake(self) -> None:
+        async with self._free:
+            self._free.notify_all()
+
+
+def price(provider: str, model: str, usage: Usage) -> float | None:
+    """US dollars for these tokens, or None when the price or the tokens are not known: never 0 for what is unknown.
+
+    `usage` knows nothing of caches: tokens read from one are counted at the full price, so this is an upper bound.
+    """
+    if usage.input_tokens is None or usage.output_tokens is None or provider in _UNPRICED:
+        return None
+    import genai_prices
+
+    try:
+        counted = genai_prices.Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        found = genai_prices.calc_price(counted, model, provider_id=_THEIR_NAMES.get(provider, provider))
+    except (LookupError, ValueError):  # a model or a provider the list does not have, a count that is none
+        return None
+    # the list has models without any price, which it adds up to 0
+    return in_range(float(found.total_price), MAX_COST_USD) if found.total_price else None

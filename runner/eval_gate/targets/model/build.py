@@ -11,10 +11,9 @@ from eval_gate.files.place import why_not_read
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.limits import PROMPT_BYTES
 from eval_gate.targets.build import BuildContext
-from eval_gate.targets.model.asker import Asker
+from eval_gate.targets.model.asker import Asker, Pace
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.file_agent import FileAgentTarget
-from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.providers.credentials import credentials
 from eval_gate.targets.model.providers.table import ModelProvider
 from eval_gate.targets.model.settings import ModelSettings

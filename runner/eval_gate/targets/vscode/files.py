@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from eval_gate.model import limits
 from eval_gate.process.captured import Mask
@@ -16,9 +16,7 @@ from eval_gate.process.environment import Withheld
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.coding_agent.files import stamp
-from eval_gate.targets.coding_agent.program import find_program
-from eval_gate.targets.vscode.dispatch import PromptFile, PromptReply
+from eval_gate.targets.coding_agent import find_program, stamp
 from eval_gate.targets.vscode.subagent import (
     Subagent,
     claim_subagent,
@@ -34,6 +32,41 @@ MAX_FILES: Final = 200
 MODE: Final = "agent"
 """The chat mode in which VS Code may write files."""
 _NO_EDITOR: Final = "it runs on machines with VS Code, which a CI runner seldom is; dry_run: true needs none"
+
+
+class PromptFile(FrozenStruct):
+    """One prompt document, and the absolute paths of the files that go with it."""
+
+    document: str
+    files: tuple[str, ...] = ()
+
+
+class PromptReply(FrozenStruct):
+    """The answer to one prompt, and how many seconds it took; None where there is none, and then why.
+
+    `late`: there is none because the time was over.
+    """
+
+    text: str | None
+    seconds: float = 0.0
+    reason: str = ""
+    late: bool = False
+
+
+class Dispatcher(Protocol):
+    """Puts prompts to agents. All of its methods raise TargetError when nothing could be asked."""
+
+    async def check(self) -> None:
+        """Whether everything is there that `dispatch` needs."""
+        ...
+
+    async def rehearse(self) -> None:
+        """Whether there is somebody to ask; nobody is."""
+        ...
+
+    async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
+        """Replies to all of the prompts, in their order; several prompts are one exchange."""
+        ...
 
 
 class VscodeLimits(FrozenStruct):

@@ -15,11 +15,15 @@ from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
-from eval_gate.targets.coding_agent.files import new_file
-from eval_gate.targets.coding_agent.prompt import ATTACHMENT_FILES, linked_files, prompt_document, refuse_missing_file
+from eval_gate.targets.coding_agent import (
+    ATTACHMENT_FILES,
+    linked_files,
+    new_file,
+    prompt_document,
+    refuse_missing_file,
+)
 from eval_gate.targets.deadline import not_counted
-from eval_gate.targets.vscode.dispatch import Dispatcher, PromptFile, PromptReply
-from eval_gate.targets.vscode.files import Editor, FileDispatcher, VscodeLimits
+from eval_gate.targets.vscode.files import Dispatcher, Editor, FileDispatcher, PromptFile, PromptReply, VscodeLimits
 from eval_gate.targets.vscode.settings import VscodeSettings
 from eval_gate.text.redact import Redactor
 

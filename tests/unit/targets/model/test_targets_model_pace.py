@@ -8,7 +8,7 @@ import time
 import pytest
 
 from eval_gate.targets.deadline import collect_waits, counted_against
-from eval_gate.targets.model.pace import Pace
+from eval_gate.targets.model.asker import Pace
 
 
 async def most_at_once(pace: Pace, count: int) -> int:

@@ -11,8 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.usage import Usage
-from eval_gate.targets.command.streams.calls import StreamCalls
-from eval_gate.targets.command.streams.lines import Event, dollars, malformed, member, text_of, tokens, words_of
+from eval_gate.targets.command.streams.lines import (
+    Event,
+    StreamCalls,
+    dollars,
+    malformed,
+    member,
+    text_of,
+    tokens,
+    words_of,
+)
 
 _SPEAKERS = ("assistant", "user")
 

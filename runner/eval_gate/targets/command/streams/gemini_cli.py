@@ -13,8 +13,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import MAX_DURATION_MS, in_range
 from eval_gate.model.usage import Usage
-from eval_gate.targets.command.streams.calls import StreamCalls
-from eval_gate.targets.command.streams.lines import Event, malformed, member, text_of, tokens, words_of
+from eval_gate.targets.command.streams.lines import Event, StreamCalls, malformed, member, text_of, tokens, words_of
 
 
 def read(events: Sequence[Event]) -> Response:

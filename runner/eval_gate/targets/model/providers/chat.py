@@ -1,28 +1,58 @@
-"""A chat with a model through pydantic-ai: one request per question, every failure a TargetError."""
+"""A chat with a model through pydantic-ai: one request per question, every failure a TargetError.
+
+Conversations become what pydantic-ai has for them, and its answers our turns.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Final
 
 from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Message, ToolSpec
+from eval_gate.model.conversation import Message, ToolCall, ToolSpec
+from eval_gate.model.limits import MAX_TOKENS, in_range
+from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.providers.errors import FAILURES, Explainer
-from eval_gate.targets.model.providers.messages import Transcript, offered_tools
-from eval_gate.targets.model.providers.models import BuiltModel, refuses_schema
-from eval_gate.targets.model.providers.pool import answers_noted
+from eval_gate.targets.model.providers.models import BuiltModel, answers_noted, refuses_schema
 from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.text.foreign.json import read_foreign
+from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.redact import Redactor
 
 _NO_SCHEMA: Final = (
     "its provider refuses to hold it to a JSON schema, so it is asked without one (`structured_output: false` at the "
     "target spares the question)"
 )
+MAX_REMEMBERED: Final = 1_024
+_MADE_UP: Final = "pyd_ai_"
+"""How ids begin that pydantic-ai made up, because the provider gave none."""
+_ANY_OBJECT: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 class ModelChat:
@@ -79,3 +109,188 @@ class ModelChat:
     async def aclose(self) -> None:
         """Close all connections."""
         await self._built.close()
+
+
+def offered_tools(tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None = None) -> ModelRequestParameters:
+    """The tools a model may call, and the schema that its text is held to.
+
+    Tools' schemas go out as they are: never in a vendor's strict mode. No word about a schema is put into the messages.
+    """
+    return ModelRequestParameters(
+        output_mode="text" if schema is None else "native",
+        output_object=None if schema is None else OutputObjectDefinition(dict(schema), name="reply", strict=True),
+        prompted_output_template=False,
+        function_tools=[
+            ToolDefinition(
+                name=tool.name,
+                description=tool.description,
+                parameters_json_schema=_ANY_OBJECT if tool.parameters is None else dict(tool.parameters),
+                strict=False,
+            )
+            for tool in tools
+        ],
+    )
+
+
+class Transcript:
+    """Translates between the two, and remembers what our messages have no room for.
+
+    Anthropic and Gemini sign what a model thought before it called tools, and want it back with the results.
+    """
+
+    def __init__(self) -> None:
+        self._remembered: OrderedDict[tuple[str, ...], ModelResponse] = OrderedDict()
+
+    def outgoing(self, messages: Sequence[Message]) -> list[ModelMessage]:
+        """The conversation so far. Neighbouring messages that are not the model's are one request."""
+        found: list[ModelMessage] = []
+        parts: list[ModelRequestPart] = []
+        calls = _Calls()
+        for index, message in enumerate(messages):
+            if message.role != "assistant":
+                parts.append(_request_part(message, calls))
+                continue
+            if parts:
+                found.append(ModelRequest(parts=parts))
+                parts = []
+            calls.made(message, index)
+            found.append(self._response(messages, index, calls))
+        if parts:
+            found.append(ModelRequest(parts=parts))
+        return found
+
+    def incoming(self, response: ModelResponse, messages: Sequence[Message]) -> ModelTurn | None:
+        """What the model answered to these messages; None when there is nothing in it, not even why it ended."""
+        response = _with_ids(response, messages)
+        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+        text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        thinking = "\n\n".join(
+            part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content
+        )
+        finish = response.finish_reason
+        if not (text or calls or finish or (response.provider_details or {}).get("finish_reason")):
+            return None
+        if calls and any(isinstance(part, ThinkingPart) or part.provider_details for part in response.parts):
+            self._remember((_digest(messages), *(part.tool_call_id for part in calls)), response)
+        return ModelTurn(
+            text=well_formed(text),
+            tool_calls=tuple(
+                ToolCall(name=well_formed(part.tool_name), params=arguments(part.args), id=part.tool_call_id)
+                for part in calls
+            ),
+            usage=_usage(response.usage),
+            model=response.model_name or None,
+            # Gemini and some servers have no word of their own for calls
+            finish="tool_call" if calls and finish in {None, "stop"} else finish,
+            thinking=well_formed(thinking) or None,
+        )
+
+    def _remember(self, key: tuple[str, ...], response: ModelResponse) -> None:
+        self._remembered[key] = response
+        if len(self._remembered) > MAX_REMEMBERED:
+            self._remembered.popitem(last=False)
+
+    def _response(self, messages: Sequence[Message], index: int, calls: _Calls) -> ModelResponse:
+        message = messages[index]
+        if message.tool_calls and self._remembered:
+            known = self._remembered.get((_digest(messages[:index]), *(id_ for id_, _ in calls.open)))
+            if known is not None:
+                return known
+        text = as_text(message.content)
+        parts: list[ModelResponsePart] = [TextPart(content=text)] if text else []
+        parts += [
+            ToolCallPart(tool_name=call.name, args=dict(call.params), tool_call_id=id_)
+            for call, (id_, _) in zip(message.tool_calls, calls.open, strict=True)
+        ]
+        return ModelResponse(parts=parts)
+
+
+class _Calls:
+    """The calls of a conversation: by their ids, and those of the last turn that have no result yet."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self.open: list[tuple[str, str]] = []
+
+    def made(self, message: Message, index: int) -> None:
+        """A model's turn: its calls wait for their results now. A call without an id is given one."""
+        self.open = [(call.id or f"call_{index}_{number}", call.name) for number, call in enumerate(message.tool_calls)]
+        self._names |= dict(self.open)
+
+    def answered(self, message: Message) -> tuple[str, str]:
+        """Id and name of the call that this result is for: without an id, the first open one of that name, or at all.
+
+        A result that no call asked for goes out as it is: the provider says what it thinks of it.
+        """
+        fitting = [id_ for id_, name in self.open if name == message.name] or [id_ for id_, _ in self.open]
+        id_ = message.tool_call_id or next(iter(fitting), "call_0")
+        self.open = [call for call in self.open if call[0] != id_]
+        return id_, self._names.get(id_) or message.name or "tool"
+
+
+def _request_part(message: Message, calls: _Calls) -> ModelRequestPart:
+    match message.role:
+        case "system":
+            return SystemPromptPart(content=as_text(message.content))
+        case "tool":
+            id_, name = calls.answered(message)
+            return ToolReturnPart(tool_name=name, content=message.content, tool_call_id=id_)
+        case _:
+            return UserPromptPart(content=as_text(message.content))
+
+
+def _with_ids(response: ModelResponse, messages: Sequence[Message]) -> ModelResponse:
+    """The answer with ids of calls that do not differ from run to run, where they were made up.
+
+    They become part of the next request, which must be the same request the next time.
+    """
+    made_up = [part for part in response.parts if isinstance(part, ToolCallPart) and _is_made_up(part)]
+    if not made_up:
+        return response
+    digest = _digest(messages)[:12]
+    numbers = {id(part): number for number, part in enumerate(made_up)}
+    parts = [
+        replace(part, tool_call_id=f"call_{digest}_{numbers[id(part)]}")
+        if isinstance(part, ToolCallPart) and id(part) in numbers
+        else part
+        for part in response.parts
+    ]
+    return replace(response, parts=parts)
+
+
+def _is_made_up(part: ToolCallPart) -> bool:
+    return not part.tool_call_id or part.tool_call_id.startswith(_MADE_UP)
+
+
+def _digest(messages: Sequence[Message]) -> str:
+    hasher = sha256()
+    for message in messages:
+        hasher.update(message.model_dump_json().encode("utf-8", "surrogatepass") + b"\n")
+    return hasher.hexdigest()
+
+
+def arguments(given: object) -> dict[str, JsonValue]:
+    """The arguments of a call. What is no JSON object counts as none: the model's mistake, not the provider's."""
+    try:
+        # through text in any case: values of vendors' own types and halves of surrogate pairs do not survive it
+        text = given if isinstance(given, str) else json.dumps(given, allow_nan=False)
+        value = read_foreign(text)
+        if not isinstance(value, dict):
+            return {}
+        plain = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        if plain.isascii():
+            return value
+        cleaned: dict[str, JsonValue] = json.loads(well_formed(plain))
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return cleaned
+
+
+def _usage(counted: RequestUsage) -> Usage | None:
+    """Tokens of the whole request: read from a cache and thought ones are among them. None when nothing was counted."""
+    if counted.unmeasured_requests or not (counted.input_tokens or counted.output_tokens):
+        return None
+    counts = (counted.input_tokens, counted.output_tokens)
+    if any(in_range(count, MAX_TOKENS) is None for count in counts):
+        return None  # not what anybody counted
+    return Usage(input_tokens=counts[0], output_tokens=counts[1])

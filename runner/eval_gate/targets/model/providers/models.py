@@ -1,28 +1,36 @@
-"""pydantic-ai's models over the vendors' clients, set up so that one question is one request."""
+"""Models of pydantic-ai over the clients of the vendors, set up so that one question is one request.
+
+Beside the connections of a chat there is a note of what came over them: the libraries above do not keep an odd answer.
+"""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+import httpx2
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters, create_async_httpx2_client
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.struct import FrozenStruct
+from eval_gate.targets.model.chat import more_headers
 from eval_gate.targets.model.providers.credentials import Credentials
-from eval_gate.targets.model.providers.pool import connection_pool
 from eval_gate.targets.model.providers.table import API_VERSION, OPENAI_URL
 from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.text.foreign.http_answer import read_bounded
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from pydantic_ai.providers import Provider
+
 
 NO_KEY: Final = "none"
 """Stands where OpenAI's library insists on a key and the server needs none."""
@@ -47,6 +55,8 @@ _ABOUT_SCHEMA: Final = re.compile(
     r"text\.format|grammar|guided",
     re.IGNORECASE,
 )
+MAX_CONNECT_S: Final = 10.0
+_noted: ContextVar[list[httpx2.Response] | None] = ContextVar("_noted", default=None)
 
 
 class SingleRequest(Protocol):
@@ -287,3 +297,34 @@ def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
     model = GoogleModel(settings.model, provider=provider)
     plain = PlainRequest(model, request)
     return BuiltModel(plain, access.base_url, request_settings(settings), pool.aclose, (APIError,), takes_schema(model))
+
+
+def connection_pool(timeout_s: float) -> httpx2.AsyncClient:
+    """A client for requests of so many seconds. To wait for a free connection takes no longer than a request may."""
+    client = create_async_httpx2_client(
+        timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None)
+    )
+    client.event_hooks["request"].append(_with_more_headers)
+    client.event_hooks["response"] += [read_bounded, _note]
+    return client
+
+
+@contextmanager
+def answers_noted() -> Iterator[list[httpx2.Response]]:
+    """The answers to requests made by this task within, of every pool."""
+    answers: list[httpx2.Response] = []
+    token = _noted.set(answers)
+    try:
+        yield answers
+    finally:
+        _noted.reset(token)
+
+
+async def _with_more_headers(request: httpx2.Request) -> None:
+    request.headers.update(more_headers.get())
+
+
+async def _note(response: httpx2.Response) -> None:
+    answers = _noted.get()
+    if answers is not None:
+        answers.append(response)

@@ -291,7 +291,7 @@ def test_dialogue__another_answer_to_the_same_question__is_not_taken_for_the_fir
 
 
 def test_memory__of_thoughts__is_bounded(monkeypatch) -> None:
-    from eval_gate.targets.model.providers import messages as provider_messages
+    from eval_gate.targets.model.providers import chat as provider_messages
 
     monkeypatch.setattr(provider_messages, "MAX_REMEMBERED", 2)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from eval_gate.model.usage import Usage
-from eval_gate.targets.model.prices import price
+from eval_gate.targets.model.asker import price
 
 MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 

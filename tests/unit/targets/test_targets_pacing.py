@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.pacing.rate import MOST_PAUSE_S, Rate, share
+from eval_gate.targets.pacing import MOST_PAUSE_S, Rate, share
 from eval_gate.targets.retry import RetryPolicy, retried
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request, TargetError
-from eval_gate.targets.coding_agent.prompt import (
+from eval_gate.targets.coding_agent import (
     ATTACHMENT_FILES,
     INPUT_FILES,
     file_link,

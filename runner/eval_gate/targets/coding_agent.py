@@ -1,16 +1,23 @@
-"""What an agent that reads files itself is told: which files to read first, and the question (agentv behaviour 5.4)."""
+"""What targets share that start a program which reads and writes files itself: its prompt, its program, its files.
+
+Source: agentv behaviour 5.4.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from pathlib import PurePath
-from typing import Final
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
+from eval_gate.files.writing import open_new
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.text.escape import one_line
+from eval_gate.text.escape import one_line, plain_word
 from eval_gate.text.turns import flat
 
 INPUT_FILES: Final = "input files"
@@ -21,6 +28,11 @@ MISSING: Final = "ERROR: missing-file"
 """How an answer begins that says a file could not be read."""
 
 _UNSHOWN: Final = re.compile(r"[\[\]()<>\\`]")
+MAX_PART: Final = 60
+"""Characters of a foreign word within a file's name."""
+
+FOLDERS: Final = set[Path]()
+"""Where such files were written: whoever runs us as root hands them back."""
 
 
 def prompt_document(request: Request, files_word: str, preamble: str | None = None) -> str:
@@ -73,3 +85,44 @@ def _preread(guidelines: Sequence[str], files: Sequence[str], files_word: str) -
     if guidelines:
         rules.append("The guideline files hold for everything you do about the query below.")
     return "\n\n".join([*blocks, "\n".join(rules)])
+
+
+def find_program(name: str, what: str, root: Path, environment: Mapping[str, str]) -> str:
+    """The absolute path of the program. A name with a slash is a path below `root` or an absolute one.
+
+    `what` begins the sentence of the error, as in `Codex executable`. Raises TargetError (unreachable).
+    """
+    if "/" not in name:
+        found = shutil.which(name, path=environment.get("PATH", os.defpath))
+        if found is None:
+            raise TargetError(f"{what} '{name}' was not found on PATH", fault=TargetFault.UNREACHABLE)
+        return str((root / found).resolve() if not found.startswith("/") else found)
+    path = root / name
+    if not path.is_file():
+        raise TargetError(f"{what} '{name}' does not exist", fault=TargetFault.UNREACHABLE)
+    if not os.access(path, os.X_OK):
+        raise TargetError(f"{what} '{name}' is not executable", fault=TargetFault.UNREACHABLE)
+    return str(path.absolute())
+
+
+def safe_part(word: str) -> str:
+    """The word as part of a file's name: letters, digits and `._-`, and never a way to another folder."""
+    return plain_word(word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
+
+
+def stamp() -> str:
+    """The time as part of a file's name: `20260102T075700Z`."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def new_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryIO, Path]:
+    """A new file in `folder`, which is made, named after the time, these words and something random.
+
+    Raises GateError.
+    """
+    name = "_".join([stamp(), *(safe_part(word) for word in words), secrets.token_hex(8)])
+    path = folder / f"{name}{suffix}"
+    FOLDERS.add(folder)
+    descriptor = open_new(path)
+    assert descriptor is not None  # nobody else has this name
+    return os.fdopen(descriptor, "wb", buffering=0), path

@@ -1,1 +1,0 @@
-"""How fast targets are asked."""
