@@ -17,8 +17,7 @@ from heapq import heapify, heapreplace
 from typing import Final
 
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparing.select import select
-from eval_gate.engine.preparing.shards import dealt_out
+from eval_gate.engine.preparing.select import dealt_out, select
 from eval_gate.model.case import CaseKey, EvalSuite
 from eval_gate.model.result import RunResult, Shard
 from tests.support.cases import make_case, make_suite

@@ -84,7 +84,7 @@ class TrialRecord(Record):
     judge_cost_usd: float | None = None
     warnings: tuple[str, ...] = ()
     folder: str | None = None
-    """The folder that it shared with other cases of its suite, by a name of its own (`engine.folders.shared`)."""
+    """The folder that it shared with other cases of its suite, by a name of its own (`engine.folders`)."""
 
     @property
     def case(self) -> CaseKey:

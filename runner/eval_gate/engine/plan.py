@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.confirming import Confirming
-from eval_gate.engine.judging import Judges
-from eval_gate.engine.rubrics import is_rubric
+from eval_gate.engine.judging import Judges, is_rubric
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import AskedWords, GitFacts, Shard, ShardCut, Yardstick

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from eval_gate.config.settings import Store
-from eval_gate.engine.batches import BatchAnswers, ask_batches
 from eval_gate.engine.confirming import Confirming
-from eval_gate.engine.control.during_run import ControlAsking, RunServices
+from eval_gate.engine.control import ControlAsking, RunServices
 from eval_gate.engine.fingerprints import SetupFingerprints, measured_anew
-from eval_gate.engine.folders.left_files import Leavings, remove_left_files
-from eval_gate.engine.folders.shared import SharedFolders
+from eval_gate.engine.folders import Leavings, SharedFolders, remove_left_files
 from eval_gate.engine.giving_up import Unanswered, with_hint
 from eval_gate.engine.journal import (
     IN_MEMORY,
@@ -32,7 +30,15 @@ from eval_gate.engine.pool import work_through
 from eval_gate.engine.rerun_allowance import Allowance
 from eval_gate.engine.retention import for_journal
 from eval_gate.engine.settling import trial_of
-from eval_gate.engine.trials import NoAnswerError, TrialJob, TrialRunner, TrialServices, defective
+from eval_gate.engine.trials import (
+    BatchAnswers,
+    NoAnswerError,
+    TrialJob,
+    TrialRunner,
+    TrialServices,
+    ask_batches,
+    defective,
+)
 from eval_gate.engine.unreported_tools import mark_unreported, targets_that_list
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status

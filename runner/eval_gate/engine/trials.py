@@ -1,4 +1,4 @@
-"""One trial of one case: asked, judged, and what became of it."""
+"""One trial of one case: asked, judged, and what became of it; and many that are asked in one call."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from eval_gate.config.rerun_budget import parse_rerun_spread
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.fingerprints import SetupFingerprints
-from eval_gate.engine.folders.left_files import Leavings
+from eval_gate.engine.folders import Leavings
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.plan import RunPlan
@@ -30,8 +31,8 @@ from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
 from eval_gate.results.masking import MARGIN
-from eval_gate.struct import FrozenStruct, field, replace
-from eval_gate.targets.base import Request, Target, TargetError, TargetFault
+from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import Retrying, counted_against
 from eval_gate.targets.waiting import tell
 from eval_gate.text.foreign.well_formed import well_formed
@@ -337,3 +338,57 @@ def request_of(job: TrialJob, run_id: str = "") -> Request:
 
 def _since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
+
+
+class BatchAnswers(Struct):
+    """What the calls brought. A job without an answer here is asked by itself; `notices` say why."""
+
+    answers: dict[TrialKey, Response] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+
+
+async def ask_batches(
+    target: BatchTarget, jobs: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
+) -> BatchAnswers:
+    """One call for each eval file and trial. A call that breaks is a notice, since asking again costs as much again."""
+    groups: dict[tuple[str, int], list[TrialJob]] = defaultdict(list)
+    for job in jobs:
+        groups[job.case.suite, job.trial].append(job)
+    found = BatchAnswers()
+    for (suite, trial), group in groups.items():
+        if stop.is_set():
+            break
+        try:
+            answers = await _until_stopped(target, group, limits, stop)
+        except TargetError as error:
+            found.notices.append(
+                f"the batch of {len(group)} cases of {suite} broke, and each was asked by itself: {error.message}"
+            )
+            continue
+        found.answers |= {(CaseKey(suite, case_id), trial): answer for case_id, answer in answers.items()}
+    return found
+
+
+async def _until_stopped(
+    target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
+) -> Mapping[str, Response]:
+    """The answers; none when the run is stopped before they are there. Raises TargetError."""
+    asking = asyncio.ensure_future(_ask(target, group, limits))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return asking.result() if asking.done() else {}
+    finally:
+        for task in (asking, stopping):
+            task.cancel()
+        await asyncio.gather(asking, stopping, return_exceptions=True)
+
+
+async def _ask(target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits) -> Mapping[str, Response]:
+    limit_s = None if target.timeout_ms is not None else limits.timeout_ms * len(group) / 1000
+    requests = [request_of(job) for job in group]
+    try:
+        async with asyncio.timeout(limit_s):
+            return await target.respond_batch(requests)
+    except TimeoutError as error:
+        raise TargetError(f"no answer within {limit_s:g} s", fault=TargetFault.LATE) from error

@@ -83,7 +83,7 @@ async def ask_base_later(session: Session, run: RunResult) -> RunResult:
     asked = run.control or Control(target=TargetIdentity(name="base", provider="", identity=named))
     if not reruns_of(session).of_control(run.model_copy(update={"control": asked}), askable).keys:
         return run
-    from eval_gate.engine.control.after_run import AskedLater
+    from eval_gate.engine.control import AskedLater
 
     plan = await plan_run(session)
     try:

@@ -20,7 +20,6 @@ TESTED_ELSEWHERE = {
     "cli/running": "integration",
     "cli/starter": "integration",
     "cli/terminal": "integration",
-    "engine/control": "acceptance",
     "files": "unit/results",
     "reports/exports": "unit/reports",
     "reports/words/verdict": "unit/reports/words",

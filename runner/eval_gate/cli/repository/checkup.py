@@ -10,12 +10,12 @@ from typing import TypeVar
 from eval_gate.cli.terminal.console import Verbosity, out, print_problems, say
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
+from eval_gate.engine.judging import NO_JUDGE, gradable
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.context import RunContext
 from eval_gate.engine.preparing.control import control_for
 from eval_gate.engine.preparing.prepare import RunInputs, read_inputs
-from eval_gate.engine.preparing.values import NO_SEED, texts_with_tokens
-from eval_gate.engine.rubrics import NO_JUDGE, gradable
+from eval_gate.engine.preparing.snapshot import NO_SEED, texts_with_tokens
 from eval_gate.errors import GateError, Problem
 from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.model.case import EvalCase, EvalSuite

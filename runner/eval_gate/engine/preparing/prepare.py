@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, CacheMode, RubricMode, RunConfig, Store
+from eval_gate.engine.judging import gradable
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.context import RunContext
@@ -17,10 +18,8 @@ from eval_gate.engine.preparing.programs import as_whom, who_runs
 from eval_gate.engine.preparing.project_tmp import contents, home_for
 from eval_gate.engine.preparing.question import asked_words_of
 from eval_gate.engine.preparing.select import cut_by, missed_files, select
-from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
-from eval_gate.engine.preparing.values import missing_sources
+from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed, missing_sources
 from eval_gate.engine.preparing.yardstick import MAX_COMMAND, measuring, yardsticks
-from eval_gate.engine.rubrics import gradable
 from eval_gate.errors import GateError, Problem
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import discover, load_suites

@@ -1,15 +1,28 @@
-"""Which cases of the suites are run."""
+"""Which cases of the suites are run, and which of them by which shard.
+
+Shards take equally long, and are cut in the same way on every machine. Longest first, each to the shard with the least
+so far (Graham 1969): the longest shard is at most a third longer than that of the best cut. All is counted in whole
+microseconds and ordered by place, so that nothing depends on a machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from heapq import heapreplace
+from statistics import median_low
+from typing import Final, NamedTuple
 
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparing.shards import cut_of, shard_part, shares_files
 from eval_gate.errors import GateError, did_you_mean
-from eval_gate.model.case import EvalCase, EvalSuite, Tier
-from eval_gate.model.result import ShardCut
+from eval_gate.model.base import SameObject
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
+from eval_gate.model.result import RunResult, Shard, ShardCut
 from eval_gate.text.quoting import quoted, shown_name
+
+LEAST_US: Final = 1_000
+"""What a case costs at least: answers from a recording take no time, and are work all the same."""
 
 
 def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
@@ -85,3 +98,87 @@ def _known_tiers(selection: Selection) -> None:
                 f"--tier: {quoted(tier)} is not known{did_you_mean(tier, known)}",
                 f"allowed: {', '.join(known)}",
             )
+
+
+class _Item(NamedTuple):
+    """What is dealt out as a whole: one case, or a suite whose cases share files."""
+
+    at: int
+    """The place of its suite."""
+    cases: tuple[EvalCase, ...]
+    weight: int
+    whole: bool
+
+
+def shares_files(suite: EvalSuite) -> bool:
+    """Whether cases of the suite work on files that earlier ones have left: then it is run as a whole, in its order."""
+    return any(case.dependent for case in suite.cases)
+
+
+def shard_part(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | None = None) -> tuple[EvalSuite, ...]:
+    """The suites with only the cases of one shard; a suite without any is left out. Each case is in one of the shards.
+
+    `before` is a run of all cases, by whose durations they are cut; without one every case counts alike.
+    """
+    dealt = dealt_out(suites, shard.count, before)
+    chosen = (
+        suite.model_copy(update={"cases": tuple(case for case in suite.cases if index_of[case.id] == shard.index)})
+        for suite, index_of in zip(suites, dealt, strict=True)
+    )
+    return tuple(suite for suite in chosen if suite.cases)
+
+
+def dealt_out(
+    suites: Sequence[EvalSuite], count: int, before: RunResult | None = None
+) -> tuple[Mapping[str, int], ...]:
+    """The shard of every case, from 1, by its id: for each suite, in their order."""
+    items = sorted(_items(suites, before), key=lambda item: (-item.weight, not item.whole))  # stable: else by place
+    loads = [(0, index) for index in range(1, count + 1)]  # sorted, so it is a heap already
+    dealt: tuple[dict[str, int], ...] = tuple({} for _ in suites)
+    for item in items:
+        load, index = loads[0]
+        heapreplace(loads, (load + item.weight, index))
+        dealt[item.at].update((case.id, index) for case in item.cases)
+    return dealt
+
+
+def cut_of(suites: Sequence[EvalSuite], count: int, before: RunResult | None = None) -> ShardCut:
+    """What tells this cut from any other: shards that have the same one hold each case once, and together all."""
+    digest = hashlib.sha256(str(count).encode())
+    for item in _items(suites, before):
+        digest.update(repr((suites[item.at].file, [case.id for case in item.cases], item.weight)).encode())
+    return ShardCut(digest=digest.hexdigest()[:16], by=before.run_id if _lasted(before) and before else None)
+
+
+def _items(suites: Sequence[EvalSuite], before: RunResult | None) -> list[_Item]:
+    lasted = _lasted(before)
+    known = [took for suite in suites for case in suite.cases if (took := lasted.get(case.key))]
+    usual = median_low(known) if known else LEAST_US
+
+    items = []
+    for at, suite in enumerate(suites):
+        weights = [lasted.get(case.key, usual) for case in suite.cases]
+        if shares_files(suite):
+            items.append(_Item(at, suite.cases, sum(weights), whole=True))
+        else:
+            items += [_Item(at, (case,), one, whole=False) for case, one in zip(suite.cases, weights, strict=True)]
+    return items
+
+
+def _lasted(before: RunResult | None) -> Mapping[CaseKey, int]:
+    """How long one execution of each case took, in microseconds; only what was judged says how long a case takes.
+
+    Empty for a run of some cases only: every shard would know other durations.
+    """
+    if before is None or before.eval_paths is None or before.shard is not None:
+        return {}
+    return _lasted_in(SameObject(before))
+
+
+@lru_cache(maxsize=1)
+def _lasted_in(before: SameObject[RunResult]) -> Mapping[CaseKey, int]:
+    return {
+        key: max(round(1000 * sum(times) / len(times)), LEAST_US)
+        for key, case in before.thing.cases()
+        if (times := [one.duration_ms for one in case.trials or (case,) if one.status.judged])
+    }

@@ -1,24 +1,28 @@
-"""What seed and snapshot tokens refer to (tool-forge runner contract, Seed Manifest and Snapshot Data)."""
+"""Values of seed and snapshot tokens (tool-forge runner contract, Seed Manifest and Snapshot Data), and what lacks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.files.certificates import certificates
 from eval_gate.files.place import shown_as
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.specs import evaluator as specs
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.quoting import shown_name
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.shape import kind_of
+from eval_gate.text.tokens import SOURCES, TokenData, find_tokens
 from eval_gate.text.urls import public_url
 
 TIME_LIMIT_S: Final = limits.SNAPSHOT_S
@@ -26,6 +30,11 @@ MAX_BYTES: Final = limits.SNAPSHOT_BYTES
 _MAX_REDIRECTS: Final = 5
 _QUOTED: Final = 200
 _LAST_WORDS: Final = 1_000
+NO_SEED: Final = f"there is no seed manifest ({DEFAULT_SEED_MANIFEST}, or what seedManifestPath names)"
+_NO_SOURCE: Final = {
+    "seed": NO_SEED,
+    "snapshot": "no snapshot is captured (snapshotPath or snapshotCommand says from what)",
+}
 
 
 class _CaptureError(Exception):
@@ -202,3 +211,41 @@ def _bounded(data: bytes, name: str) -> bytes:
 
 def _too_large(name: str) -> _CaptureError:
     return _CaptureError(f"{name} is larger than {MAX_BYTES:,} bytes")
+
+
+def missing_sources(suites: Sequence[EvalSuite], data: TokenData) -> Iterator[str]:
+    """A sentence for each source of values that is not there, and that tokens of these cases need."""
+    for source in SOURCES:
+        if data.of(source) is None:
+            needing = sum(_has_token(case, f"{{{{{source}:") for suite in suites for case in suite.cases)
+            if needing:
+                cases = "1 case has" if needing == 1 else f"{needing:,} cases have"
+                tokens = f"{cases} {{{{{source}:…}}}} tokens"
+                yield f"{_NO_SOURCE[source]}, and {tokens}: what needs one is not compared"
+
+
+def texts_with_tokens(spec: specs.EvaluatorSpec) -> Iterator[str]:
+    """The texts of an assertion that may hold tokens."""
+    match spec:
+        case specs.ResponseContains() | specs.ResponseNotContains():
+            values: Sequence[JsonValue] = spec.values
+        case specs.ResponseContainsAny():
+            values = [member for group in spec.groups for member in group]
+        case specs.ToolParams():
+            values = [
+                value
+                for check in spec.checks
+                for value in (check.value if isinstance(check.value, list) else [check.value])
+            ]
+        case _:
+            return
+    yield from (value for value in values if isinstance(value, str) and "{{" in value)
+
+
+def _has_token(case: EvalCase, beginning: str) -> bool:
+    return any(
+        token.startswith(beginning)
+        for spec in case.evaluators
+        for text in texts_with_tokens(spec)
+        for token in find_tokens(text)
+    )

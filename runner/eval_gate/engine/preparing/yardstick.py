@@ -15,9 +15,9 @@ from pydantic_core import to_jsonable_python
 
 from eval_gate.config.setting import values_in
 from eval_gate.config.settings import RULES, RunConfig
-from eval_gate.engine.folders.shared import cases_before
+from eval_gate.engine.folders import cases_before
 from eval_gate.engine.judging import Grading, Judges, wanted_judges
-from eval_gate.engine.preparing.values import texts_with_tokens
+from eval_gate.engine.preparing.snapshot import texts_with_tokens
 from eval_gate.model.base import JsonValue, construct
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.engine.preparing.shards import cut_of, shard_part
+from eval_gate.engine.preparing.select import cut_of, shard_part
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.result import RunResult, Shard
 from tests.support.cases import make_case, make_suite

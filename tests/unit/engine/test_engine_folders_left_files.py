@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.engine.folders.left_files import Leavings
+from eval_gate.engine.folders import Leavings
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.conversation import FileEntry
 from eval_gate.model.execution import Status

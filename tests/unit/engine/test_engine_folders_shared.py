@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from eval_gate.config.settings import RunLimits
-from eval_gate.engine.folders.shared import cases_before
+from eval_gate.engine.folders import cases_before
 from eval_gate.engine.run import Run
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import EvalSuite

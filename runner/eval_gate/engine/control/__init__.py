@@ -1,1 +1,0 @@
-"""Asking the base branch's agent beside a run."""
