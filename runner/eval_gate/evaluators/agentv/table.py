@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.evaluators.agentv.answer_text import text_assertion
+from eval_gate.evaluators.agentv.assertions import execution_metrics, field_accuracy, text_assertion
 from eval_gate.evaluators.agentv.call_sequence import call_sequence, skill_trigger
 from eval_gate.evaluators.agentv.code_judge import code_grader, code_judge
 from eval_gate.evaluators.agentv.composite import composite
-from eval_gate.evaluators.agentv.field_accuracy import field_accuracy
-from eval_gate.evaluators.agentv.metrics import execution_metrics
 from eval_gate.evaluators.agentv.rubrics import rubric_judge
 from eval_gate.evaluators.agentv.tool_trajectory import tool_trajectory
 from eval_gate.evaluators.base import ByClass
