@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.importing.imported import CannotCarryError, SourcePlace
-from eval_gate.importing.promptfoo.assertion import comma_separated
-from eval_gate.importing.promptfoo.assertions import BASE_TYPES
+from eval_gate.importing.promptfoo.assertions import BASE_TYPES, comma_separated
 from eval_gate.importing.promptfoo.sources import WrittenValue, text_of
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_TEXT

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.importing.imported import CannotCarryError
-from eval_gate.importing.promptfoo.assertion import comma_separated
-from eval_gate.importing.promptfoo.assertions import BASE_TYPES, CaseChecks, checks_of
+from eval_gate.importing.promptfoo.assertions import BASE_TYPES, CaseChecks, checks_of, comma_separated
 
 
 def unread(name: str) -> str:
