@@ -1,4 +1,8 @@
-"""Finds, recognises and reads results that were brought, and says which rows are executions of one case."""
+"""Finds, recognises and reads results that were brought, and says which rows are executions of one case.
+
+A tool's answers, errors and names may repeat a key that it was given: rows come in without the secrets that are set
+here. What is asked for a digest only stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import BROUGHT_SCORES, CASES, FINDINGS
 from eval_gate.result_formats.finding import ResultsFile, find_files
-from eval_gate.result_formats.masking import masked
 from eval_gate.result_formats.recognise import recognise
 from eval_gate.result_formats.rows import DOCS, MAX_ROWS, FileFacts, ResultRow, RowPlace, two_runs, unreadable
 from eval_gate.result_formats.scoring import ScoreRules
@@ -295,3 +298,30 @@ def _unstable(row: ResultRow) -> UnstableName | None:
     return UnstableName(
         f"it holds {what}, which is another one in each run: give the case a name of its own ({_IDS})", seems=True
     )
+
+
+def masked(row: ResultRow, redact: Redactor) -> ResultRow:
+    """The row with every text masked. Its tool is still asked by the name that it knows."""
+    name = redact(row.id)
+    return row._replace(
+        suite=redact(row.suite),
+        id=name,
+        place=row.place._replace(field=row.place.field and redact(row.place.field)),
+        scores=tuple(one._replace(name=redact(one.name), reason=_maybe(one.reason, redact)) for one in row.scores),
+        question=redact(row.question),
+        expectation=tuple(map(redact, row.expectation)),
+        answer=_maybe(row.answer, redact),
+        error=_maybe(row.error, redact),
+        calls=tuple(redact.model(call) for call in row.calls),
+        location=row.location and redact.model(row.location),
+        tags=tuple(map(redact, row.tags)),
+        description=redact(row.description),
+        target=_maybe(row.target, redact),
+        again=row.again or (row.id if name != row.id else None),
+        longer=_maybe(row.longer, redact),
+        unstable=_maybe(row.unstable, redact),
+    )
+
+
+def _maybe(text: str | None, redact: Redactor) -> str | None:
+    return text and redact(text)

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.errors import did_you_mean
-from eval_gate.result_formats.jsonl import LineCall, LineCheck, ResultLine
-from eval_gate.result_formats.near_keys import OurKeys
+from eval_gate.result_formats.jsonl import LineCall, LineCheck, OurKeys, ResultLine
 
 PARTS = (ResultLine, LineCheck, LineCall)
 NAMES = sorted({name for part in PARTS for name in part.model_fields})
