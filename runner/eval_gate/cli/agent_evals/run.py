@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from eval_gate import __version__
 from eval_gate.cli.agent_evals.files import REPORTS, output_folder
-from eval_gate.cli.running.matrix import print_matrix, refuse_names, run_each
+from eval_gate.cli.running.matrix import check_each, print_matrix, refuse_names, run_each
 from eval_gate.cli.running.single_run import run_context
 from eval_gate.cli.terminal.console import Verbosity, out
 from eval_gate.cli.terminal.output import style_of
@@ -33,7 +33,6 @@ from eval_gate.reports.matrix.render import render_matrix
 from eval_gate.reports.matrix.view import matrix_of
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR
-from eval_gate.session.check import check_each
 from eval_gate.session.keep import KeptRun, after_asking, keep
 from eval_gate.session.run import RunObserver, carry_out, plan_run
 from eval_gate.session.session import Session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,8 @@ from eval_gate.cli.terminal.output import say_written, style_of
 from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparing.assign import assign
+from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.selection import ChosenCases
 from eval_gate.process.ending import run_async
@@ -22,10 +24,12 @@ from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.names import LATEST, RUN_NAME
 from eval_gate.results.read import first_measured, kept_in, newest_passed
-from eval_gate.session.check import check_each
 from eval_gate.session.keep import KeptRun, after_asking, evaluate
-from eval_gate.session.session import open_session
+from eval_gate.session.session import Session, open_session
 from eval_gate.struct import replace
+from eval_gate.targets.build import BuildContext
+from eval_gate.targets.lookup import TargetBook
+from eval_gate.targets.model.recording import Recording
 from eval_gate.text.escape import console_line
 from eval_gate.text.inert import TextForm
 from eval_gate.text.quoting import quoted_name, shown_name
@@ -176,3 +180,12 @@ def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_jso
         return
     out(render_matrix("console", matrix, style_of(verbosity)))
     out(f"{matrix.heading}   exit {int(code)}")
+
+
+async def check_each(sessions: Iterable[Session]) -> None:
+    """Raise GateError for what is wrong with the files or with any of the targets. Nobody is asked anything."""
+    for session in sessions:
+        config, context = session.config, session.context
+        inputs = await read_inputs(config, session.selection, context, offline=True)
+        shared = BuildContext(context.environment, context.root, recording=Recording(config.cache))
+        assign(inputs.suites, TargetBook(config.target, shared), config)
