@@ -2,19 +2,22 @@
 
 Every run is looked at as the newest one of its day, so that what was found once stays found, with the same beginning,
 until it is mended or the runs before it are on record no more.
+
+Which model answered, as its provider names it, is a fact beside an alarm and excuses nothing: nothing of ours need have
+changed for that.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from eval_gate.analysis.drift.cases import CaseSince, broken_cases, cases_since
+from eval_gate.analysis.drift.cases import MOST_SINCE, CaseSince, broken_cases, cases_since
 from eval_gate.analysis.drift.detector import LEAST_BEFORE, RiseEvidence, evidence_of_rise
-from eval_gate.analysis.drift.models import ModelChange, change_between, model_changes
 from eval_gate.results.ledger import Ledger
 from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import FrozenStruct, replace
@@ -43,6 +46,41 @@ LEAST_SLOWER_MS: Final = 10.0
 """Nor is a case that takes less than so much longer: a busy machine does that to an agent that answers at once."""
 ONE_CASE: Final = 0.9
 _BETTER_IS_MORE: Final = frozenset({LevelKind.SCORE, LevelKind.GRADING})
+
+
+class ModelChange(FrozenStruct):
+    """Other models answered in the run `since` than in the one `before`; so many runs are since then."""
+
+    before: RunLevels
+    since: RunLevels
+    runs: int
+
+    @property
+    def same_commit(self) -> bool:
+        """Whether there is no commit between both runs."""
+        return self.before.same_commit(self.since)
+
+
+def model_changes(levels: Sequence[RunLevels]) -> tuple[ModelChange, ...]:
+    """The changes among the newest of these runs of one target, newest first, as the changes are.
+
+    Runs that do not say who answered are passed over.
+    """
+    known = [(at, one) for at, one in enumerate(levels[: MOST_SINCE + 1]) if one.models]
+    return tuple(
+        ModelChange(before, since, at + 1)
+        for (at, since), (_, before) in pairwise(known)
+        if set(before.models) != set(since.models)
+    )
+
+
+def change_between(
+    changes: Sequence[ModelChange], levels: Sequence[RunLevels], good: RunLevels, bad: RunLevels
+) -> ModelChange | None:
+    """The newest change after the run `good`, up to the run `bad`; None where there is none."""
+    places = {one.run_id: at for at, one in enumerate(levels)}
+    first, last = places[good.run_id], places[bad.run_id]
+    return next((one for one in changes if last <= places[one.since.run_id] < first), None)
 
 
 class Worse(FrozenStruct):

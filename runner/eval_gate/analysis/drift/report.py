@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from eval_gate.analysis.drift.cases import CaseSince
-from eval_gate.analysis.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, Worse
-from eval_gate.analysis.drift.models import ModelChange
+from eval_gate.analysis.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, ModelChange, Worse
 from eval_gate.errors import PAGES
 from eval_gate.gate.answering_models import names
 from eval_gate.reports.context import ReportContext

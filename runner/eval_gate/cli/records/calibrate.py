@@ -56,9 +56,8 @@ def calibrate(
     from datetime import UTC, datetime
     from pathlib import Path
 
-    from eval_gate.analysis.calibration.compare import as_json, compare_with_people
-    from eval_gate.analysis.calibration.compare import save as saved
-    from eval_gate.analysis.calibration.words import calibration_lines
+    from eval_gate.analysis.calibration import as_json, calibration_lines, compare_with_people
+    from eval_gate.analysis.calibration import save as saved
     from eval_gate.cli.records.stored_runs import results_folder
     from eval_gate.cli.terminal.console import out, say
     from eval_gate.errors import ExitCode

@@ -8,8 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from eval_gate.analysis.drift.cases import CaseSince
-from eval_gate.analysis.drift.drift import FALSE_ALARM_RUNS, Drift, Worse, drift_of
-from eval_gate.analysis.drift.models import ModelChange
+from eval_gate.analysis.drift.drift import FALSE_ALARM_RUNS, Drift, ModelChange, Worse, drift_of
 from eval_gate.cli.records.stored_runs import part_of_settings
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.past import ledger_after

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.analysis.drift.models import change_between, model_changes
+from eval_gate.analysis.drift.drift import change_between, model_changes
 from eval_gate.results.levels import RunLevels
 
 

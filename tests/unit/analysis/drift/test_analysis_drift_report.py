@@ -7,8 +7,7 @@ import math
 import pytest
 
 from eval_gate.analysis.drift.cases import CaseSince
-from eval_gate.analysis.drift.drift import Drift, Worse
-from eval_gate.analysis.drift.models import ModelChange
+from eval_gate.analysis.drift.drift import Drift, ModelChange, Worse
 from eval_gate.analysis.drift.report import console_lines, mended_words, names_of, render_issue, render_part, title_of
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import Counts, RunName

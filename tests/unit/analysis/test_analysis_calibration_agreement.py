@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.agreement import Agreement
+from eval_gate.analysis.calibration import Agreement
 
 COUNTS = st.integers(0, 60)
 

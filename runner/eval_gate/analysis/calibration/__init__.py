@@ -1,1 +1,0 @@
-"""How a judge and people grade the same answers."""
