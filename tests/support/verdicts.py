@@ -15,7 +15,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.compare import compare
 from eval_gate.gate.evidence.past import Past
 from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Blame, Status, Trial

@@ -21,7 +21,7 @@ from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.files.certificates import certificates
 from eval_gate.gate.judge import GateQuestion
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.pushes import Pushes

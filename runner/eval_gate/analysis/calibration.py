@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import PAGES, GateError, Problem, did_you_mean
 from eval_gate.files.writing import write_atomically
-from eval_gate.gate.judges.file import PATH, comparison, read_comparisons, with_comparisons
+from eval_gate.gate.judge_comparisons import PATH, comparison, read_comparisons, with_comparisons
 from eval_gate.model.calibration import JudgeComparison
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import EvaluatorResult, Status

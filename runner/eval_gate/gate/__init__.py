@@ -1,1 +1,1 @@
-"""Compares and decides. Pure: time, history and files come as arguments, but for `waivers`, which reads its file."""
+"""Compares and decides. Pure: time, history and files come as arguments, but for two files that are read here."""

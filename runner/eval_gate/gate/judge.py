@@ -28,7 +28,7 @@ from eval_gate.gate.evidence.current_day import on_this_day
 from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
-from eval_gate.gate.judges.known import AskComparisons, with_judges
+from eval_gate.gate.judge_comparisons import AskComparisons, with_judges
 from eval_gate.gate.moved_cases import earlier_keys, is_whole
 from eval_gate.gate.must_pass import must_pass_keys
 from eval_gate.gate.pass_score import held_to
@@ -36,7 +36,7 @@ from eval_gate.gate.rules import RuleInput, drop_of, score_share
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.gate.verdict import decide
 from eval_gate.gate.waivers.apply import standings, waive, waived_by_new_name, without_must_pass
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers
 from eval_gate.gate.yardstick import MAX_NAMED, measured_differences
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison

@@ -11,11 +11,11 @@ from eval_gate.gate.moved_cases import (
     absent_cases,
     earlier_keys,
     is_whole,
+    other_names,
     uncovered_cases,
     why_uncovered,
 )
 from eval_gate.gate.must_pass import lost_patterns, must_pass
-from eval_gate.gate.other_names import other_names
 from eval_gate.gate.rules import RuleFinding, RuleInput, findings
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.case import CaseKey

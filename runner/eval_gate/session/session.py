@@ -10,9 +10,8 @@ from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparing.context import RunContext
 from eval_gate.gate.judge import GateQuestion
-from eval_gate.gate.judges.file import read_comparisons
-from eval_gate.gate.judges.known import Comparisons
-from eval_gate.gate.waivers.known import known_waivers
+from eval_gate.gate.judge_comparisons import Comparisons, read_comparisons
+from eval_gate.gate.waivers.file import known_waivers
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.names import LATEST
 from eval_gate.results.pushes import pushes_before

@@ -22,7 +22,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.must_pass import with_idle_patterns
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import GitFacts, RunResult, Shard

@@ -9,7 +9,7 @@ import pytest
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Trial

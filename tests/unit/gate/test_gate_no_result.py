@@ -20,7 +20,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.selection import Selection
 from eval_gate.errors import ExitCode
 from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.execution import Blame
 from eval_gate.model.result import HELD_BACK, CaseResult, GitFacts, RunResult, Shard

@@ -12,7 +12,7 @@ from eval_gate.config.load import find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.place import repository_of
-from eval_gate.gate.judges.file import PATH as JUDGES
+from eval_gate.gate.judge_comparisons import PATH as JUDGES
 from eval_gate.gate.waivers.file import DEFAULT_PATH as ACCEPTED
 from eval_gate.github.checkout import checked_out, checkout_around, checkouts_below, repository_of_checkout
 from eval_gate.struct import FrozenStruct

@@ -8,8 +8,7 @@ from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
 from eval_gate.action.trust.base import trusted_branch
 from eval_gate.errors import GateError
-from eval_gate.gate.judges.file import PATH, parse_comparisons, read_comparisons
-from eval_gate.gate.judges.known import AskComparisons, Comparisons
+from eval_gate.gate.judge_comparisons import PATH, AskComparisons, Comparisons, parse_comparisons, read_comparisons
 from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError
 

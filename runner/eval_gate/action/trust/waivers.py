@@ -15,8 +15,7 @@ from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
 from eval_gate.action.trust.base import path_in_repository, trusted_branch
 from eval_gate.config.settings import RunConfig
-from eval_gate.gate.waivers.file import DEFAULT_PATH
-from eval_gate.gate.waivers.known import KnownWaivers, known_waivers
+from eval_gate.gate.waivers.file import DEFAULT_PATH, KnownWaivers, known_waivers
 from eval_gate.github.failure import GitHubError
 from eval_gate.github.waivers.base import compare_with_base, read_base
 from eval_gate.github.waivers.discussion import Discussion, read_comment_waivers

@@ -61,7 +61,7 @@ def calibrate(
     from eval_gate.cli.records.stored_runs import results_folder
     from eval_gate.cli.terminal.console import out, say
     from eval_gate.errors import ExitCode
-    from eval_gate.gate.judges.file import PATH
+    from eval_gate.gate.judge_comparisons import PATH
     from eval_gate.reports.words.numbers import count
     from eval_gate.results.read import read_run
     from eval_gate.text.inert import TextForm

@@ -16,7 +16,7 @@ from eval_gate.gate.evidence.suite.level import MAX_RUNS
 from eval_gate.gate.judge import quarantined_cases
 from eval_gate.gate.power.cases import CaseGroups, cases_before, with_confirm, with_history, with_number
 from eval_gate.gate.power.sight import MOST_CONFIRM, Sight, sight_of
-from eval_gate.gate.waivers.known import known_waivers
+from eval_gate.gate.waivers.file import known_waivers
 from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.power import ungated_words
 from eval_gate.results.baseline import NoBaseline

@@ -17,7 +17,7 @@ from eval_gate.engine.preparing.control import control_for
 from eval_gate.engine.preparing.prepare import RunInputs, read_inputs
 from eval_gate.engine.preparing.snapshot import NO_SEED, texts_with_tokens
 from eval_gate.errors import GateError, Problem
-from eval_gate.gate.judges.file import read_comparisons
+from eval_gate.gate.judge_comparisons import read_comparisons
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.model.specs.agentv import TextAssertion

@@ -33,7 +33,7 @@ def schema_of(kind: str) -> dict[str, object]:
     from eval_gate.config.wire import json_schema as config_schema
     from eval_gate.errors import GateError, did_you_mean
     from eval_gate.formats.discovery import DIALECTS as FORMATS
-    from eval_gate.gate.judges.file import JudgesFile
+    from eval_gate.gate.judge_comparisons import JudgesFile
     from eval_gate.model.result import RunResult, SuiteResult
     from eval_gate.result_formats.jsonl import ResultLine
     from eval_gate.targets.kinds import json_schema as targets_schema

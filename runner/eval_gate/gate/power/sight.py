@@ -10,8 +10,7 @@ from typing import Final
 
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.power.cases import CaseGroup, CaseGroups
-from eval_gate.gate.power.loss import Losses
-from eval_gate.gate.power.tree import Tree
+from eval_gate.gate.power.chances import Losses, Tree
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import Counts
 from eval_gate.struct import FrozenStruct, replace

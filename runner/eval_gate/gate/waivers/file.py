@@ -1,4 +1,6 @@
-"""The file of accepted failures and quarantined cases, read strictly: all problems at once, each with its line.
+"""Waivers that a run is judged by: the file of accepted failures and quarantined cases, and what else is known.
+
+The file is read strictly: all problems at once, each with its line.
 
 accepted:
   - case: refund/partial-order
@@ -26,13 +28,15 @@ from eval_gate.gate.waivers.names import control_in, name_problem, reason_proble
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
-from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Waiver, WaiverKind
-from eval_gate.struct import FrozenStruct
+from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, RefusedCommand, Waiver, WaiverKind
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quoted
 from eval_gate.text.sources.shape import field_path, kind_of
 
 if TYPE_CHECKING:
+    from eval_gate.config.settings import RunConfig
     from eval_gate.text.sources.yaml import YamlPositions
+
 
 DEFAULT_PATH: Final = ".eval-gate/accepted.yaml"
 MAX_FILE_BYTES: Final = limits.WAIVERS_BYTES
@@ -262,3 +266,41 @@ def _text_problem(name: str, value: str) -> str | None:
             return f"holds the control character {odd}" if odd else None
         case _:
             return None
+
+
+class KnownWaivers(FrozenStruct):
+    """The waivers that people have given, and on which day they are looked at (UTC).
+
+    `trusted` is False where the file comes from a fork, or only the base branch's rules count: entries that it does not
+    have do not count then.
+    `refusals` are commands in comments that were not followed, `troubles` sentences about what could not be asked.
+    """
+
+    today: date
+    waivers: Sequence[Waiver] = ()
+    trusted: bool = True
+    refusals: tuple[RefusedCommand, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is anything to look at."""
+        return bool(self.waivers or self.refusals or self.troubles)
+
+    def with_more(self, found: KnownWaivers) -> KnownWaivers:
+        """The same with what was found elsewhere; whether the file is trusted stays as it is."""
+        return replace(
+            self,
+            waivers=(*self.waivers, *found.waivers),
+            refusals=(*self.refusals, *found.refusals),
+            troubles=(*self.troubles, *found.troubles),
+        )
+
+
+def known_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
+    """What the file that the configuration names says, or the usual one where it exists. Raises GateError."""
+    named = config.policy.accepted
+    file = root / (named or DEFAULT_PATH)
+    if named is None and not file.exists():
+        return KnownWaivers(today)
+    return KnownWaivers(today, read_waivers(file, today, shown_as=named or DEFAULT_PATH))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from eval_gate.errors import GateError
-from eval_gate.gate.waivers.file import marked_new, parse_waivers
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers, marked_new, parse_waivers
 from eval_gate.github.client import Client
 from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError

@@ -18,7 +18,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from eval_gate.gate.waivers.command import USAGE, AcceptCommand, MalformedCommand
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers
 from eval_gate.github.client import PER_PAGE, Client
 from eval_gate.github.failure import GitHubError
 from eval_gate.github.waivers.comments import MAX_PAGES, Candidate, CommandComments, Comment, find_commands

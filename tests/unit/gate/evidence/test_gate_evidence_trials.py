@@ -16,7 +16,7 @@ from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.evidence.reruns import Confirmation, e_value
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.power.cases import CaseGroup, CaseGroups
-from eval_gate.gate.power.tree import Tree
+from eval_gate.gate.power.chances import Tree
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.grounds import CaseRecord, Counts
 from tests.support.histories import Asked, Branch, Engine

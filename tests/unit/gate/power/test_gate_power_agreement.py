@@ -11,8 +11,7 @@ from types import ModuleType
 import pytest
 
 from eval_gate.gate.power.cases import CaseGroups, cases_before
-from eval_gate.gate.power.loss import Losses
-from eval_gate.gate.power.tree import Tree
+from eval_gate.gate.power.chances import Losses, Tree
 from eval_gate.struct import replace
 from tests.support.sizes import size
 

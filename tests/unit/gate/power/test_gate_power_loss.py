@@ -6,9 +6,8 @@ import pytest
 
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.power.cases import CaseGroup, CaseGroups
-from eval_gate.gate.power.loss import Losses
+from eval_gate.gate.power.chances import Losses, Tree
 from eval_gate.gate.power.sight import sight_of
-from eval_gate.gate.power.tree import Tree
 from eval_gate.model.grounds import CaseRecord, Counts
 from tests.support.bounds import within_cpu
 from tests.support.histories import learned

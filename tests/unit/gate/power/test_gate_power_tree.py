@@ -19,8 +19,8 @@ from eval_gate.gate.power.cases import (
     with_history,
     with_number,
 )
+from eval_gate.gate.power.chances import Tree
 from eval_gate.gate.power.sight import UngatedReason, sight_of
-from eval_gate.gate.power.tree import Tree
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import CaseRecord, Counts

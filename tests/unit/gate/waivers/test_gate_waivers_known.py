@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from eval_gate.config.load import load_config
-from eval_gate.gate.waivers.known import KnownWaivers, known_waivers
+from eval_gate.gate.waivers.file import KnownWaivers, known_waivers
 
 TODAY = date(2026, 11, 21)
 ENTRY = "accepted:\n  - {case: a, reason: known, until: 2026-12-01}\n"

@@ -6,8 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from eval_gate.gate.waivers.file import parse_waivers
-from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.waivers.file import KnownWaivers, parse_waivers
 from eval_gate.github.client import Client
 from eval_gate.github.waivers import comments as waivers_comments
 from eval_gate.github.waivers import discussion

@@ -1,27 +1,32 @@
-"""The smallest loss of all cases together that a run finds: a small seeded simulation of first executions.
+"""The chance that a run finds a loss: of one case exactly, of all cases together by a small seeded simulation.
 
-How many cases of each record fail at first is drawn. Whether one of them is then confirmed by itself is known exactly
-(`Tree`), and whether all together are a drop is asked of the very test that the verdict asks. So only first executions
-are left to chance, and a hundred thousand cases cost as much as there are different records.
+Of one case every way its re-runs can go is followed (`Tree`). Each leaf is what `next_step` makes of the executions so
+far, the function that stops the re-runs and that the verdict is made of, so that these figures cannot say anything else
+than the gate does.
+
+Of all cases (`Losses`) only first executions are left to chance: how many cases of each record fail at first is drawn,
+and whether all together are a drop is asked of the very test that the verdict asks. So a hundred thousand cases cost as
+much as there are different records.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from random import Random
 from statistics import NormalDist
 from typing import Final
 
 from eval_gate.gate.evidence.all_cases import CaseRates, whole_finding
 from eval_gate.gate.evidence.bars import of_size
-from eval_gate.gate.evidence.settle import SUITE_SHARE
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
+from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, next_step
 from eval_gate.gate.power.cases import CaseGroup, CaseGroups
-from eval_gate.gate.power.tree import Tree
 from eval_gate.model.grounds import Counts
+from eval_gate.model.result import RerunEnd
 from eval_gate.struct import FrozenStruct, replace
 
 DRAWS: Final = 200
@@ -38,6 +43,79 @@ _WIDE: Final = 10.0
 _MANY: Final = 1_000.0
 """The variance from which on it also draws how many cases fail."""
 _LEAST_UNIFORM: Final = 1e-12
+
+
+class RerunPaths(FrozenStruct):
+    """In how many orders (`number`) a case can come to be confirmed with so many passes and failures here."""
+
+    passes: int
+    failures: int
+    number: int
+
+
+class Tree(FrozenStruct, dict=True):
+    """All ways in which one case of a kind can be executed, with these re-runs."""
+
+    kind: CaseGroup
+    cases: CaseGroups
+
+    def chance_of_regression(self, rate: float) -> float:
+        """The chance that it is called a regression in one run if it fails at this rate (0 to 1) there."""
+        if not self.cases.confirmation.confirm:
+            return self._fails_at_first(rate) if self.kind.compared and self.kind.passed_then else 0.0
+        return min(1.0, math.fsum(_chance(way, rate) for ways in self.confirmed.values() for way in ways))
+
+    def after(self, failures: int, rate: float) -> float:
+        """The same once so many of its first executions have failed."""
+        before = _chance(self._first(failures), rate)
+        ways = self.confirmed.get(failures, ())
+        return min(1.0, math.fsum(_chance(way, rate) for way in ways) / before) if before else 0.0
+
+    def outcomes(self, rate: float) -> list[float]:
+        """The chances of 0, 1, 2 … failures among its first executions."""
+        return [_chance(self._first(failures), rate) for failures in range(self.cases.trials + 1)]
+
+    @cached_property
+    def confirmed(self) -> dict[int, tuple[RerunPaths, ...]]:
+        """The ways that end in a regression, by the number of failures among the first executions."""
+        return {failures: tuple(self._ways(failures)) for failures in range(1, self.cases.trials + 1)}
+
+    def _first(self, failures: int) -> RerunPaths:
+        trials = self.cases.trials
+        return RerunPaths(trials - failures, failures, math.comb(trials, failures))
+
+    def _fails_at_first(self, rate: float) -> float:
+        """That at least half of the trials fail: a case passes when more than half of them do."""
+        return math.fsum(
+            chance for failures, chance in enumerate(self.outcomes(rate)) if failures * 2 >= self.cases.trials
+        )
+
+    def _ways(self, failures: int) -> list[RerunPaths]:
+        start = self._first(failures)
+        first = Counts(passes=start.passes, failures=start.failures)
+        found, level = [], {(0, 0): start.number}
+        for _ in range(self.cases.confirmation.confirm + 1):
+            further: dict[tuple[int, int], int] = defaultdict(int)
+            for (passes, again), number in level.items():
+                facts = replace(self.kind.facts, first=first, again=Counts(passes=passes, failures=again))
+                if next_step(facts, self.cases.confirmation) is RerunStep.AGAIN:
+                    further[passes + 1, again] += number
+                    further[passes, again + 1] += number
+                elif _regression(facts, self.cases.confirmation):
+                    found.append(RerunPaths(first.passes + passes, first.failures + again, number))
+            level = further
+        return found
+
+
+def _regression(facts: CaseFacts, confirmation: Confirmation) -> bool:
+    """Whether it is one for the verdict, which sees that the re-runs have ended."""
+    ended = replace(facts, end=RerunEnd.DECIDED)
+    fails = facts.doubt in {Doubt.REGRESSION, Doubt.MUST_PASS}
+    return fails and next_step(ended, confirmation) is RerunStep.CONFIRMED
+
+
+def _chance(way: RerunPaths, rate: float) -> float:
+    return way.number * (1.0 - rate) ** way.passes * rate**way.failures
 
 
 class _Drawn(FrozenStruct):

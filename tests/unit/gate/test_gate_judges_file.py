@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.gate.judges.file import MAX_JUDGES, parse_comparisons, with_comparisons
+from eval_gate.gate.judge_comparisons import MAX_JUDGES, parse_comparisons, with_comparisons
 from eval_gate.model.calibration import JudgeComparison
 
 

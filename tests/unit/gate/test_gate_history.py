@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.gate.evidence.history import letters_of, past_runs
+from eval_gate.gate.baseline_side import letters_of, past_runs
 from eval_gate.model.case import CaseKey
 from eval_gate.results.ledger import Ledger, LedgerCase, LedgerRun
 from tests.support.results import make_result

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from eval_gate.gate.judges.known import Comparisons, with_judges
+from eval_gate.gate.judge_comparisons import Comparisons, with_judges
 from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge
 from eval_gate.model.result import Shard, Yardstick
 from tests.support.graded import make_graded, make_graded_run
