@@ -17,7 +17,7 @@ import pytest
 
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.artifacts.listed import artifacts_of_run
-from eval_gate.github.artifacts.upload import ArtifactService, archive, reserve
+from eval_gate.github.artifacts.service import ArtifactService, archive, reserve
 from eval_gate.github.client import Client
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.text.secret import Secret

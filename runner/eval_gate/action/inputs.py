@@ -12,8 +12,8 @@ from eval_gate.config.setting import LARGEST
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.place import why_no_path
-from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
-from eval_gate.github.waivers.discussion import LABEL
+from eval_gate.github.artifacts.service import FORBIDDEN_IN_NAMES
+from eval_gate.github.waiver_comments import LABEL
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.quoting import quoted

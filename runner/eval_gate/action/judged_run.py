@@ -24,7 +24,7 @@ from eval_gate.engine.preparing.context import RunContext
 from eval_gate.errors import GateError
 from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.must_pass import with_idle_patterns
-from eval_gate.github.tracked import TrackedFiles
+from eval_gate.github.checkout import TrackedFiles
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.process.ending import run_async
 from eval_gate.reports.words.progress import CalmProgress

@@ -26,7 +26,7 @@ from eval_gate.action.precedence import Publication
 from eval_gate.action.trust.checkouts import evaluated_checkout
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts.upload import job_of
+from eval_gate.github.artifacts.service import job_of
 from eval_gate.github.client import Client
 from eval_gate.github.commits import PullRequest, parents_of, pull_request, repository
 from eval_gate.github.environment import WorkflowEnvironment

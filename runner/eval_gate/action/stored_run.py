@@ -7,8 +7,7 @@ from pathlib import Path
 
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.github.checkout import checked_out
-from eval_gate.github.tracked import TrackedFiles
+from eval_gate.github.checkout import TrackedFiles, checked_out
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.read import StoredHead, kept_in
 from eval_gate.struct import FrozenStruct

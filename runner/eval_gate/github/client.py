@@ -20,9 +20,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from eval_gate import __version__
 from eval_gate.errors import needing
 from eval_gate.files.certificates import certificates
-from eval_gate.github.deadline import within
-from eval_gate.github.failure import FailureKind, GitHubError, RefusingAnswer, refusal
-from eval_gate.github.no_answer import no_certificates, unanswered
+from eval_gate.github.failure import FailureKind, GitHubError, RefusingAnswer, no_certificates, refusal, unanswered
+from eval_gate.github.side_by_side import within
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.secret import Secret

@@ -1,4 +1,4 @@
-"""Work beside other work: most of a step's time beside its cases is spent waiting for GitHub."""
+"""Calls beside other work, and a limit on the whole of a call: most of a step's time is spent waiting for GitHub."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from threading import Thread
 from typing import TypeVar
+
+from eval_gate.github.failure import FailureKind, GitHubError
 
 T = TypeVar("T")
 
@@ -28,3 +30,17 @@ def begin(work: Callable[[], T], name: str) -> Future[T]:
 
     Thread(target=done, name=name, daemon=True).start()
     return outcome
+
+
+def within(seconds: float, doing: str, call: Callable[[], T]) -> T:
+    """What the call gives. Raises GitHubError `unreachable` where it takes longer, and what the call raises.
+
+    A call that takes too long is left alone: nothing can interrupt it.
+    """
+    outcome = begin(call, doing)
+    try:
+        return outcome.result(seconds)
+    except TimeoutError:
+        if outcome.done():  # the call's own, or it came in this very moment
+            return outcome.result()
+        raise GitHubError(FailureKind.UNREACHABLE, doing, f"no whole answer within {seconds:g} s") from None

@@ -11,8 +11,8 @@ import pytest
 from eval_gate.github.client import ATTEMPTS, ApiAnswer, Client
 from eval_gate.github.comments import read_conversation
 from eval_gate.github.commits import distance, pull_request, repository
-from eval_gate.github.deadline import within
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.github.side_by_side import within
 from eval_gate.text.secret import Secret
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer

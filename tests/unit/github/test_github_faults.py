@@ -12,7 +12,7 @@ import pytest
 
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.artifacts.listed import artifacts_of_run
-from eval_gate.github.artifacts.upload import ArtifactService, archive, reserve
+from eval_gate.github.artifacts.service import ArtifactService, archive, reserve
 from eval_gate.github.checks import (
     Annotation,
     CheckContent,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.github.tracked import TrackedFiles, tracked_names
+from eval_gate.github.checkout import TrackedFiles, tracked_names
 
 NAMES = ["a.json", "evals/results/one/run.json", "evals/results/one/run.md", "evals/ü/x y.json", "z" * 200]
 

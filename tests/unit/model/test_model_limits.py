@@ -29,7 +29,7 @@ OTHERS = {
     "github/environment.py: MAX_DIGITS": "a number of a workflow's environment",
     "github/files.py: MAX_SUMMARY_BYTES": "GitHub's own, for what we write",
     "github/files.py: MAX_DEPTH": "folders of ours that are handed back",
-    "github/artifacts/upload.py: TIMEOUT_S": "GitHub's answer to what we send",
+    "github/artifacts/service.py: TIMEOUT_S": "GitHub's answer to what we send",
     "reports/exports/junit.py: MAX_OUTPUT": "what is shown of an answer",
     "targets/codex/log.py: MAX_BYTES": "what we write",
     "targets/codex/output.py: _MAX_DEPTH": "what is shown of a call",

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from eval_gate.config.load import load_config
-from eval_gate.github.artifacts.upload import ArtifactService
+from eval_gate.github.artifacts.service import ArtifactService
 from eval_gate.targets.listing import parse_targets
 from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.text.secret import Secret, SecretAddress

@@ -11,8 +11,7 @@ from eval_gate.action.log import Log
 from eval_gate.action.precedence import Publisher, name_taken, publisher_of
 from eval_gate.action.step import Step
 from eval_gate.github.artifacts.download import BadArchiveError
-from eval_gate.github.artifacts.own import OwnArtifact, delete_own, fetch_own, find_own
-from eval_gate.github.artifacts.upload import ArtifactService, reserve
+from eval_gate.github.artifacts.service import ArtifactService, OwnArtifact, delete_own, fetch_own, find_own, reserve
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.result import MadeBy
 from eval_gate.struct import FrozenStruct

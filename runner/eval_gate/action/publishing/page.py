@@ -18,7 +18,7 @@ from eval_gate.action.precedence import TakenError
 from eval_gate.action.publishing.artifacts import ArtifactKind, OutgoingArtifact, Stored, put_first, service_of
 from eval_gate.action.publishing.store import Storing
 from eval_gate.action.step import Step
-from eval_gate.github.artifacts.own import OwnArtifact
+from eval_gate.github.artifacts.service import OwnArtifact
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import MadeBy
 

@@ -20,8 +20,7 @@ from eval_gate.action.publishing.artifacts import (
 )
 from eval_gate.action.step import Step
 from eval_gate.errors import PAGES, GateError
-from eval_gate.github.artifacts.own import OwnArtifact, find_own
-from eval_gate.github.artifacts.upload import ARCHIVE, archive
+from eval_gate.github.artifacts.service import ARCHIVE, OwnArtifact, archive, find_own
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.result import MadeBy
 from eval_gate.results.names import RUN_NAME

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.github.client import Client, user_agent
-from eval_gate.github.deadline import within
-from eval_gate.github.failure import FailureKind, GitHubError, answer_of, refusal
-from eval_gate.github.no_answer import unanswered
+from eval_gate.github.failure import FailureKind, GitHubError, answer_of, refusal, unanswered
+from eval_gate.github.side_by_side import within
 from eval_gate.model import limits
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from datetime import date, timedelta
 
 import pytest
 
+from eval_gate.action.trust.waivers import compare_with_base, read_base
 from eval_gate.gate.waivers.file import KnownWaivers, parse_waivers
+from eval_gate.github import waiver_comments
+from eval_gate.github import waiver_comments as waivers_comments
+from eval_gate.github import waiver_comments as waivers_rights
 from eval_gate.github.client import Client
-from eval_gate.github.waivers import comments as waivers_comments
-from eval_gate.github.waivers import discussion
-from eval_gate.github.waivers import rights as waivers_rights
-from eval_gate.github.waivers.base import compare_with_base, read_base
-from eval_gate.github.waivers.discussion import Discussion, read_comment_waivers
+from eval_gate.github.waiver_comments import Discussion, read_comment_waivers
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 from eval_gate.text.secret import Secret
 from tests.support.github import Fault
@@ -353,9 +353,9 @@ def test_bounds__commands_by_a_crowd__cannot_keep_a_member_from_being_asked_abou
     found = ask(client, pull)
     assert [one.by for one in found.waivers] == ["ada"]
     assert len(github.requests("GET", "/collaborators/")) == waivers_rights.MAX_PEOPLE
-    assert len(found.refusals) == discussion.MAX_REFUSALS
+    assert len(found.refusals) == waiver_comments.MAX_REFUSALS
     assert found.troubles == (
-        f"only {discussion.MAX_COMMENTS} of 301 comments with commands were looked at",
+        f"only {waiver_comments.MAX_COMMENTS} of 301 comments with commands were looked at",
         "19 more commands were not followed",
     )
 

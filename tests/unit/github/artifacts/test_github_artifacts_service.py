@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eval_gate.github.artifacts.upload import ArtifactService, archive, reserve
+from eval_gate.github.artifacts.service import ArtifactService, archive, reserve
 from eval_gate.github.client import Client
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.text.secret import Secret
