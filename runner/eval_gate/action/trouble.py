@@ -11,8 +11,7 @@ from eval_gate.action.log import Log
 from eval_gate.action.precedence import TakenError
 from eval_gate.action.publishing.check import CheckDraft
 from eval_gate.action.publishing.comment import Draft
-from eval_gate.action.publishing.comment_and_check import comment_and_check
-from eval_gate.action.publishing.publish import StepEnd, outputs_of, put_out, summarise
+from eval_gate.action.publishing.publish import StepEnd, comment_and_check, outputs_of, put_out, summarise
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode, GateError, exhausted
 from eval_gate.github.checks import Conclusion

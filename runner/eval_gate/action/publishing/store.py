@@ -1,13 +1,22 @@
-"""Keeps the result as an artifact of this run: the next baseline, and what a relay publishes."""
+"""Stores the result as an artifact of this run: the next baseline, and what a relay publishes. Its page is another one.
+
+The page is not packed: GitHub shows such a file in the browser, by one click. It is also in the archive with the
+result, so where it cannot be stored by itself nothing is lost but the click.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Final
 
 from eval_gate.action.log import Log
+from eval_gate.action.precedence import TakenError
 from eval_gate.action.publishing.artifacts import (
     ArtifactKind,
     OutgoingArtifact,
@@ -30,6 +39,9 @@ from eval_gate.targets.model.recording import RECORDING_NAME
 CONFLICT_HINT = "another step of this run has stored something under this name: choose another `artifact-name`"
 UNFINISHED_HINT = "a new run of the workflow stores it: re-runs of this one cannot, unless `artifact-name` is another"
 STEP_HINT = f"an actions/upload-artifact step with `path: <result-path's folder>` does the same ({PAGES}/baselines.md)"
+_SIGNED: Final = re.compile(rb"<!-- eval-gate:page ([A-Za-z0-9+/=]{1,4000}) -->\s*\Z")
+_TAIL: Final = 5_000
+"""Bytes at the end of a page in which its signature is."""
 
 
 class Storing:
@@ -109,7 +121,7 @@ def refuse_second(step: Step) -> None:
         return
 
 
-def _maker(file: Path, artifact: OwnArtifact) -> MadeBy | None:
+def _read_result_maker(file: Path, artifact: OwnArtifact) -> MadeBy | None:
     """Who made the result in this archive; None where it holds none of ours, or one that does not say."""
     try:
         return read_archived_head(file, f"artifact {artifact.id}").made_by
@@ -117,7 +129,7 @@ def _maker(file: Path, artifact: OwnArtifact) -> MadeBy | None:
         return None
 
 
-_RESULT = ArtifactKind("result", ARCHIVE, _maker)
+_RESULT = ArtifactKind("result", ARCHIVE, _read_result_maker)
 
 
 def _files(record: Path) -> Iterator[tuple[Path, str]]:
@@ -134,3 +146,68 @@ def _files(record: Path) -> Iterator[tuple[Path, str]]:
             and file.suffix in {".json", ".html", ".xml", ".md"}
         ):
             yield file, file.name
+
+
+def page_name(artifact_name: str) -> str:
+    """What the page is called beside the result of this name. A relay takes `<name>.…` for another gate's result."""
+    return f"{artifact_name}-report.html"
+
+
+def store_page(step: Step, page: Callable[[], bytes], storing: Storing | None, log: Log) -> Stored | None:
+    """Store the page beside the result, or by itself where none is stored; None where it cannot be, which is said.
+
+    It follows the result by one call, when that has its name; a result that gets none has been tried for long enough.
+    What is in the way is left as it is, another leg's page too: whether that matters, the other publications say.
+    """
+    service = service_of(step) if step.settings.upload else None
+    if service is None:
+        return None
+    if step.environment.emulated:
+        _missed(log, "act keeps archives only", storing)
+        return None
+    names = step.artifact_names
+    if storing is not None:
+        name = storing.name()
+        if name is None:
+            return None
+        names = names[names.index(name) :]
+    try:
+        with tempfile.TemporaryDirectory(dir=step.environment.temporary, prefix="eval-gate-") as folder:
+            file = Path(folder) / "report.html"
+            file.write_bytes(_signed(page(), step.made_by))
+            return put_first(step, service, _PAGE, [page_name(name) for name in names], OutgoingArtifact(file), log)
+    except OSError as error:
+        _missed(log, str(error.strerror), storing)
+    except (GitHubError, TakenError) as error:
+        _missed(log, str(error), storing)
+    return None
+
+
+def _missed(log: Log, why: str, storing: Storing | None) -> None:
+    """Say it, and where the page is all the same; where the result could not be stored either, that is said already."""
+    result = storing.peek() if storing is not None else None
+    if storing is None or result is not None:
+        otherwise = f"; it is in the artifact {result.name}" if result is not None else ""
+        log.did(f"the page was not stored by itself: {why}{otherwise}")
+
+
+def _signed(page: bytes, maker: MadeBy) -> bytes:
+    """The page, and who made it, in a form that no text can end early: a re-run may only replace its own."""
+    packed = base64.b64encode(maker.model_dump_json(by_alias=True).encode())
+    return page.rstrip() + b"\n<!-- eval-gate:page " + packed + b" -->\n"
+
+
+def _read_page_maker(file: Path, _artifact: OwnArtifact) -> MadeBy | None:
+    """Whose signature is below this page; None where there is none that could be ours."""
+    with file.open("rb") as stream:
+        stream.seek(max(file.stat().st_size - _TAIL, 0))
+        match = _SIGNED.search(stream.read())
+    if match is None:
+        return None
+    try:
+        return MadeBy.model_validate(json.loads(base64.b64decode(match[1], validate=True)))
+    except (ValueError, RecursionError):
+        return None
+
+
+_PAGE = ArtifactKind("page", "text/html", _read_page_maker)

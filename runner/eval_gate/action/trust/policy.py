@@ -1,14 +1,17 @@
-"""Whose rules a pull request is judged by: its own configuration's, or those of the branch it is merged into.
+"""By whose rules a pull request is judged, and whose word about judges counts: its own, or the base branch's.
 
 A pull request's files are its author's. Where they are not to say by what they are judged, always so for forks, the
 rules come from the configuration file as it is on the base branch. Only the rules, and who the
 base branch's agent is, which always is that branch's word: what is run, and against what, stays what the pull request
 says. Inputs and variables stand in the workflow, which a configuration file never wins over.
+
+About judges a pull request only proposes: the file on the base branch counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from eval_gate.action.inputs import ReportedSide
 from eval_gate.action.log import Log
@@ -17,7 +20,10 @@ from eval_gate.action.step import Step
 from eval_gate.action.trust.base import base_config, trusted_branch, words_of
 from eval_gate.action.trust.control import trusted_control
 from eval_gate.config.settings import RunConfig
+from eval_gate.errors import GateError
+from eval_gate.gate.judge_comparisons import PATH, AskComparisons, Comparisons, parse_comparisons, read_comparisons
 from eval_gate.gate.loosening import changed_rules
+from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError, unavailable
 from eval_gate.model.policy import Measuring
 from eval_gate.model.yardstick import Difference
@@ -69,3 +75,26 @@ def _differences(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
         for config in (base, own)
     )
     return changed_rules(then, now)
+
+
+def comparisons_of(step: Step) -> AskComparisons:
+    """Who looks it up, of GitHub only where a judge graded. Raises GateError for a file in the workspace that is wrong.
+
+    Where the base branch's cannot be had, nothing is known, and that is said: it turns no verdict.
+    """
+    plan = step.plan
+    own = () if plan.mode is Mode.RELAY else read_comparisons(step.environment.workspace)
+    if plan.base_branch is None:
+        return lambda: Comparisons(own)
+
+    @cache
+    def ask() -> Comparisons:
+        try:
+            branch = trusted_branch(step) or ""
+            data = file_at(step.client, PATH, branch)
+            known = parse_comparisons(data, shown_as=f"{PATH} on {branch}") if data else ()
+        except (GitHubError, GateError) as error:
+            return Comparisons(trouble=str(error))
+        return Comparisons(known, proposed=own)
+
+    return ask
