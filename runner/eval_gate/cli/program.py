@@ -13,10 +13,9 @@ import typer
 
 from eval_gate import __version__
 from eval_gate.cli import options
-from eval_gate.cli.agent_evals import command as agent_evals
 from eval_gate.cli.records import calibrate, compare, drift, judge, merge, power, report, view
 from eval_gate.cli.repository import accept, import_evals, init, schema, validate
-from eval_gate.cli.running import action, demo, run
+from eval_gate.cli.running import action, agent_evals, demo, run
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_crash, print_error, say
 from eval_gate.cli.terminal.help import PlainCommand, WholeSentences
 from eval_gate.errors import ExitCode, GateError, code_of_signal, exhausted

@@ -8,7 +8,7 @@ import typer
 from typer.main import get_command
 
 from eval_gate.cli.program import app
-from eval_gate.cli.terminal.mistakes import OwnWords
+from eval_gate.cli.terminal.help import OwnWords
 from eval_gate.config.load import load_config
 from eval_gate.config.setting import LARGEST
 from eval_gate.config.settings import SETTINGS

@@ -20,7 +20,7 @@ OTHERS = {
     "cli/starter/folder.py: MAX_FILE_BYTES": "the same",
     "cli/starter/folder.py: MAX_BYTES": "the same",
     "cli/starter/agents.py: MAX_BYTES": "the same",
-    "cli/starter/tools.py: _MAX_BYTES": "the same",
+    "cli/starter/folder.py: _MAX_TOOLS_BYTES": "the same",
     "cli/starter/programs.py: MAX_FILES": "the same",
     "cli/starter/programs.py: MAX_BYTES": "the same",
     "evaluators/tool_forge/rubric.py: MAX_CALLS": "what a judge is shown of an answer",

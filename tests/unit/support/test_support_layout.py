@@ -13,7 +13,6 @@ PACKAGE, TESTS = ROOT / "runner" / "eval_gate", ROOT / "tests"
 TESTED_ELSEWHERE = {
     "action/publishing": "unit/action",
     "action/trust": "unit/action",
-    "cli/agent_evals": "integration",
     "cli/records": "integration",
     "cli/repository": "integration",
     "cli/running": "integration",

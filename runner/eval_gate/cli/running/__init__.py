@@ -1,1 +1,1 @@
-"""Commands that ask an agent: once, again at each change, side by side, in a demo, in a workflow."""
+"""Commands that ask an agent: once, side by side, in a demo, in a workflow, with the options of Agent Evals."""

@@ -1,7 +1,8 @@
-"""What is in a folder before anything is written there: its repository, configuration and evals."""
+"""What is in a folder before anything is written there: repository, configuration, evals, tool registry, snapshot."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -21,7 +22,9 @@ from eval_gate.formats.discovery import (
     discover,
     load_suites,
 )
+from eval_gate.process.ending import run_async
 from eval_gate.process.git import line_of_git
+from eval_gate.registry.load import load_registry, servers_at
 from eval_gate.struct import FrozenStruct, Struct, field
 
 EVALS: Final = "evals"
@@ -32,6 +35,9 @@ MAX_FILE_BYTES: Final = 1_000_000
 MAX_BYTES: Final = 20_000_000
 """What is looked at when evals are searched for in a whole repository. Files in `evals` may be larger, one by one."""
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
+_REGISTRIES: Final = ("tools.json", "tool-registry.json", "tool-registry", "tools", "src/tools", "src/tool-registry")
+_SNAPSHOT: Final = "snapshot.json"
+_MAX_TOOLS_BYTES: Final = 10_000_000
 
 
 class FoundEvals(FrozenStruct):
@@ -192,3 +198,41 @@ def _places(files: Iterable[str], broken: Iterable[str]) -> tuple[str, ...]:
         above = PurePosixPath(file).parent
         found[file if above in unclean else above.as_posix()] = None
     return tuple(place for place in found if not any(str(above) in found for above in PurePosixPath(place).parents))
+
+
+class FoundTools(FrozenStruct):
+    """Paths relative to the repository; None for what is not there."""
+
+    registry: str | None = None
+    snapshot: str | None = None
+
+
+def tools_beside(folder: Path, member: str) -> FoundTools:
+    """What is beside the agent in `member`, or at the root of the repository."""
+    places = dict.fromkeys((member, ""))
+    registries = (PurePosixPath(place, name).as_posix() for place in places for name in _REGISTRIES)
+    snapshots = (PurePosixPath(place, _SNAPSHOT).as_posix() for place in places)
+    return FoundTools(
+        next((path for path in registries if _holds_tools(folder, path)), None),
+        next((path for path in snapshots if _is_object(folder / path)), None),
+    )
+
+
+def _holds_tools(folder: Path, path: str) -> bool:
+    if not (folder / path).exists():
+        return False
+    try:
+        if servers_at(path, folder) is not None:  # programs that would be started: nothing is run here
+            return False
+        return run_async(load_registry(path, folder)).size > 0
+    except (GateError, OSError):
+        return False
+
+
+def _is_object(file: Path) -> bool:
+    try:
+        if not file.is_file() or file.stat().st_size > _MAX_TOOLS_BYTES:
+            return False
+        return isinstance(json.loads(file.read_bytes()), dict)
+    except (OSError, ValueError, RecursionError):
+        return False

@@ -16,11 +16,13 @@ from eval_gate.cli.starter.evaluated_agent import EvaluatedAgent, find_evaluated
 from eval_gate.cli.starter.folder import (
     EVALS,
     FoundEvals,
+    FoundTools,
     config_in,
     default_branch,
     evals_anywhere,
     evals_at,
     is_ignored,
+    tools_beside,
 )
 from eval_gate.cli.starter.programs import ProgramUse, calls_of_targets, missing_in_image
 from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence

@@ -10,7 +10,7 @@ from typing import Final
 
 from eval_gate.cli.starter.agents import FoundAgent
 from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, COMMAND_NAME, AgentPlace, EvaluatedAgent
-from eval_gate.cli.starter.tools import FoundTools
+from eval_gate.cli.starter.folder import FoundTools
 from eval_gate.targets.container import HOST_NAME
 
 _FILES: Final = Path(__file__).with_name("files")

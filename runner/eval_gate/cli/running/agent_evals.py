@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from eval_gate.cli.terminal.mistakes import OwnWords
+from eval_gate.cli.terminal.help import OwnWords
 from eval_gate.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ def agent_evals(
     """
     from pathlib import Path
 
-    from eval_gate.cli.agent_evals.files import output_names, suite_files
-    from eval_gate.cli.agent_evals.run import SuitesCall, run_suites
+    from eval_gate.cli.running.agent_evals_run import SuitesCall, output_names, run_suites, suite_files
     from eval_gate.errors import GateError
 
     if suite is None and not every:

@@ -1,1 +1,0 @@
-"""What `eval-gate agent-evals` does."""
