@@ -8,9 +8,9 @@ from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.phrases import links_line, measured_block, provenance
 from eval_gate.reports.view.view import View
+from eval_gate.reports.words.headline import regression_words
 from eval_gate.reports.words.numbers import count, percent
-from eval_gate.reports.words.verdict.found import errors_words
-from eval_gate.reports.words.verdict.headline import regression_words
+from eval_gate.reports.words.verdict import errors_words
 from eval_gate.reports.words.waivers import waived_counts
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import cut, one_line, plain

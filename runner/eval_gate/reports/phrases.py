@@ -15,9 +15,9 @@ from eval_gate.model.result import StaleFact, StaleKind
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words import numbers as wording
+from eval_gate.reports.words import verdict
+from eval_gate.reports.words.headline import commits_before
 from eval_gate.reports.words.measured import MAX_NAMED, MeasuredWords
-from eval_gate.reports.words.verdict import opening
-from eval_gate.reports.words.verdict.headline import commits_before
 from eval_gate.reports.words.waivers import WaiverWords
 from eval_gate.text.escape import code_cell, code_span, cut, plain
 
@@ -140,7 +140,7 @@ def _between(text: str) -> str:
 
 def sentence(words: str) -> str:
     """Half a sentence of a verdict or a note as a whole one."""
-    return plain(opening.sentence(words), MAX_SENTENCE)
+    return plain(verdict.sentence(words), MAX_SENTENCE)
 
 
 def staleness(fact: StaleFact) -> str:

@@ -10,7 +10,7 @@ import pytest
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.reports.rerun import MAX_NAMES, cases_before, rerun_command, rerun_of
-from eval_gate.reports.words.waiving import accept_line
+from eval_gate.reports.words.waivers import accept_line
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.text.globs import fits
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result

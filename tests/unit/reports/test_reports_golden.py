@@ -18,7 +18,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem, render_summary
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
-from eval_gate.reports.words.verdict.remedy import to_do
+from eval_gate.reports.words.verdict import to_do
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from eval_gate.struct import replace

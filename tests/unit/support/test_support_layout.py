@@ -20,7 +20,6 @@ TESTED_ELSEWHERE = {
     "cli/terminal": "integration",
     "files": "unit/results",
     "reports/exports": "unit/reports",
-    "reports/words/verdict": "unit/reports/words",
 }
 """Rooms without a folder of unit tests, and the folder whose tests walk through them."""
 COPIED = "cli/starter/files/checks"

@@ -21,7 +21,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.reports.rerun import rerun_command
-from eval_gate.reports.words.waiving import accept_line
+from eval_gate.reports.words.waivers import accept_line
 from eval_gate.results.names import LATEST, is_run_id
 from eval_gate.results.read import find_run
 from eval_gate.session.rejudge import judge_again, rules_for

@@ -21,7 +21,7 @@ from eval_gate.formats.discovery import chosen_paths
 from eval_gate.process.ending import run_async
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
-from eval_gate.reports.words.waiving import accept_line
+from eval_gate.reports.words.waivers import accept_line
 from eval_gate.session.failing import failing_cases
 from eval_gate.session.git import git_facts
 from eval_gate.session.keep import KeptRun, context_of, evaluate, report

@@ -18,7 +18,7 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import age, count, day_of, percent, points
-from eval_gate.reports.words.verdict.opening import undecided_words
+from eval_gate.reports.words.verdict import undecided_words
 from eval_gate.reports.words.waivers import waived_counts
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.text.escape import console_line

@@ -23,7 +23,7 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import shortfalls
 from eval_gate.reports.view.view import View, view_of
 from eval_gate.reports.words.numbers import score
-from eval_gate.reports.words.verdict.opening import message as reason_words
+from eval_gate.reports.words.verdict import message as reason_words
 from eval_gate.text.escape import one_line
 from eval_gate.text.inert import visible_text
 

@@ -16,7 +16,7 @@ from eval_gate.reports.rerun import cases_before, rerun_of
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import money, score
-from eval_gate.reports.words.waiving import accept_command, accept_line_of
+from eval_gate.reports.words.waivers import accept_command, accept_line_of
 from eval_gate.text.inert import visible_text
 
 LETTERS: Final = {

@@ -24,18 +24,18 @@ from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import grades_of
 from eval_gate.reports.view.tables import SuiteRow, is_stale, rule_rows, suite_rows
+from eval_gate.reports.words import headline
+from eval_gate.reports.words import verdict as verdict_words
 from eval_gate.reports.words.blame import blame_counts
 from eval_gate.reports.words.explained import explained
 from eval_gate.reports.words.grounds import place_of, score_words
 from eval_gate.reports.words.judges import judge_lines
-from eval_gate.reports.words.measured import measured_words
+from eval_gate.reports.words.measured import measured_words, prompt_words
 from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.power import sight_lines
-from eval_gate.reports.words.prompt import prompt_words
-from eval_gate.reports.words.since import since_words
 from eval_gate.reports.words.spending import certainty, rerun_words, spending_words
-from eval_gate.reports.words.verdict import headline, opening, remedy
-from eval_gate.reports.words.waiving import accept_command
+from eval_gate.reports.words.verdict import since_words
+from eval_gate.reports.words.waivers import accept_command
 
 MAX_TARGETS: Final = 10
 OPEN_ROWS: Final = 10
@@ -55,7 +55,7 @@ class View(CaseLists):
 
     summary = _once(lambda view: view.run.summary)
     """The counts."""
-    unjudged = _once(lambda view: view.verdict.reasons == (remedy.UNJUDGED,))
+    unjudged = _once(lambda view: view.verdict.reasons == (verdict_words.UNJUDGED,))
     undecided = _once(lambda view: view.verdict.outcome is Outcome.ERROR)
     """Whether the run says nothing about the change."""
     nothing_comparable = _once(lambda view: facts.nothing_comparable(view.run))
@@ -87,15 +87,15 @@ class View(CaseLists):
         """The verdict in a few words."""
         return self._headline[1]
 
-    lead = _once(lambda view: remedy.lead(view.run, view.verdict))
+    lead = _once(lambda view: verdict_words.lead(view.run, view.verdict))
     """The words before the opening, in bold."""
-    opening = _once(lambda view: opening.opening(view.run, view.verdict))
+    opening = _once(lambda view: verdict_words.opening(view.run, view.verdict))
     """Why, in a few sentences."""
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
         """What decided, in half sentences."""
-        return tuple(opening.message(self.run, reason) for reason in self.verdict.reasons)
+        return tuple(verdict_words.message(self.run, reason) for reason in self.verdict.reasons)
 
     measured = _once(lambda view: measured_words(view.comparison, view.context))
     """What differs in how this run was measured; it stands below the opening."""
@@ -121,19 +121,19 @@ class View(CaseLists):
         found, scores = self.comparison.suite_finding, self.comparison.score_finding
         reasons, said = {reason.code for reason in self.verdict.reasons}, []
         if found is not None and (found.excused or (found.dropped and RuleCode.SUITE_DROP not in reasons)):
-            said.append(opening.suite_drop(self.run))
+            said.append(verdict_words.suite_drop(self.run))
         if scores is not None and scores.dropped and RuleCode.SUITE_SCORES not in reasons:
             said.append(score_words(scores))
         return "; ".join(said) or None
 
-    remedy = _once(lambda view: remedy.remedy(view.run, view.verdict))
+    remedy = _once(lambda view: verdict_words.remedy(view.run, view.verdict))
     """Where to look if a run without a verdict ends the same way again."""
 
     @property
     def to_do(self) -> str | None:
         """What to do about a failed gate; None where it did not fail, or nobody knows."""
         failed = self.verdict.outcome is Outcome.FAIL
-        return remedy.to_do(self.verdict, acceptable=self.accept_command is not None) if failed else None
+        return verdict_words.to_do(self.verdict, acceptable=self.accept_command is not None) if failed else None
 
     @cached_property
     def accept_command(self) -> str | None:
@@ -311,5 +311,5 @@ def view_of(run: RunResult, context: ReportContext) -> View:
 
 
 def _no_verdict(run: RunResult) -> Verdict:
-    reasons = (remedy.UNJUDGED,) if run.complete else ()
+    reasons = (verdict_words.UNJUDGED,) if run.complete else ()
     return Verdict(outcome=Outcome.ERROR, exit_code=ExitCode.INCOMPLETE, reasons=reasons)

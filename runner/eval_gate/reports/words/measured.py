@@ -1,16 +1,20 @@
-"""What differs in how a run was measured, in half sentences. Names stand in backticks, and whoever shows them escapes.
+"""What differs in how a run was measured and in what the agent was told, in half sentences.
 
-It belongs below the verdict's sentence and never into a fold: a rule that was loosened explains a green gate better
-than anything else.
+Names stand in backticks, and whoever shows them escapes. It belongs below the verdict's sentence and never into a fold:
+a rule that was loosened explains a green gate better than anything else.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from eval_gate.model.comparison import Comparison
+from eval_gate.model.execution import CaseDetails
+from eval_gate.model.result import RunResult
 from eval_gate.model.yardstick import Difference, DifferenceKind, SetupOf, TouchedCase
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.difference import difference
 from eval_gate.reports.words.numbers import count, in_backticks
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import cut, one_line
@@ -46,6 +50,7 @@ _PASSING: Final = {
     DifferenceKind.ASKED: ("has another question or expectation", "have another question or expectation"),
 }
 """What became of cases that pass in the baseline."""
+MAX_WORDS: Final = 120
 
 
 class MeasuredWords(FrozenStruct):
@@ -162,3 +167,35 @@ def _name(case: TouchedCase) -> str:
 def _code(text: str | None, most: int = MAX_VALUE) -> str:
     """The text between backticks, of which it has none itself; nothing for nothing."""
     return in_backticks(text, most) if text else ""
+
+
+def prompt_words(run: RunResult) -> str | None:
+    """The system prompt's first difference as half a sentence, in backticks; None where none is known.
+
+    It is known where we led the conversation with a model, of cases that are not as they were, and where answers are
+    kept. What an agent behind an address or a command tells its model is never known.
+    """
+    if run.comparison is None:
+        return None
+    here = run.by_key()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for change in run.comparison.changes:
+        if change.before is not None and change.key in here:
+            then, now = _system(change.before.details), _system(here[change.key].details)
+            if then is not None and now is not None and then != now:
+                pairs[then, now] += 1
+    if not pairs:
+        return None
+    (then, now), _ = pairs.most_common(1)[0]
+    found = difference(then, now).pieces
+    gone, new = (
+        next((in_backticks(one.text, MAX_WORDS) for one in found if one.sign == sign), "nothing") for sign in "-+"
+    )
+    more = f", and {count(len(pairs) - 1, 'other')}" if len(pairs) > 1 else ""
+    return f"{gone} → {new}{more}"
+
+
+def _system(details: CaseDetails) -> str | None:
+    """What the model was told at first; None where no conversation is kept."""
+    first = details.conversation[0] if details.conversation else None
+    return str(first.content) if first is not None and first.role == "system" else None

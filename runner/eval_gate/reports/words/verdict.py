@@ -1,31 +1,55 @@
-"""Why a run has its verdict, in a few plain sentences."""
+"""Why a run has its verdict, what to do first, and what became of regressions since the last result, in sentences."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from eval_gate.gate.compare import nobody_answered
 from eval_gate.gate.rules import new_errors
 from eval_gate.gate.scores import limit_words
-from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult, Summary
-from eval_gate.reports.facts import blames, changes_that_count, nothing_comparable, rates_of
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.facts import blame_of, blames, changes_that_count, not_waived, nothing_comparable, rates_of
+from eval_gate.reports.links import digest_of
+from eval_gate.reports.words.blame import together
 from eval_gate.reports.words.grounds import score_words, suite_words
 from eval_gate.reports.words.numbers import count, percent, points
-from eval_gate.reports.words.verdict.found import all_errors_words, alone_and_dropped, by_control
-from eval_gate.reports.words.verdict.remedy import OF_THE_RUN, UNDECIDED, lead, outage
 from eval_gate.reports.words.waivers import waived_counts
+from eval_gate.text.escape import one_line
 
-
-def _counted_errors(run: RunResult) -> str:
-    """The same beside all that were not judged, where others of these are regressions or not judged on main either."""
-    words, counted = all_errors_words(run), len(list(new_errors(run, run.comparison)))
-    if counted == run.summary.errored:
-        return words
-    which = words.partition(": ")[2] or words
-    count_words = "counts" if counted == 1 else "count"
-    return f"{counted} of the {run.summary.errored} cases that could not be judged {count_words}: {which}"
+UNJUDGED: Final = Reason(
+    code="no-verdict",
+    message="the run is complete, and no gate has decided on it: `eval-gate compare BASELINE RUN` does",
+)
+"""In place of a verdict: of a run that was joined of parts, for one."""
+NOTHING_SAID: Final = "This says nothing about your change."
+UNDECIDED: Final = "The gate could not decide:"
+OF_THE_RUN: Final = frozenset({"nothing-judged", "too-many-errors", "not-complete"})
+"""Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
+_TO_DO: Final = {
+    RuleCode.REGRESSIONS: "see below what changed; where that is meant, bring the evals up to date",
+    RuleCode.SUITE_DROP: "see below what the failing cases have in common: no single one of them decides",
+    RuleCode.SUITE_SCORES: "look for what made many answers a little worse: no single case decides",
+    RuleCode.MUST_PASS: "mend the cases below that must pass, whatever they did before",
+    RuleCode.FAILURES: "mend the cases below, or their evals: every case has to pass here",
+    RuleCode.SCORE_DROP: "see below what the scores lost",
+    RuleCode.PASS_RATE: "see below which cases fail: more of them have to pass",
+    RuleCode.LATENCY: "see what makes the answers slower, or allow more with `max-latency-increase`",
+    RuleCode.COST: "see what makes the answers dearer, or allow more with `max-cost-increase`",
+    RuleCode.TOKENS: "see what makes the answers longer, or allow more with `max-token-increase`",
+    RuleCode.UNMEASURED: "see below what kept cases from being judged, mend it, and run the job again",
+    RuleCode.COVERAGE: "see below what kept cases from being judged, mend it, and run the job again",
+    RuleCode.FLAKY: "mend the cases below that fail now and then, or quarantine them",
+    RuleCode.REMOVED: "have it reviewed that these cases go",
+    RuleCode.CHANGED: "have it reviewed that these cases are measured otherwise",
+    RuleCode.LOOSENED: "have the rules reviewed that ask for less",
+    RuleCode.NEW_FAILURES: "make the new and changed cases pass before they come in",
+    RuleCode.STALE: "make the stale evals anew from the tools as they are now",
+}
+"""What to do first where a rule does not hold. The words are ours: nothing foreign is in them."""
 
 
 def opening(run: RunResult, verdict: Verdict) -> str:
@@ -57,6 +81,16 @@ def message(run: RunResult, reason: Reason) -> str:
     rule = run.verdict.rule(RuleCode.REGRESSIONS) if run.verdict else None
     apart = _crashes_and_drops(run) if reason.code == RuleCode.REGRESSIONS else None
     return f"{apart} (allowed: {rule.limit})" if rule is not None and apart else reason.message
+
+
+def _counted_errors(run: RunResult) -> str:
+    """The same beside all that were not judged, where others of these are regressions or not judged on main either."""
+    words, counted = all_errors_words(run), len(list(new_errors(run, run.comparison)))
+    if counted == run.summary.errored:
+        return words
+    which = words.partition(": ")[2] or words
+    count_words = "counts" if counted == 1 else "count"
+    return f"{counted} of the {run.summary.errored} cases that could not be judged {count_words}: {which}"
 
 
 def _crashes_and_drops(run: RunResult) -> str | None:
@@ -201,3 +235,96 @@ def _rate_words(run: RunResult) -> str:
     if now is None or before is None or nothing_comparable(run):
         return percent(now)
     return f"{percent(now)}, baseline {percent(before)}, {points(before, now)}"
+
+
+def alone_and_dropped(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
+    """Regressions by themselves, and those that are part of a drop of all cases together."""
+    found = changes_that_count(run, CaseClass.REGRESSION)
+    dropped = [one for one in found if one.grounds is not None and one.grounds.why is GroundKind.SUITE]
+    return [one for one in found if one not in dropped], dropped
+
+
+def by_control(run: RunResult) -> list[CaseChange]:
+    """What is not of this change, because the base branch's agent failed it in the same minutes."""
+    return [one for one in changes_not_waived(run) if one.grounds is not None and one.grounds.why is GroundKind.CONTROL]
+
+
+def changes_not_waived(run: RunResult) -> list[CaseChange]:
+    """What became of every case that nobody waived."""
+    return not_waived(run, run.comparison.changes if run.comparison else ())
+
+
+def all_errors_words(run: RunResult) -> str:
+    """`2 cases crashed`, `4 cases could not be judged: 2 crashed, 1 unreachable, 1 not graded`: those that count."""
+    silent = nobody_answered(run)
+    return together(blame_of(case, silent=silent) for case in new_errors(run, run.comparison))
+
+
+def errors_words(run: RunResult) -> tuple[str, ...]:
+    """The same in few words, where there are any: `4 cases could not be judged`."""
+    return (all_errors_words(run).partition(":")[0],) if any(new_errors(run, run.comparison)) else ()
+
+
+def lead(run: RunResult, verdict: Verdict) -> str | None:
+    """The words before the opening, in bold."""
+    if verdict.reasons == (UNJUDGED,):
+        return None
+    if verdict.outcome is Outcome.ERROR:
+        return NOTHING_SAID if says_nothing(run, verdict) else UNDECIDED
+    return "Gate failed:" if verdict.outcome is Outcome.FAIL else None
+
+
+def says_nothing(run: RunResult, verdict: Verdict) -> bool:
+    """Whether the change cannot be why there is no verdict: nothing is known against it, and what broke is ours."""
+    if verdict.reasons and verdict.reasons[0].code not in OF_THE_RUN:
+        return False
+    suspect = run.summary.failed or changes_that_count(run, CaseClass.REGRESSION, CaseClass.UNSETTLED)
+    return not suspect and set(blames(run)) <= {Blame.OURS}
+
+
+def lacks_cases(run: RunResult) -> bool:
+    """Whether cases are missing by nobody's choice: those of a shard, or of a workflow that chose others than asked."""
+    return run.partial and not run.complete and not run.selections
+
+
+def outage(run: RunResult, verdict: Verdict) -> bool:
+    """Whether it looks as if the target could not be reached, or hung on everything."""
+    mine = verdict.outcome is Outcome.ERROR and bool(verdict.reasons) and verdict.reasons[0].code in OF_THE_RUN
+    found = blames(run)
+    return mine and found.count(Blame.UNREACHABLE) * 2 > len(found)
+
+
+def remedy(run: RunResult, verdict: Verdict) -> str:
+    """Where to look if a run without a verdict ends the same way again."""
+    if verdict.reasons and verdict.reasons[0].code == "baseline-unavailable":
+        return "GitHub or the permissions of the job need a look, not this change"
+    if lacks_cases(run):
+        return "see why the workflow that ran the evals left cases out"
+    if says_nothing(run, verdict):
+        return "the judge or the engine needs a look, not this change"
+    if outage(run, verdict):
+        return "see whether the agent starts and answers in time with this change, then at its host or provider"
+    return "see what the target does with this change, and without it"
+
+
+def to_do(verdict: Verdict, *, acceptable: bool) -> str | None:
+    """What to do about a failed gate; None where an older version named no reason that is known here."""
+    code = verdict.reasons[0].code if verdict.reasons else ""
+    words = next((words for rule, words in _TO_DO.items() if rule == code), None)
+    return f"{words}, or accept it for now" if words and acceptable else words
+
+
+def since_words(run: RunResult, context: ReportContext) -> str | None:
+    """`Since your last push: 2 mended, 1 new`; None where nothing changed, or nothing is known.
+
+    A case is mended when it was a regression and passes now. One that is gone, accepted or not sure is neither.
+    """
+    before = context.regressed_before
+    if before is None or run.comparison is None:
+        return None
+    now = {one.key for one in changes_that_count(run, CaseClass.REGRESSION)}
+    mended = sum(case.passed and key not in now and digest_of(key) in before for key, case in run.cases())
+    new = sum(digest_of(key) not in before for key in now)
+    said = [f"{number} {word}" for number, word in ((mended, "mended"), (new, "new")) if number]
+    since = f"`{one_line(context.regressed_at)[:7]}`" if context.regressed_at else "your last push"
+    return f"Since {since}: {', '.join(said)}" if said else None

@@ -12,8 +12,13 @@ from eval_gate.model.result import RunResult, Summary
 from eval_gate.reports.facts import all_crash, changes_that_count, not_waived, nothing_comparable, rates_of
 from eval_gate.reports.words.grounds import main_broke
 from eval_gate.reports.words.numbers import count, percent
-from eval_gate.reports.words.verdict.found import alone_and_dropped, by_control, changes_not_waived, errors_words
-from eval_gate.reports.words.verdict.remedy import UNJUDGED
+from eval_gate.reports.words.verdict import (
+    UNJUDGED,
+    alone_and_dropped,
+    by_control,
+    changes_not_waived,
+    errors_words,
+)
 from eval_gate.reports.words.waivers import waived_counts
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
