@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from eval_gate.reports import markdown
-from eval_gate.reports.matrix import render as matrix
+from eval_gate.reports import markdown, matrix
 from eval_gate.reports.page import render as page
 
 

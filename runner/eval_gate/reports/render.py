@@ -1,17 +1,23 @@
-"""Every report by its name."""
+"""Every report by its name, as text or as a file."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
+from typing import Final
 
-from eval_gate.config.outputs import FORMATS
+from eval_gate.config.outputs import FORMATS, ReportRequest
 from eval_gate.errors import GateError, did_you_mean
+from eval_gate.files.writing import write_atomically
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.console.summary import render_console
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.view import view_of
 from eval_gate.text.inert import TextForm, json_text
+
+_USUAL: Final = {name: one.file for name, one in FORMATS.items() if one.file}
 
 
 def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
@@ -45,3 +51,21 @@ def _rendered(report_format: str, run: RunResult, context: ReportContext, style:
         f'there is no report "{report_format}"{did_you_mean(report_format, FORMATS)}',
         f"allowed: {', '.join(FORMATS)}",
     )
+
+
+def write_reports(
+    requests: Sequence[ReportRequest], result: RunResult, context: ReportContext, folder: Path
+) -> tuple[Path, ...]:
+    """Write every report; where they are. Reports without a file name go to `folder`."""
+    return write_each(requests, folder, _USUAL, lambda form: render(form, result, context))
+
+
+def write_each(
+    requests: Sequence[ReportRequest], folder: Path, names: Mapping[str, str], made: Callable[[str], str]
+) -> tuple[Path, ...]:
+    """Write what is made of each format that is asked for, under its usual name where none is said; where it is."""
+    written = []
+    for request in requests:
+        written.append(request.file or folder / names[request.format])
+        write_atomically(written[-1], made(request.format))
+    return tuple(written)

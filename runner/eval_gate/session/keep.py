@@ -15,7 +15,7 @@ from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import judge
 from eval_gate.model.result import RunResult, forget_cases
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.files import write_reports
+from eval_gate.reports.render import write_reports
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.write import write_ledger, write_result
 from eval_gate.session.run import MadeRun, RunObserver, make_run

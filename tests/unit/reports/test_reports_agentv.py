@@ -15,8 +15,7 @@ from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import RunResult, TraceSummary
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.files import write_reports
-from eval_gate.reports.render import render
+from eval_gate.reports.render import render, write_reports
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from tests.support.graded import make_evaluator, make_graded, make_graded_run
 from tests.support.results import make_result, make_run, make_suite_result

@@ -11,8 +11,7 @@ from jinja2 import Environment, PackageLoader, nodes
 from eval_gate.config.outputs import FORMATS
 from eval_gate.config.policy import Policy
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.reports.console.fit import width
-from eval_gate.reports.console.style import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle, width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER, fit
 from eval_gate.reports.markdown import render_comment, render_summary

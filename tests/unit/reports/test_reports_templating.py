@@ -7,9 +7,8 @@ import jinja2
 import pytest
 from jinja2 import nodes
 
-from eval_gate.reports import markdown, templating
+from eval_gate.reports import markdown, matrix, templating
 from eval_gate.reports.compiling import compile_templates
-from eval_gate.reports.matrix import render as matrix
 from eval_gate.reports.page import render as page
 
 LENGTHS = (0, 2, 20, 40, 80, 100, 1000, -1)

@@ -52,7 +52,7 @@ def compare(
     from eval_gate.config.load import load_config
     from eval_gate.errors import ExitCode
     from eval_gate.reports.context import ReportContext
-    from eval_gate.reports.files import write_reports
+    from eval_gate.reports.render import write_reports
     from eval_gate.results.parts import read_whole
     from eval_gate.session.rejudge import judge_again, rules_for
 

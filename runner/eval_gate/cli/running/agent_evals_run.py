@@ -33,11 +33,17 @@ from eval_gate.errors import ExitCode, GateError, Problem, did_you_mean
 from eval_gate.files.writing import make_folder
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.process.ending import run_async
-from eval_gate.reports.agent_evals.console import summary
-from eval_gate.reports.agent_evals.report import FORMAT, ReportTimes, as_json, as_markdown, report, write
+from eval_gate.reports.agent_evals import (
+    FORMAT,
+    ReportTimes,
+    as_json,
+    as_markdown,
+    render_console_summary,
+    report,
+    write,
+)
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.matrix.render import render_matrix
-from eval_gate.reports.matrix.view import matrix_of
+from eval_gate.reports.matrix import matrix_of, render_matrix
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError, file_names, names_of
@@ -101,7 +107,7 @@ def run_suites(call: SuitesCall) -> ExitCode:
         return _run_for_each(call)
     (answerer,) = call.answerers.values()
     reported = _run(call, answerer)
-    out(summary(reported.data, reported.warnings, style_of(call.verbosity)), end="")
+    out(render_console_summary(reported.data, reported.warnings, style_of(call.verbosity)), end="")
     for file in reported.files:
         out(f"report: {file}")
     out(f"result: {reported.kept.record}")

@@ -19,8 +19,7 @@ from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.selection import ChosenCases
 from eval_gate.process.ending import run_async
-from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
-from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
+from eval_gate.reports.matrix import Leg, Matrix, matrix_of, refuse_unknown, render_matrix, write_matrix
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.names import LATEST, RUN_NAME
 from eval_gate.results.read import first_measured, kept_in, newest_passed

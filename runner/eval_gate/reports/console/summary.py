@@ -10,9 +10,15 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, SuiteResult
 from eval_gate.registry.staleness import console_line as stale_line
 from eval_gate.reports.console.changes import changes
-from eval_gate.reports.console.commands import command_lines
-from eval_gate.reports.console.fit import padded, width
-from eval_gate.reports.console.style import FOLD_ABOVE, MAX_DESCRIPTION, MAX_ID, ConsoleStyle
+from eval_gate.reports.console.style import (
+    FOLD_ABOVE,
+    MAX_DESCRIPTION,
+    MAX_ID,
+    ConsoleStyle,
+    command_lines,
+    padded,
+    width,
+)
 from eval_gate.reports.phrases import older_baseline, unmeasured_words
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow

@@ -1,15 +1,20 @@
-"""How much of each case the page holds, so that it opens at once whatever the run was."""
+"""What of a case the page can hold: cut so that it opens at once whatever the run was, and without hidden text."""
 
 from __future__ import annotations
 
 import base64
+import json
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from eval_gate.reports.page.foreign_text import island
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.inert import json_text
 
+_LONE: Final = re.compile("[\ud800-\udfff]")
+_LIVE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_LIVE_SIGNS: Final = re.compile("[<>&\u2028\u2029]")
 Found = TypeVar("Found")
 
 MANY_CASES: Final = 1_000
@@ -23,6 +28,18 @@ MOST_UNPACKED: Final = 16_000_000
 _LEAST_ROOM: Final = 200_000
 _WORD: Final = 4 / 3
 """Characters of base64 for a byte."""
+
+
+def without_lone(text: str) -> str:
+    """The text without halves of characters, which no file can hold."""
+    return _LONE.sub("\ufffd", text)
+
+
+def island(data: Any) -> str:
+    """The data as JSON on one line that ends no element, opens none, and is no command of a runner."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _LIVE_SIGNS.sub(lambda match: _LIVE[match[0]], text)
+    return json_text(_LONE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 class PageCut(FrozenStruct):

@@ -9,8 +9,7 @@ from typing import Any, Final
 from eval_gate.model.execution import Status
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.case import LETTERS, case_data
-from eval_gate.reports.page.cuts import LADDER, MANY_CASES, PageCases, fitted
-from eval_gate.reports.page.foreign_text import island
+from eval_gate.reports.page.cuts import LADDER, MANY_CASES, PageCases, fitted, island
 from eval_gate.reports.view.groups import group_causes
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View

@@ -17,10 +17,9 @@ from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports import facts
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.view.blocking import blocking_of
 from eval_gate.reports.view.fresh import fresh_counts
 from eval_gate.reports.view.groups import group_causes, stale_suites
-from eval_gate.reports.view.lists import CaseLists
+from eval_gate.reports.view.lists import CaseLists, blocking_of
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import grades_of
 from eval_gate.reports.view.tables import SuiteRow, is_stale, rule_rows, suite_rows

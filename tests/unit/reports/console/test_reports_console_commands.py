@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-from eval_gate.reports.console.commands import command_lines
-from eval_gate.reports.console.style import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle, command_lines
 from eval_gate.text.shell import shell_line
 
 URL = "http://localhost:8080/chat"

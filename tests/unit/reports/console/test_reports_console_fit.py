@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcwidth
 
-from eval_gate.reports.console import fit
-from eval_gate.reports.console.fit import cut_end, cut_middle, flow, padded, width
+from eval_gate.reports.console import style
+from eval_gate.reports.console.style import cut_end, cut_middle, flow, padded, width
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Zl", "Zp", "Mn", "Me")), max_size=60)
 
@@ -20,7 +20,7 @@ def test_width__wide_characters__take_two_columns() -> None:
 
 
 def test_width__what_is_taken_for_narrow__is_what_the_library_says() -> None:
-    narrow = [char for char in map(chr, range(sys.maxunicode + 1)) if fit._NARROW(char)]
+    narrow = [char for char in map(chr, range(sys.maxunicode + 1)) if style._NARROW(char)]
     assert len(narrow) > 500
     assert {wcwidth(char) for char in narrow} == {1}
 

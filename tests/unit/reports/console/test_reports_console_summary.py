@@ -10,8 +10,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import BaselineSide, CaseDetails, Status
 from eval_gate.model.result import AskedWords, RunResult
-from eval_gate.reports.console.fit import width
-from eval_gate.reports.console.style import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle, width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import Baseline

@@ -15,8 +15,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.model.case import CaseKey
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import anchor_of
-from eval_gate.reports.page.cuts import LADDER, MANY_CASES, MOST_BYTES, fitted
-from eval_gate.reports.page.foreign_text import island
+from eval_gate.reports.page.cuts import LADDER, MANY_CASES, MOST_BYTES, fitted, island
 from eval_gate.reports.page.render import asset
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import NOT_ASKED_FOR

@@ -15,8 +15,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.console.style import ConsoleStyle
-from eval_gate.reports.matrix.render import FORMATS, refuse_unknown, render_matrix, write_matrix
-from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
+from eval_gate.reports.matrix import FORMATS, Leg, Matrix, matrix_of, refuse_unknown, render_matrix, write_matrix
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from tests.support.pages import without_sheet
 from tests.support.results import make_result, make_run, make_suite_result

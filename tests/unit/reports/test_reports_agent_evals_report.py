@@ -17,7 +17,7 @@ from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.specs.agent_evals import FileExists, FileJsonPath, OutputContains, OutputEquals, SuiteAssertion
-from eval_gate.reports.agent_evals.report import ReportTimes, as_json, as_markdown, failures, report, write
+from eval_gate.reports.agent_evals import ReportTimes, as_json, as_markdown, failures, report, write
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case, make_suite

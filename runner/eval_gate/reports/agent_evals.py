@@ -1,14 +1,14 @@
-"""The two reports of the Agent Evals command: JSON for machines, Markdown for people.
+"""The reports of the Agent Evals command: JSON for machines, Markdown for people, a summary for a terminal or a log.
 
-Source: Agent Evals, "Output"; agent-evals behaviour 3.5, E-08. A case that was not run is an error here: the format has
-no other word for it, and it must not look fine.
+Source: Agent Evals, "Output" and "Flowchart: Print summary"; agent-evals behaviour 3.5, E-02, E-08. A case that was not
+run is an error here: the format has no other word for it, and it must not look fine.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +18,10 @@ from eval_gate.files.writing import open_new
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.reports.console.style import MAX_DESCRIPTION, MAX_ID, ConsoleStyle, columns
+from eval_gate.reports.words.numbers import count, percent, seconds
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.text.escape import code_span, console_line, plain
+from eval_gate.text.escape import code_span, console_line, cut, plain
 from eval_gate.text.inert import json_text
 
 FORMAT: Final = "agent-evals"
@@ -34,6 +36,8 @@ _WORDS: Final = {
 _COUNTS: Final = (("pass", "passed"), ("fail", "failed"), ("error", "errors"), ("skip", "skipped"))
 _MAX_SENTENCE: Final = 500
 _MAX_TRIES: Final = 1_000
+_COLOURS: Final = {"pass": "green", "fail": "red", "error": "yellow", "skip": "dim"}
+_WIDEST: Final = 5
 
 
 class ReportTimes(FrozenStruct):
@@ -240,3 +244,48 @@ def _not_writable(folder: Path, why: str | None) -> GateError:
         "choose another folder with --out",
         exit_code=ExitCode.USAGE,
     )
+
+
+def render_console_summary(made: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> str:
+    """Every case with its status, then the counts. `made` is the report as data; with `style.verbose` why it is so."""
+    return style.text(_render_lines(made, warnings, style))
+
+
+def _render_lines(made: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> Iterator[str]:
+    for suite in made["suites"]:
+        yield from _render_suite_lines(suite, style)
+        yield ""
+    why = failures(made)
+    if style.verbose:
+        yield from why
+        yield from ("",) if why else ()
+    yield from style.warnings(warnings)
+    yield _render_counts(made["summary"])
+    if why and not style.verbose:
+        yield "--verbose says what did not hold"
+
+
+def _render_suite_lines(suite: Mapping[str, Any], style: ConsoleStyle) -> Iterator[str]:
+    name, version = console_line(suite["suiteName"], 60), console_line(suite["suiteVersion"], 20)
+    passed, total = suite["summary"]["passed"], suite["summary"]["total"]
+    yield f"{name} {version}: {passed} of {total} passed, {seconds(suite['durationMs'])}"
+    rows = [
+        (
+            cut(console_line(case["caseId"]), MAX_ID),
+            cut(console_line(case["caseName"]), MAX_DESCRIPTION),
+            seconds(case["durationMs"]),
+        )
+        for case in suite["cases"]
+    ]
+    for case, line in zip(suite["cases"], columns(rows, ("left", "left", "right")), strict=True):
+        word = case["status"].upper().ljust(_WIDEST)
+        yield f"  {style.paint(_COLOURS[case['status']], word)}  {line}"
+
+
+def _render_counts(counts: Mapping[str, Any]) -> str:
+    """`2 suites, 7 cases: 2 passed, 2 failed, 3 errors (28.6 %)`."""
+    parts = [f"{counts['passed']} passed", f"{counts['failed']} failed", count(counts["errors"], "error")]
+    if counts["skipped"]:
+        parts.append(f"{counts['skipped']} skipped")
+    asked = f"{count(counts['totalSuites'], 'suite')}, {count(counts['totalCases'], 'case')}"
+    return f"{asked}: {', '.join(parts)} ({percent(counts['passRate'])})"

@@ -1,1 +1,0 @@
-"""The same cases asked of several targets, side by side."""
