@@ -17,8 +17,8 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, Comparison, PastRun
 from eval_gate.model.execution import BaselineSide
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.results.lessening import error_unquoted, is_as_before, unquoted, without_answer, without_prompts
 from eval_gate.results.ledger import Ledger, LedgerCase, LedgerEntry, alike, yardstick_of
+from eval_gate.results.lessening import error_unquoted, is_as_before, unquoted, without_answer, without_prompts
 from eval_gate.results.masking import TextMasking, baseline_side_with
 from eval_gate.text.javascript.regex import PatternError, replaced_at_once
 from eval_gate.text.secret import MASK

@@ -25,6 +25,7 @@ from eval_gate.model.totals import summarise
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import BroughtResults, load_results
 from eval_gate.results.baseline import Baseline
+from eval_gate.session.rows import case_of, rules_of, storable
 from eval_gate.session.run import reruns_of
 from eval_gate.session.session import Session
 from eval_gate.session.tool_reruns import BaseAgent, RerunSpending, ToolReruns, redactor_of

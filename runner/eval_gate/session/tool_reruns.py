@@ -32,7 +32,7 @@ from eval_gate.result_formats.rows import ResultRow
 from eval_gate.session.rows import execution_of, rules_of, storable
 from eval_gate.session.session import Session
 from eval_gate.struct import Struct, field
-from eval_gate.text.commands.template import CommandTemplate, shell_quoted
+from eval_gate.text.command_template import CommandTemplate, shell_quoted
 from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
 

@@ -207,15 +207,10 @@ class FoundTools(FrozenStruct):
     snapshot: str | None = None
 
 
-def tools_beside(folder: Path, member: str) -> FoundTools:
-    """What is beside the agent in `member`, or at the root of the repository."""
-    places = dict.fromkeys((member, ""))
-    registries = (PurePosixPath(place, name).as_posix() for place in places for name in _REGISTRIES)
-    snapshots = (PurePosixPath(place, _SNAPSHOT).as_posix() for place in places)
-    return FoundTools(
-        next((path for path in registries if _holds_tools(folder, path)), None),
-        next((path for path in snapshots if _is_object(folder / path)), None),
-    )
+def tools_in(folder: Path) -> FoundTools:
+    """What is at the root of the repository."""
+    registry = next((path for path in _REGISTRIES if _holds_tools(folder, path)), None)
+    return FoundTools(registry, _SNAPSHOT if _is_object(folder / _SNAPSHOT) else None)
 
 
 def _holds_tools(folder: Path, path: str) -> bool:

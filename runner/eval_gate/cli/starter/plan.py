@@ -22,11 +22,10 @@ from eval_gate.cli.starter.folder import (
     evals_anywhere,
     evals_at,
     is_ignored,
-    tools_beside,
+    tools_in,
 )
 from eval_gate.cli.starter.programs import ProgramUse, calls_of_targets, missing_in_image
 from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
-from eval_gate.cli.starter.tools import FoundTools, tools_in
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import PAGES, GateError
