@@ -127,11 +127,11 @@ def test_finding_4__an_answer_in_single_bytes__costs_what_it_holds(tmp_path, pla
 )
 @pytest.mark.slow
 def test_stored_result__very_many_mistakes__cost_what_it_holds(tmp_path, begin) -> None:
-    """Six million bytes of empty cases were 3.2 GB of mistakes."""
+    """As many empty cases as are read: six million bytes of them were 3.2 GB of mistakes."""
     head = '"schemaVersion":1,"runId":"a","timestamp":"t","complete":true,"tool":{"version":"1"}'
     target = '"target":{"name":"a","provider":"b","identity":"c"}'
     end = "".join({"[": "]", "{": "}"}[sign] for sign in reversed(begin) if sign in "[{") + "}"
-    (tmp_path / "run.json").write_text(f"{{{head},{target},{begin}" + ",".join(["{}"] * 1_900_000) + end)
+    (tmp_path / "run.json").write_text(f"{{{head},{target},{begin}" + ",".join(["{}"] * 2_950_000) + end)
     done = measured(tmp_path, "report", "run.json", "--format", "md")
     assert (done.code, "error[baseline-corrupt]" in done.stderr) == (2, True)
-    assert done.peak_mb < 800
+    assert done.peak_mb < 1_000

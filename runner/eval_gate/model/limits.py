@@ -74,8 +74,8 @@ COMMANDS: Final = 20
 COMMAND_CHARACTERS: Final = 4_000
 COMMENT_LINES: Final = 400
 RESULT_BYTES: Final = 128_000_000
-RESULT_VALUES: Final = 8_000_000
-"""Values of a stored result: as many as so many bytes of a record of ours hold."""
+RESULT_VALUES: Final = 6_000_000
+"""Values of a stored result: 100,000 cases without details, compared with a baseline, hold five million."""
 BROUGHT_BYTES: Final = 256_000_000
 BROUGHT_LINE_BYTES: Final = 4_000_000
 BROUGHT_TEXT: Final = 1_000_000

@@ -72,7 +72,7 @@ def long_run(passing: int = 10, failing: int = 1):
 def limited(monkeypatch):
     """Let run results have so many bytes, or so many values."""
 
-    def limit(most: int = 128_000_000, values: int = 8_000_000) -> None:
+    def limit(most: int = 128_000_000, values: int = 6_000_000) -> None:
         for module in (write, parsing.limits):
             monkeypatch.setattr(module, "RESULT_BYTES", most)
             monkeypatch.setattr(module, "RESULT_VALUES", values)
@@ -97,7 +97,7 @@ def test_write_result__too_large__drops_details_of_passing_cases_and_says_so(tmp
     record, run = write_result(tmp_path, long_run())
     assert answers(run) == {**{f"p{number}": False for number in range(10)}, "f0": True}
     dropped, before = run.warnings
-    assert dropped.startswith("the run result would exceed 100,000 bytes, 8,000,000 values or 200 levels: ")
+    assert dropped.startswith("the run result would exceed 100,000 bytes, 6,000,000 values or 200 levels: ")
     assert dropped.endswith("dropped details of 10 cases that passed and did not change")
     assert before == "w"
     assert b"\n" not in record.read_bytes()
