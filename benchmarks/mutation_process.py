@@ -6,8 +6,6 @@ Every interpreter of the copy imports this when it starts. Without a test that i
 from __future__ import annotations
 
 import atexit
-import os
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +27,6 @@ def _begin() -> None:
     )
     measuring.start()
     atexit.register(lambda: (measuring.stop(), measuring.save()))
-    os._exit = sys.exit  # the program leaves by it, and what was seen is saved behind it
 
 
 _begin()

@@ -18,7 +18,6 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -73,22 +72,19 @@ def _part(file: str, function: str) -> str | None:
 def child(note: str) -> None:
     """Run the program in this process, and leave the samples in the file `note`."""
     seen: Counter[str] = Counter()
-    leave = os._exit
 
     def look(_number: int, frame: FrameType | None) -> None:
         seen[part_of(frame)] += 1
 
-    def noted(code: int) -> NoReturn:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        Path(note).write_text(json.dumps(seen))
-        leave(code)
-
-    os._exit = noted
     signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, EVERY_S, EVERY_S)
     from eval_gate.cli.main import main as program
 
-    program()
+    try:
+        program()
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        Path(note).write_text(json.dumps(seen))
 
 
 def rows(cases: int, latency_ms: float, at_once: int) -> list[list[str]]:

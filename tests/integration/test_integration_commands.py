@@ -81,8 +81,7 @@ def test_help__imports_nothing_heavy() -> None:
 def test_run__against_an_http_agent__imports_no_other_targets_libraries(tmp_path) -> None:
     write_suite(tmp_path, 1)
     code = """
-import atexit, os, sys
-os._exit = sys.exit
+import atexit, sys
 heavy = ("mcp", "github", "openai", "anthropic", "google.genai", "pydantic_ai")
 heavy += ("rich", "tree_sitter_typescript", "jinja2", "wcwidth")
 atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))

@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[2]
 # VmHWM begins anew with a program; ru_maxrss keeps what the process that started it held
 PROGRAM = """
 import json, os, resource, sys
-os._exit = sys.exit  # the program leaves without another word, and it is to be measured first
 try:
     from eval_gate.cli.main import main
     main()

@@ -17,7 +17,6 @@ from eval_gate.gate.confirming import Reruns
 from eval_gate.model.result import Control, RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
-from eval_gate.session.garbage_collection import seldom_collected
 from eval_gate.session.session import Session
 from eval_gate.struct import Struct, replace
 from eval_gate.targets.waiting import told_to
@@ -162,7 +161,6 @@ def _own_process(run: Run, ended: Callable[[], object] | None = None) -> Iterato
     for number in _SIGNALS:
         signal.signal(number, hear)
     try:
-        with seldom_collected():
-            yield caught
+        yield caught
     finally:
         hear_no_more()

@@ -66,12 +66,10 @@ def judge(
     from eval_gate.gate.judge import judge as judged_by
     from eval_gate.model.result import RunResult
     from eval_gate.session.foreign_results import brought_run, read_brought
-    from eval_gate.session.garbage_collection import without_collection
     from eval_gate.session.keep import context_of, keep
     from eval_gate.session.session import open_session
     from eval_gate.struct import replace
 
-    context.with_resource(without_collection())
     file = Path(config) if config else find_config(Path.cwd())
     read = load_config(options.given_settings(settings), os.environ, file, defaults={"confirm": DEFAULT_CONFIRM})
     session = open_session(read, Selection(), replace(run_context(), owns_process=False))
