@@ -316,7 +316,7 @@ def test_judge__each_tools_own_file__is_judged_and_reported(file, arguments, tmp
 
 
 @pytest.mark.parametrize(("again", "outcome"), [("no", "fail"), ("ok", "pass")])
-def test_judge__our_own_run_as_lines__gets_the_verdict_of_the_run(tmp_path, again, outcome) -> None:
+def test_judge__a_run_as_lines__gets_the_verdict_of_the_run(tmp_path, again, outcome) -> None:
     """Where its re-runs find regressions, and where they clear them."""
     (tmp_path / "evals").mkdir()
     cases = [
@@ -337,11 +337,11 @@ def test_judge__our_own_run_as_lines__gets_the_verdict_of_the_run(tmp_path, agai
 
     def run(name: str, *more: str, failing: tuple[int, ...] = ()) -> dict:
         with agent(answering(*failing)) as running:
-            export = f"jsonl={name}.jsonl"
-            gate(tmp_path, "run", "--agent-endpoint", running.url, "--export", export, "--output-dir", name, *more)
+            gate(tmp_path, "run", "--agent-endpoint", running.url, "--output-dir", name, *more)
         return record(tmp_path / name)
 
     def as_brought(name: str, *more: str) -> dict:
+        (tmp_path / f"{name}.jsonl").write_text(lines_of(record(tmp_path / name)))
         gate(tmp_path, "judge", f"{name}.jsonl", "--output-dir", f"{name}-brought", *more)
         return record(tmp_path / f"{name}-brought")
 
@@ -353,6 +353,21 @@ def test_judge__our_own_run_as_lines__gets_the_verdict_of_the_run(tmp_path, agai
     assert verdict_of(brought) == verdict_of(own)
     assert verdict_of(own)[0] == outcome
     assert verdict_of(own)[3]["gs-2"][1] > 0
+
+
+def lines_of(run: dict) -> str:
+    """A run of ours as a tool of somebody's own would write it: a line for each execution."""
+    rows = []
+    for case in (case for suite in run["suites"] for case in suite["cases"]):
+        executions = case["trials"] or [case]
+        first_rerun = len(executions) - case["reruns"]
+        rows += [
+            {"id": case["id"], "status": one["status"], "trial": number}
+            | ({"rerun": True} if number >= first_rerun else {})
+            | {"output": (one.get("details") or case["details"])["response"]}
+            for number, one in enumerate(executions)
+        ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def record(folder: Path) -> dict:

@@ -66,7 +66,7 @@ def test_finding_7_and_10__report_on_standard_output__holds_no_command(project, 
     if form == "junit":
         names = [case.get("name") for case in ET.fromstring(done.stdout).iter("testcase")]
         assert names == [NASTY, "::error::two"]
-    if form in {"agentv", "jsonl"}:
+    if form == "agentv":
         assert NASTY in [value for line in done.stdout.splitlines() for value in json.loads(line).values()]
     if form == "json":
         assert json.loads(done.stdout)["suites"][0]["cases"][0]["id"] == NASTY
@@ -100,7 +100,7 @@ def test_report__signs_that_hide_or_turn__are_in_no_form_as_they_are(unseen, for
     if form == "junit":
         assert "[U+202E]" in text
         assert len(ET.fromstring(text).findall(".//testcase")) == 2
-    if form in {"json", "jsonl", "agentv"}:
+    if form in {"json", "agentv"}:
         assert "\\u202e" in text
         assert all(json.loads(part) for part in ([text] if form == "json" else text.splitlines()))
 

@@ -29,13 +29,12 @@ FORMATS: Final[Mapping[str, OutputForm]] = {
     "console": OutputForm("report.txt"),
     "json": OutputForm("report.json", TextForm.JSON),
     "agentv": OutputForm(None, TextForm.JSON),
-    "jsonl": OutputForm(None, TextForm.JSON),
 }
 """What a result can be rendered as, by name."""
 REPORTS: Final = tuple(name for name, one in FORMATS.items() if one.file)
 """For people and for CI systems."""
 EXPORTS: Final = tuple(name for name, one in FORMATS.items() if not one.file)
-"""For other tools that know evals, and for `eval-gate judge`."""
+"""For other tools that know evals."""
 
 
 class JunitFailures(StrEnum):
