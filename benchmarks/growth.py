@@ -30,7 +30,6 @@ from eval_gate.config.policy import Policy
 from eval_gate.gate.compare import compare
 from eval_gate.gate.evidence.past import ledger_after, past_before
 from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.model.base import construct
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult, ToolIdentity, Yardstick
 from eval_gate.model.setup import TargetIdentity
@@ -45,6 +44,7 @@ from eval_gate.results.ledger import Ledger, ledger_bytes, read_ledger
 from eval_gate.results.merge import merge
 from eval_gate.results.read import read_run
 from eval_gate.results.write import write_ledger, write_result
+from eval_gate.struct import replace
 
 SUITE = 1_000
 SHARDS = 4
@@ -65,8 +65,7 @@ def case_of(number: int, *, failing: bool) -> CaseResult:
     status = Status.FAILED if failing else Status.PASSED
     error = "responseContains: expected '21' in response but not found" if failing else None
     said = f"It is {number % 40} degrees in place {number}, and it will stay so."
-    return construct(
-        CaseResult,
+    return CaseResult(
         id=f"weather {number}",
         description=f"asks for the weather in place {number}",
         passed=not failing,
@@ -76,15 +75,11 @@ def case_of(number: int, *, failing: bool) -> CaseResult:
         assertions_run=2,
         error=error,
         attempts=1,
-        details=construct(CaseDetails, response=said, response_length=len(said)),
-        evaluator_results=(
-            construct(EvaluatorResult, name="responseContains", type="check", score=float(not failing)),
-        ),
-        trials=(
-            construct(Trial, status=status, score=float(not failing), duration_ms=12.0, error=error, decisive=True),
-        ),
+        details=CaseDetails(response=said, response_length=len(said)),
+        evaluator_results=(EvaluatorResult(name="responseContains", type="check", score=float(not failing)),),
+        trials=(Trial(status=status, score=float(not failing), duration_ms=12.0, error=error, decisive=True),),
         fingerprint=f"{number:064x}",
-        yardstick=construct(Yardstick, question=f"{number:016x}", expectation=f"{number + 1:016x}"),
+        yardstick=Yardstick(question=f"{number:016x}", expectation=f"{number + 1:016x}"),
     )
 
 
@@ -117,10 +112,17 @@ def shards_of(run: RunResult) -> list[RunResult]:
         suites = []
         for suite in run.suites:
             some = suite.cases[index::SHARDS]
-            suites.append(suite.model_copy(update={"cases": some, "summary": summarise(some)}))
+            suites.append(replace(suite, cases=some, summary=summarise(some)))
         whole = summarise([case for suite in suites for case in suite.cases])
         shard = {"run_id": str(uuid.uuid4()), "shard": Shard(index=index + 1, count=SHARDS)}
-        parts.append(run.model_copy(update={"suites": tuple(suites), "summary": whole, **shard}))
+        parts.append(
+            replace(
+                run,
+                suites=tuple(suites),
+                summary=whole,
+                **shard,
+            )
+        )
     return parts
 
 
@@ -143,7 +145,7 @@ def measure(cases: int) -> dict[str, float]:
     then, now, step = run_of(cases, 0), run_of(cases, 100), Steps()
     ledger = Ledger()
     for number in range(HISTORY):
-        ledger = ledger.with_run(then.model_copy(update={"run_id": f"{number}-{then.run_id}"}))
+        ledger = ledger.with_run(replace(then, run_id=f"{number}-{then.run_id}"))
     ledger = ledger.with_run(then)
     with tempfile.TemporaryDirectory() as name, chdir(name):
         write_ledger(Path("runs"), then.run_id, ledger)

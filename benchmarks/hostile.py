@@ -27,6 +27,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import msgspec
+
 from eval_gate.cli.terminal.console import print_error
 from eval_gate.config.load import load_config
 from eval_gate.engine.journal import TrialRecord, read_lines
@@ -35,6 +37,7 @@ from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import discover, load_suites
 from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.importing.promptfoo.convert import import_promptfoo
+from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
 from eval_gate.registry.load import load_registry
 from eval_gate.reports.check import render_check
@@ -213,7 +216,7 @@ def record() -> dict[str, Any]:
     """A run record as the program writes it."""
     from tests.support.verdicts import make_judged
 
-    return json.loads(make_judged({"gs-1": "FFF"}, {"gs-1": "PPPPPP"}).model_dump_json(by_alias=True))
+    return json.loads(msgspec.json.encode(make_judged({"gs-1": "FFF"}, {"gs-1": "PPPPPP"})).decode())
 
 
 def _config(folder: Path, text: str, name: str) -> None:
@@ -328,9 +331,9 @@ READERS: dict[str, tuple[Callable[[], Any], Callable[[Path, str], None]]] = {
     "stored result": (record, _stored),
     "journal": (
         lambda: json.loads(
-            TrialRecord(eval_file="a", case_id="b", trial=0, fingerprint="f", status="passed").model_dump_json(
-                by_alias=True
-            )
+            msgspec.json.encode(
+                TrialRecord(eval_file="a", case_id="b", trial=0, fingerprint="f", status=Status.PASSED)
+            ).decode()
         ),
         _journal,
     ),
@@ -399,7 +402,7 @@ def _peak() -> float:
 def rows(reader: str, size: int) -> Iterator[tuple[float, float, str, str]]:
     """Every filler at every place; of a form every kind of valid result, read and rendered."""
     if form := reader.removeprefix("stored, valid: ") if reader.startswith("stored, valid: ") else None:
-        FORMS[form](RunResult.model_validate(record()))  # so that its templates are loaded
+        FORMS[form](msgspec.convert(record(), RunResult))  # so that its templates are loaded
         for kind in VALID:
             seconds, peak, said = measured(partial(_rendered, form), many_cases(size, kind))
             yield seconds, peak, kind, said

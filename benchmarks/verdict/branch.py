@@ -23,6 +23,7 @@ from eval_gate.results.merge import merge
 from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import baseline_of, read_run
 from eval_gate.results.write import write_ledger, write_result
+from eval_gate.struct import replace
 
 FILE = "suite.json"
 PASS_SCORE = 0.8
@@ -270,4 +271,4 @@ def pull_request(
 
 def _read(run: RunResult) -> RunResult:
     """A run that is none of those in the folder."""
-    return run.model_copy(update={"run_id": "nobody"})
+    return replace(run, run_id="nobody")

@@ -20,11 +20,13 @@ class FrozenStruct(Struct, frozen=True):
 
 
 if TYPE_CHECKING:
-    from dataclasses import replace  # noqa: TID251 (mypy checks names and types of its changes, a struct's too)
+    from dataclasses import replace  # noqa: TID251 (mypy checks names and types of the changes, of all three)
 else:
 
     def replace(one, /, **changes):
-        """A copy of a struct, or of a dataclass, with other values."""
+        """Copy a struct, a pydantic model or a dataclass with other values, which nobody validates at run time."""
         if isinstance(one, Struct):
             return structs.replace(one, **changes)
+        if hasattr(one, "model_copy"):
+            return one.model_copy(update=changes)
         return dataclasses.replace(one, **changes)  # noqa: TID251

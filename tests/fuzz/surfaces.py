@@ -17,6 +17,8 @@ from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
+
 from eval_gate.action.relay import unjudged
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import Policy
@@ -135,7 +137,7 @@ def _evals(name: str) -> Callable[[bytes], None]:
                 for suite in load_suites(
                     discover([name], _PLACES["root"]), _PLACES["root"], ReadOptions(strict=strict)
                 ):
-                    suite.model_dump_json()
+                    msgspec.json.encode(suite).decode()
                     assert len(suite.warnings) <= 1_000
 
     return surface
@@ -156,7 +158,7 @@ def _stored(data: bytes) -> None:
         run = read_run("run.json", _PLACES["root"])
         claimed = unjudged(run, GitFacts(sha="a" * 40, repository="o/r"))
         for one in (run, judge(claimed, GateQuestion(Baseline(run, "main"), Policy()))):
-            one.model_dump_json()
+            msgspec.json.encode(one).decode()
             for form in ("md", "html", "junit", "console"):
                 render(form, one, ReportContext()).encode()
 
@@ -166,7 +168,7 @@ def _archive(data: bytes) -> None:
     file = _file("artifact.zip", data)
     with _sentences():
         run = read_archive(file, "artifact 1")
-        run.model_dump_json()
+        msgspec.json.encode(run).decode()
     with _sentences():
         read_history(str(file))
     kept = entry_of(file, LEDGER_NAME, 10_000)
@@ -226,7 +228,7 @@ def _brought(data: bytes) -> None:
         found = load_results(["results"], ResultsFormat.AUTO, ScoreRules((), 0.7))
         for rows in list(found.cases.values())[:50]:
             case = case_of(rows, (), None, (), confirm=6)
-            assert CaseResult.model_validate_json(case.model_dump_json()) == case
+            assert msgspec.json.decode(msgspec.json.encode(case).decode(), type=CaseResult) == case
         assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
 
 
@@ -252,18 +254,18 @@ _STREAMS = [
 def _wire(data: bytes) -> None:
     for wire in _WIRES:
         with _sentences():
-            wire.read(data, 1.0).model_dump_json()
+            msgspec.json.encode(wire.read(data, 1.0)).decode()
     for settings in _STREAMS:
         with _sentences():
             collector = Collector(settings, AnswerReader(settings), lambda event: event)
             _ = collector.feed(data[: len(data) // 2]) or collector.feed(data[len(data) // 2 :])
-            collector.response(1.0).model_dump_json()
+            msgspec.json.encode(collector.response(1.0)).decode()
 
 
 def _outputs(data: bytes) -> None:
     text = data.decode("utf-8", "replace")  # as a program's output is
     with _sentences():
-        read_answer(text).model_dump_json()
+        msgspec.json.encode(read_answer(text)).decode()
     try:
         read_output(text).answer.encode()
     except OutputError as error:

@@ -11,6 +11,7 @@ import pytest
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine import trials
 from eval_gate.errors import GateError
+from eval_gate.model.execution import Status
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.agents import Exchange, agent
@@ -97,7 +98,7 @@ def test_finding_6__every_cost_near_the_largest_float__has_a_sum(tmp_path) -> No
     "error", [RecursionError("too deep"), OverflowError("too large"), KeyError("x"), MemoryError()]
 )
 def test_finding_6__a_defect_over_one_case__is_an_error_of_ours_and_no_more(error) -> None:
-    record = trials.TrialRecord(eval_file="a", case_id="b", trial=0, fingerprint="f", status="passed", score=1.0)
+    record = trials.TrialRecord(eval_file="a", case_id="b", trial=0, fingerprint="f", status=Status.PASSED, score=1.0)
     found = trials.defective(record, error)
     assert (found.status.value, found.blame.value, found.score) == ("error", "ours", 0.0)
     assert type(error).__name__ in found.error

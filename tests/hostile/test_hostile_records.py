@@ -153,18 +153,6 @@ def test_suite_of_any_runner__says_passed_false_and_status_passed__has_failed(ru
     assert "passed when tried again" not in done.stdout
 
 
-def test_record__keys_spelt_as_in_python__say_the_same_as_the_usual_ones(runs) -> None:
-    record = record_in(runs, "here")
-
-    def spelt(document: dict[str, Any]) -> None:
-        (suite,) = document["suites"]
-        suite["eval_file"] = suite.pop("evalFile")
-
-    change(record, spelt)
-    done = gate(runs, "compare", "main", str(record))
-    assert (done.returncode, "4 regressions" in done.stdout) == (1, True), done.stdout + done.stderr
-
-
 LedgerChange = Callable[[dict[str, Any]], None]
 
 

@@ -92,7 +92,6 @@ REFUSED = {
     "columns.csv": (b"id,status" + b",a" * 400_000 + b"\na,passed" * 20_000, f"more than {BROUGHT_COLUMNS:,} columns"),
     "cells.csv": (b"id,status\na,passed" + b"," * 900_000, "cells.csv:2: has more cells than there are columns"),
     "braces.json": (b"{" * SIZE, "none of the formats"),
-    "not-a-zip.eval": (b"PK\x03\x04" + b"a" * SIZE, "none of the formats"),
 }
 
 

@@ -133,7 +133,7 @@ for name in {every!r}:
         run = read_run(name, Path("."))
     except GateError:
         continue
-    run.model_dump_json().encode()
+    msgspec.json.encode(run)
     for form in ("md", "html", "junit"):
         render(form, run, ReportContext()).encode()
 """

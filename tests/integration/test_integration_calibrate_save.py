@@ -118,14 +118,15 @@ def test_save__no_judge_graded__writes_nothing_and_says_why(tmp_path) -> None:
 
 def test_file__mistakes__stop_the_run_before_anybody_is_asked_with_line_and_field(known) -> None:
     file = known / FILE
-    file.write_text(file.read_text().replace('"answers": 5', '"answers": 0,\n      "sure": true'))
+    (entry,) = json.loads(file.read_text())["judges"]
+    file.write_text(json.dumps({"judges": [entry | {"answers": 0}, entry | {"sure": True}]}, indent=2))
     done = gate(known, "run", "suite.yaml", "--target", "desk")
     assert done.returncode == 2
     assert re.search(rf"{re.escape(FILE)}:\d+: judges\[0\]\.answers: must be >= 1", done.stderr), done.stderr
-    assert re.search(rf"{re.escape(FILE)}:\d+: judges\[0\]\.sure: unknown key", done.stderr), done.stderr
+    assert re.search(rf"{re.escape(FILE)}:\d+: judges\[1\]\.sure: unknown key", done.stderr), done.stderr
     checked = gate(known, "validate", "suite.yaml")
     assert checked.returncode == 2
-    assert "judges[0].sure: unknown key" in checked.stderr
+    assert "judges[1].sure: unknown key" in checked.stderr
 
 
 @pytest.mark.parametrize("text", ["[]", '{"judges": 3}', "{", '{"judges": [], "judges": []}', "x" * 500_001])

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from eval_gate.model.result import RunResult
@@ -18,7 +19,7 @@ def results(tmp_path: Path) -> Path:
         "now": make_graded_run([make_graded("a", evaluators={"policy": 0.4, "style": 0.8}), *_rest()]),
     }
     for name, run in runs.items():
-        (tmp_path / f"{name}.json").write_text(run.model_dump_json(by_alias=True))
+        (tmp_path / f"{name}.json").write_text(msgspec.json.encode(run).decode())
     return tmp_path
 
 
@@ -68,7 +69,7 @@ def test_compare__export_and_record__agree_about_everything_but_the_threshold(re
     options = ("--pass-score", "0.6", "--export", "agentv=out/a.jsonl", "--export", "agentv=out/b.jsonl", "--json")
     done = gate(results, "compare", "then.json", "now.json", *options)
     assert done.returncode == 0, done.stderr
-    run = RunResult.model_validate_json(done.stdout)
+    run = msgspec.json.decode(done.stdout, type=RunResult)
     assert run.verdict is not None
     assert run.verdict.pass_score == 0.6
     records = [json.loads(line) for line in (results / "out" / "a.jsonl").read_text().splitlines()]

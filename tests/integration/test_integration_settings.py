@@ -61,7 +61,9 @@ def test_settings__mistakes_in_file_flags_and_variables__each_in_its_authors_spe
 
 def test_settings__outputs_without_their_file__are_told_that_it_is_missing(tmp_path) -> None:
     write_suite(tmp_path, 1)
-    done = gate(tmp_path, "run", "--export", "agentv", "--export", "agentv=", "--report", "junit=", "--report", "agentv")
+    done = gate(
+        tmp_path, "run", "--export", "agentv", "--export", "agentv=", "--report", "junit=", "--report", "agentv"
+    )
     assert done.returncode == 2
     assert sorted(problems(done.stderr)) == [
         '--export[0]: "agentv" names no file: agentv=FILE',

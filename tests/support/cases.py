@@ -11,6 +11,7 @@ from eval_gate.model.case import EvalCase, EvalSuite, Location, Tier
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.specs.evaluator import EvaluatorSpec, ResponseContains
+from eval_gate.struct import replace
 from eval_gate.targets.base import Request, Target
 from eval_gate.text.tokens import TokenData
 
@@ -40,7 +41,7 @@ def make_suite(*cases: EvalCase, **fields) -> EvalSuite:
         "file_hash": "0123456789ab",
     }
     values |= fields
-    mine = tuple(case.model_copy(update={"suite": values["file"]}) for case in cases or (make_case(),))
+    mine = tuple(replace(case, suite=values["file"]) for case in cases or (make_case(),))
     return EvalSuite(cases=mine, **values)
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Message, ToolCall
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
-from eval_gate.model.result import AskedWords, CaseResult, RunResult
+from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
+from eval_gate.model.result import AskedWords, CaseResult, GitFacts, RunResult
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
+from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 
@@ -159,14 +160,13 @@ def make_trials(letters: str, decisive: int, wrong: Sequence[str]) -> tuple[Tria
 def sixty() -> RunResult:
     """Sixty cases: five regressions (one in three languages each), a new pass, an error, the rest passes."""
     bad = {
-        "refund/partial-order": make_shown(
-            "refund/partial-order",
-            "failed",
-            reruns=3,
-        ).model_copy(
-            update={
-                "trials": make_trials("FFFF", 0, [NOW, NOW.replace("two working days", "three days"), "I do not know."])
-            }
+        "refund/partial-order": replace(
+            make_shown(
+                "refund/partial-order",
+                "failed",
+                reruns=3,
+            ),
+            trials=make_trials("FFFF", 0, [NOW, NOW.replace("two working days", "three days"), "I do not know."]),
         ),
         **{
             f"refund/{name}": make_shown(
@@ -195,7 +195,9 @@ def sixty() -> RunResult:
     names = [f"order/status-{number:02}" for number in range(53)]
     refunds = [bad[name] for name in bad if name != "faq/hours"]
     orders = [make_shown(name, line=40 + place) for place, name in enumerate(names)]
-    broken = make_shown("order/crashes", "error", error="agent error: HTTP 500", blame="crashed", details=CaseDetails())
+    broken = make_shown(
+        "order/crashes", "error", error="agent error: HTTP 500", blame=Blame.CRASHED, details=CaseDetails()
+    )
     new = make_shown("order/split")
     here = [
         make_suite_result([*refunds, *orders], eval_file=REFUNDS, tier=None, tool_name="refunds"),
@@ -262,5 +264,5 @@ def _past(then: RunResult, number: int) -> RunResult:
         *suites,
         run_id=f"{number:02}b7a5e1-0000-4000-8000-000000000000",
         timestamp=f"2026-10-{30 - number:02}T10:00:00Z",
-        git={"sha": f"{number:02}c1ab00000"},
+        git=GitFacts(sha=f"{number:02}c1ab00000"),
     )

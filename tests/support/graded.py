@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from eval_gate.model.case import Location
 from eval_gate.model.execution import EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 FILE = "evals/support.yaml"
@@ -38,9 +39,7 @@ def make_graded(
     }
     made = make_result(case_id, found.value, **(values | fields))
     words = {True: Status.PASSED, False: Status.FAILED}
-    return made.model_copy(
-        update={"trials": tuple(Trial(status=words[one >= 1.0], score=one, duration_ms=40) for one in trials)}
-    )
+    return replace(made, trials=tuple(Trial(status=words[one >= 1.0], score=one, duration_ms=40.0) for one in trials))
 
 
 def make_evaluator(name: str, score: float = 1.0, **fields) -> EvaluatorResult:

@@ -24,6 +24,7 @@ from eval_gate.model.grounds import Counts
 from eval_gate.model.result import CaseResult, GitFacts, RerunEnd, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.ledger import EMPTY, Ledger
+from eval_gate.struct import replace
 from tests.support.cases import make_case
 from tests.support.results import make_run, make_suite_result
 
@@ -117,7 +118,7 @@ class Engine:
         for one in self.cases:
             made = settle(one.case(), records[one.key], first=self.trials, end=ends.get(one.key))
             made = known_anew(made) if one.key in self.fresh else made
-            suites.setdefault(one.suite, []).append(made.model_copy(update={"dependent": one.dependent}))
+            suites.setdefault(one.suite, []).append(replace(made, dependent=one.dependent))
         made_suites = [make_suite_result(cases, eval_file=file) for file, cases in suites.items()]
         planned = len(self.cases) if self.planned is None else self.planned
         return make_run(*made_suites, confirm=self.confirm, planned=planned, **self.fields)
@@ -146,7 +147,7 @@ class Branch:
 def permuted_ledger(ledger: Ledger) -> Ledger:
     """The same ledger with its suites and cases the other way round."""
     suites = {suite: dict(reversed(list(cases.items()))) for suite, cases in reversed(list(ledger.suites.items()))}
-    return ledger.model_copy(update={"suites": suites})
+    return replace(ledger, suites=suites)
 
 
 def learned(records: Iterable[Counts]) -> Prior:

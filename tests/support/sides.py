@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from eval_gate.model.execution import BaselineSide, CaseDetails, KeptCall, Status
 from eval_gate.model.result import AskedWords, RunResult
+from eval_gate.struct import replace
 
 Call = tuple[str, dict[str, object]]
 Side = tuple[str | None, list[Call]]
@@ -33,10 +34,10 @@ def with_before(run: RunResult, before: Mapping[str, Side | None]) -> RunResult:
     """The judged run, of whose cases the baseline's record keeps these answers and calls; None where it keeps none."""
     assert run.comparison is not None
     changes = tuple(
-        one.model_copy(update={"before": _before(before[one.case_id])}) if one.case_id in before else one
+        replace(one, before=_before(before[one.case_id])) if one.case_id in before else one
         for one in run.comparison.changes
     )
-    return run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
+    return replace(run, comparison=replace(run.comparison, changes=changes))
 
 
 def _before(side: Side | None) -> BaselineSide | None:

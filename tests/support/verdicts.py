@@ -23,6 +23,7 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
+from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 TODAY = date(2026, 11, 21)
@@ -51,7 +52,7 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
         Trial(
             status=_STATUS[letter],
             score=float(letter == "P"),
-            duration_ms=120,
+            duration_ms=120.0,
             error=({"F": error} | _ERRORS).get(letter),
             blame=_BLAME.get(letter),
             timed_out=letter == "T",
@@ -68,7 +69,7 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
         "blame": _BLAME.get(letters[0]) if status == "error" else None,
     }
     made = make_result(case_id, status, **(values | fields))
-    return made.model_copy(update={"trials": trials})
+    return replace(made, trials=trials)
 
 
 def make_history(records: Mapping[str, str]) -> tuple[RunResult, ...]:

@@ -105,7 +105,7 @@ def get_result(step: Step, session: Session, lookups: Lookups, log: Log) -> Made
     else:
         result = with_believed_control(_stored(step, session, lookups, log), session.config.control)
         made = MadeRun(result if step.plan.mode is Mode.RELAY else _asked_later(session, result, log))
-    return replace(made, result=_with_commit(step, made.result).model_copy(update={"made_by": step.made_by}))
+    return replace(made, result=replace(_with_commit(step, made.result), made_by=step.made_by))
 
 
 def load_engine(step: Step) -> None:
@@ -190,9 +190,9 @@ def _without_its_past(result: RunResult) -> RunResult:
     """The run without what it says of earlier ones: a step of the pull request wrote that, and GitHub knows better."""
     if result.comparison is None:
         return result
-    changes = tuple(one.model_copy(update={"earlier": ()}) if one.earlier else one for one in result.comparison.changes)
-    told = result.comparison.model_copy(update={"evidence": None, "changes": changes})
-    return result.model_copy(update={"comparison": told})
+    changes = tuple(replace(one, earlier=()) if one.earlier else one for one in result.comparison.changes)
+    told = replace(result.comparison, evidence=None, changes=changes)
+    return replace(result, comparison=told)
 
 
 def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> RunResult:
@@ -225,7 +225,7 @@ def _with_commit(step: Step, result: RunResult) -> RunResult:
         return result
     if there is not None and there != here and step.plan.rules_branch is not None:
         raise other_checkout(here, f"the result is of {there[:12]}", there)
-    return result.model_copy(update={"git": (result.git or GitFacts()).model_copy(update={"workspace_sha": here})})
+    return replace(result, git=replace(result.git or GitFacts(), workspace_sha=here))
 
 
 def _evaluated(step: Step) -> str | None:

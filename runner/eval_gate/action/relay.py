@@ -183,7 +183,12 @@ def as_asked_for(result: RunResult, selection: Selection) -> RunResult:
         return result
     asked = "those that `case`, `tag` and `tier` name here" if wanted else "all of them"
     why = f"the run's own workflow chose which cases to run, and {asked} are asked for"
-    return result.model_copy(update={"complete": False, "selections": (), "stopped": why})
+    return replace(
+        result,
+        complete=False,
+        selections=(),
+        stopped=why,
+    )
 
 
 def _chosen(one: ChosenCases) -> tuple[frozenset[object], ...]:
@@ -195,23 +200,21 @@ def unjudged(result: RunResult, git: GitFacts) -> RunResult:
     """The cases as they are claimed, and everything that follows from them made anew."""
     suites = tuple(_counted(suite) for suite in result.suites)
     cases = [case for suite in suites for case in suite.cases]
-    return result.model_copy(
-        update={
-            "suites": suites,
-            "summary": summarise(cases, result.summary.wall_ms),
-            "complete": result.complete and all(case.status is not Status.NOT_RUN for case in cases),
-            "git": git,
-            "baseline_run_id": None,
-            "comparison": None,
-            "verdict": None,
-        }
+    return replace(
+        result,
+        suites=suites,
+        summary=summarise(cases, result.summary.wall_ms),
+        complete=result.complete and all(case.status is not Status.NOT_RUN for case in cases),
+        git=git,
+        baseline_run_id=None,
+        comparison=None,
+        verdict=None,
     )
 
 
 def _counted(suite: SuiteResult) -> SuiteResult:
-    cases = tuple(case.model_copy(update={"passed": case.status is Status.PASSED}) for case in suite.cases)
-    fresh = {"cases": cases, "summary": summarise(cases), "baseline_run_id": None, "regressions": (), "new_passes": ()}
-    return suite.model_copy(update=fresh)
+    cases = tuple(replace(case, passed=case.status is Status.PASSED) for case in suite.cases)
+    return replace(suite, cases=cases, summary=summarise(cases), baseline_run_id=None, regressions=(), new_passes=())
 
 
 def _confirmed(step: Step) -> RunFacts:

@@ -132,10 +132,10 @@ class Step(FrozenStruct):
         """
         plan, maker = self.plan, self.made_by
         if self.provisional:  # the later step has other inputs
-            maker = maker.model_copy(update={"leg": None})
+            maker = replace(maker, leg=None)
         gate = comment_key(f"{self._gate}.some-cases") if self.is_partial else self._gate
         judged = None if plan.relayed_run is None else (plan.relayed_run, plan.relayed_attempt or 0)
-        return Publication(maker.model_copy(update={"gate": gate}), plan.head_sha, judged)
+        return Publication(replace(maker, gate=gate), plan.head_sha, judged)
 
     def gate_in(self, workflow: str) -> str:
         """Who signs the check runs of the same gate in another workflow file, where all cases are run."""

@@ -52,7 +52,7 @@ def _fields(part: type) -> Mapping[str, Any]:
             found |= _fields(inner)
         else:
             row = row_of(one)
-            found[row.key] = (_written(row, types[one.name]), Field(row.default, description=row.description))
+            found[row.key] = (_written(row, types[one.name]), Field(default=row.default, description=row.description))
     return found
 
 

@@ -25,7 +25,7 @@ from eval_gate.engine.unreported_tools import mark_unreported
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import Control, RunResult
 from eval_gate.results.write import run_folder
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
 from eval_gate.text.javascript.regex import PatternMatcher
 
@@ -173,7 +173,7 @@ class AskedLater:
     def _told(self) -> RunResult:
         records, facts, before = self._asking.records, self._asking.facts, self._run.control
         told = {
-            key: case.model_copy(update={"control": (*case.control, *trials_of_control(more, case))})
+            key: replace(case, control=(*case.control, *trials_of_control(more, case)))
             for key, case in self._run.cases()
             if (more := records.get(key))
         }
@@ -181,8 +181,8 @@ class AskedLater:
             facts or before or Control(target=self._plan.control.identity if self._plan.control else self._run.target)
         )
         costs = [one.cost_usd for one in (facts, before) if one is not None and one.cost_usd is not None]
-        control = known.model_copy(update={"cost_usd": sum(costs) if costs else None})
-        return self._run.with_cases(told).model_copy(update={"control": control})
+        control = replace(known, cost_usd=sum(costs) if costs else None)
+        return replace(self._run.with_cases(told), control=control)
 
     def _shared(self) -> TrialServices:
         return TrialServices.of(self._plan, PatternMatcher(), self._run.run_id)

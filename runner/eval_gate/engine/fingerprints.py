@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from msgspec import structs
+
 from eval_gate.engine.plan import RunPlan
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
@@ -47,7 +49,7 @@ class SetupFingerprints:
     ) -> None:
         """`program_of` says what stands for the files of the program that a case asks; None where it is none."""
         how = measuring or Measuring()
-        settings: list[JsonValue] = [one.model_dump(mode="json") for one in how.settings]
+        settings: list[JsonValue] = [as_fields(one) for one in how.settings]
         self._run = setup_fingerprint([how.snapshot, how.snapshot_scripts, commit, *settings])
         self._left_out = set() if how.snapshot_fixed else {"snapshot"}
         self._yardsticks = yardsticks
@@ -64,5 +66,9 @@ class SetupFingerprints:
     def of(self, case: EvalCase) -> str:
         """The fingerprint of an execution of this case: 16 hexadecimal digits."""
         yardstick = self._yardsticks.get(case.key)
-        parts = yardstick.model_dump(mode="json", exclude_none=True, exclude=self._left_out) if yardstick else None
+        parts = self._parts(yardstick) if yardstick else None
         return setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case)])
+
+    def _parts(self, yardstick: Yardstick) -> dict[str, JsonValue]:
+        known = structs.asdict(yardstick)
+        return {name: value for name, value in known.items() if value is not None and name not in self._left_out}

@@ -18,7 +18,7 @@ from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import Message
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
-from eval_gate.struct import FrozenStruct, field
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, Target, TargetError
 from eval_gate.targets.model.asker import Asker
 
@@ -83,7 +83,7 @@ class TargetJudge:
     @property
     def described(self) -> TargetIdentity:
         """Who grades, and set up how."""
-        return self._target.identity.model_copy(update={"name": self._name, "identity": self.identity})
+        return replace(self._target.identity, name=self._name, identity=self.identity)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -163,10 +163,7 @@ def is_rubric(case: EvalCase) -> bool:
 
 def gradable(suites: tuple[EvalSuite, ...], mode: RubricMode, judges: Judges) -> tuple[EvalSuite, ...]:
     """The suites as they can be run: what cannot be graded is skipped, or loses its rubric, each with the reason."""
-    return tuple(
-        suite.model_copy(update={"cases": tuple(_gradable(case, mode, judges) for case in suite.cases)})
-        for suite in suites
-    )
+    return tuple(replace(suite, cases=tuple(_gradable(case, mode, judges) for case in suite.cases)) for suite in suites)
 
 
 def _gradable(case: EvalCase, mode: RubricMode, judges: Judges) -> EvalCase:
@@ -179,8 +176,6 @@ def _ungraded(case: EvalCase, reason: str) -> EvalCase:
     if case.skip_reason is not None or not any(isinstance(spec, Rubric) for spec in case.evaluators):
         return case
     if is_rubric(case):
-        return case.model_copy(update={"skip_reason": reason})
+        return replace(case, skip_reason=reason)
     kept = tuple(spec for spec in case.evaluators if not isinstance(spec, Rubric))
-    return case.model_copy(
-        update={"evaluators": kept, "warnings": (*case.warnings, f"its rubric is not graded: {reason}")}
-    )
+    return replace(case, evaluators=kept, warnings=(*case.warnings, f"its rubric is not graded: {reason}"))

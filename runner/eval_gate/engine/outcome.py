@@ -28,7 +28,7 @@ from eval_gate.model.result import (
 )
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.setup import setup_of_agent
 
 _Thing = TypeVar("_Thing")
@@ -102,16 +102,15 @@ def outcome(plan: RunPlan, progress: RunProgress, wall_ms: float) -> RunResult:
     suites = tuple([_suite(plan, progress, suite, lists) for suite in left])
     cases = [case for suite in suites for case in suite.cases]
     told = (notice for target in plan.every_target() for notice in target.notices)
-    return record.model_copy(
-        update={
-            "measuring": _measuring(plan, cases),
-            "complete": all(case.status is not Status.NOT_RUN for case in cases),
-            "suites": suites,
-            "summary": _whole(suites, cases, wall_ms),
-            "stopped": progress.stopped,
-            "control": progress.control,
-            "warnings": (*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
-        }
+    return replace(
+        record,
+        measuring=_measuring(plan, cases),
+        complete=all(case.status is not Status.NOT_RUN for case in cases),
+        suites=suites,
+        summary=_whole(suites, cases, wall_ms),
+        stopped=progress.stopped,
+        control=progress.control,
+        warnings=(*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
     )
 
 
@@ -124,7 +123,7 @@ def _let_go(things: Iterable[_Thing]) -> Iterator[_Thing]:
 def _whole(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], wall_ms: float) -> Summary:
     """Of all suites; of a single one all is counted already."""
     if len(suites) == 1:
-        return suites[0].summary.model_copy(update={"wall_ms": wall_ms})
+        return replace(suites[0].summary, wall_ms=wall_ms)
     return summarise(cases, wall_ms)
 
 
@@ -135,13 +134,13 @@ def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
         return how
     resumed = plan.resumed is not None and any(case.details.replayed for case in cases)
     taken = resumed or (plan.recording is not None and plan.recording.used)
-    return how if taken else how.model_copy(update={"recorded": None})
+    return how if taken else replace(how, recorded=None)
 
 
 def _suite(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: Listing) -> SuiteResult:
     staleness = plan.staleness.get(suite.file)
     endpoint, left = plan.target_of(suite.cases[0]).identity.identity, _let_go(suite.cases)
-    suite = suite.model_copy(update={"cases": ()})
+    suite = replace(suite, cases=())
     cases = tuple([_case(plan, progress, case, lists) for case in left])
     return SuiteResult(
         run_id=plan.run_id,
@@ -166,16 +165,16 @@ def _case(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: Listing) 
     key = case.key
     records = progress.trials.last_of(key) if progress.over else progress.trials.of(key)
     if not records and progress.held_back and plan.waits(case):
-        case = case.model_copy(update={"skip_reason": HELD_BACK})
+        case = replace(case, skip_reason=HELD_BACK)
     target = plan.target_of(case)
     other = None if target is plan.target else target.identity.name
     end = progress.ends.get(key)
     counted = mark_unreported(records, lists=id(target) in lists)
     measure = CaseQuestion(plan.asked_words.get(key), plan.yardsticks.get(key))
     if not counted:
-        return unrun(case, other).model_copy(update=measure._asdict())
+        return replace(unrun(case, other), asked=measure.asked, yardstick=measure.yardstick)
     first = progress.asked_for.get(key, plan.limits.trials)
     result = settle(case, counted, other, first=first, end=end, measure=measure)
     if asked := progress.by_control.get(key):
-        result = result.model_copy(update={"control": trials_of_control(asked, result)})
+        result = replace(result, control=trials_of_control(asked, result))
     return for_record(known_anew(result) if key in progress.fresh else result, plan.limits.store)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from eval_gate.config.settings import Store
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.model.base import JsonValue, construct
+from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
 from eval_gate.model.limits import (
@@ -38,6 +38,7 @@ from eval_gate.results.lessening import (
     without_prompts,
 )
 from eval_gate.results.masking import Change, TextMasking, details_with, results_with
+from eval_gate.struct import replace
 from eval_gate.text.escape import one_line
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import compact_json
@@ -59,18 +60,17 @@ def _without_answer(record: TrialRecord, store: Store) -> TrialRecord:
     if store is not Store.NONE:
         return record  # whether a case simply passes is known when all of its trials are
     error, results = record.error, record.evaluator_results
-    return record.model_copy(
-        update={
-            "details": _without_model(without_answer(record.details)),
-            "evaluator_results": unquoted(results),
-            "error": error and error_unquoted(error, record.status, record.blame, results),
-        }
+    return replace(
+        record,
+        details=_without_model(without_answer(record.details)),
+        evaluator_results=unquoted(results),
+        error=error and error_unquoted(error, record.status, record.blame, results),
     )
 
 
 def _without_model(details: CaseDetails) -> CaseDetails:
     """The model's name is a text of the response, as any other."""
-    return details if details.model is None else details.model_copy(update={"model": None})
+    return details if details.model is None else replace(details, model=None)
 
 
 async def _redacted(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
@@ -87,16 +87,15 @@ async def _redacted(record: TrialRecord, patterns: Sequence[str], matcher: Patte
         masked.learn(None)
         warnings = (f"redact: what was said is not kept, because it could not be looked through: {error}",)
     made = _changed(record, masked.put)
-    return made.model_copy(update={"details": within(made.details), "warnings": warnings})
+    return replace(made, details=within(made.details), warnings=warnings)
 
 
 def _changed(record: TrialRecord, change: Change) -> TrialRecord:
-    return record.model_copy(
-        update={
-            "error": record.error and change(record.error),
-            "details": details_with(record.details, change),
-            "evaluator_results": results_with(record.evaluator_results, change),
-        }
+    return replace(
+        record,
+        error=record.error and change(record.error),
+        details=details_with(record.details, change),
+        evaluator_results=results_with(record.evaluator_results, change),
     )
 
 
@@ -106,12 +105,11 @@ def for_record(case: CaseResult, store: Store) -> CaseResult:
         return case
     if not (case.passed and all(trial.status is Status.PASSED for trial in case.trials)):
         return case
-    return case.model_copy(
-        update={
-            "details": without_answer(case.details),
-            "evaluator_results": without_prompts(case.evaluator_results),
-            "trials": drop_trial_details(case.trials),
-        }
+    return replace(
+        case,
+        details=without_answer(case.details),
+        evaluator_results=without_prompts(case.evaluator_results),
+        trials=drop_trial_details(case.trials),
     )
 
 
@@ -127,8 +125,7 @@ def details_of(response: Response, margin: int = 0, skipped_tokens: tuple[str, .
         "messages": len(response.conversation) - len(conversation),
         "characters": too_many,
     }
-    return construct(
-        CaseDetails,
+    return CaseDetails(
         tools_called=tuple([call.name for call in response.tool_calls]),
         response_length=len(response.text),
         skipped_tokens=skipped_tokens,
@@ -147,8 +144,7 @@ def details_of(response: Response, margin: int = 0, skipped_tokens: tuple[str, .
 def answer_of(text: str, margin: int = 0) -> CaseDetails:
     """The same of an answer that is nothing but a text."""
     too_many = len(text) - KEPT_ANSWER
-    return construct(
-        CaseDetails,
+    return CaseDetails(
         response_length=len(text),
         response=text[: KEPT_ANSWER + margin],
         response_truncated=too_many > 0,
@@ -168,8 +164,7 @@ def _calls(response: Response, margin: int) -> tuple[KeptCall, ...]:
 
 def _call(call: ToolCall, given: JsonValue, limit: int) -> KeptCall:
     arguments, result = json_beginning(given, limit), json_beginning(call.result, limit)
-    return construct(
-        KeptCall,
+    return KeptCall(
         name=call.name,
         arguments=arguments,
         result=result,
@@ -201,7 +196,7 @@ def _message(message: Message, margin: int) -> Message:
     calls = tuple(_within_message(call, KEPT_CALL + margin) for call in message.tool_calls[:KEPT_CALLS])
     if content is message.content and calls == message.tool_calls:
         return message
-    return message.model_copy(update={"content": content, "tool_calls": calls})
+    return replace(message, content=content, tool_calls=calls)
 
 
 def _within_message(call: ToolCall, limit: int) -> ToolCall:
@@ -209,7 +204,7 @@ def _within_message(call: ToolCall, limit: int) -> ToolCall:
     params = json_beginning(call.params, limit)
     if isinstance(params, dict) and call.result is None:
         return call
-    return call.model_copy(update={"params": params if isinstance(params, dict) else {"…": params}, "result": None})
+    return replace(call, params=params if isinstance(params, dict) else {"…": params}, result=None)
 
 
 def results_of(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
@@ -220,11 +215,10 @@ def results_of(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...
 def _result(result: EvaluatorResult) -> EvaluatorResult:
     if result.evaluator_provider_request is None and not result.evaluator_results:
         return result  # as with most assertions of most cases
-    return result.model_copy(
-        update={
-            "evaluator_provider_request": _facts(result.evaluator_provider_request),
-            "evaluator_results": results_of(result.evaluator_results),
-        }
+    return replace(
+        result,
+        evaluator_provider_request=_facts(result.evaluator_provider_request),
+        evaluator_results=results_of(result.evaluator_results),
     )
 
 

@@ -45,6 +45,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.results.write import run_folder, write_record
+from eval_gate.struct import replace
 from eval_gate.targets.base import BatchTarget, Target, TargetError
 from eval_gate.targets.waiting import told_to
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -205,7 +206,7 @@ class Run:
                     record = await self._stored(failure.record)
                     self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
                 if folder := self._folders.name(job.case):
-                    record = record.model_copy(update={"folder": folder})
+                    record = replace(record, folder=folder)
                 record, line = await self._written(journal, record)
                 self._keep(record, line, target)
                 self._observer.finished(record)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.model.base import construct
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
 from eval_gate.model.usage import Usage, total
 from eval_gate.results.lessening import lesser, without_prompts
+from eval_gate.struct import replace
 
 _Sum = TypeVar("_Sum", float, Usage)
 
@@ -25,7 +24,6 @@ class CaseQuestion(NamedTuple):
 
 
 NO_MEASURE: Final = CaseQuestion()
-_OF_A_TRIAL: Final = ("status", "score", "duration_ms", "error", "blame", "timed_out", "vetoed", "decisive")
 
 
 class CaseOutline(NamedTuple):
@@ -45,9 +43,8 @@ class CaseOutline(NamedTuple):
 
 def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     """The result of a case without a finished trial: skipped for its reason, or not run."""
-    return CaseResult(
-        **_of_case(case),
-        passed=False,
+    return replace(
+        _without_result(case),
         status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
         error=case.skip_reason,
         target=target,
@@ -55,45 +52,41 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     )
 
 
-def _of_case(case: EvalCase | CaseOutline) -> dict[str, Any]:
-    """What its result takes over from the case, whatever came of it."""
-    return {
-        "id": case.id,
-        "description": case.description,
-        "difficulty": case.difficulty,
-        "tags": case.tags,
-        "conversation_id": case.conversation_id,
-        "graded": case.aggregation is Aggregation.WEIGHTED_MEAN,
-        "dependent": case.dependent,
-        "location": case.location,
-        "fingerprint": case.fingerprint,
-    }
+def _without_result(case: EvalCase | CaseOutline) -> CaseResult:
+    """Build the result of a case that has not been run: what it takes over from the case, whatever comes of it."""
+    return CaseResult(
+        id=case.id,
+        description=case.description,
+        difficulty=case.difficulty,
+        tags=case.tags,
+        conversation_id=case.conversation_id,
+        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
+        dependent=case.dependent,
+        location=case.location,
+        fingerprint=case.fingerprint,
+        passed=False,
+        status=Status.NOT_RUN,
+    )
 
 
 def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
     """One execution in short, as results and the gate know it."""
-    return _trial(
-        record.status,
-        record.score,
-        record.duration_ms,
-        record.error,
-        record.blame,
-        record.timed_out,
-        record.vetoed,
-        decisive,
+    return Trial(
+        status=record.status,
+        score=record.score,
+        duration_ms=record.duration_ms,
+        error=record.error,
+        blame=record.blame,
+        timed_out=record.timed_out,
+        vetoed=record.vetoed,
+        decisive=decisive,
     )
-
-
-@lru_cache(1_000)
-def _trial(*facts: object) -> Trial:
-    """One for all executions of which just this is said."""
-    return construct(Trial, **dict(zip(_OF_A_TRIAL, facts, strict=True)))
 
 
 def kept_trial_of(record: TrialRecord) -> Trial:
     """The same of an execution that did not decide its case, with what it answered and what was made of that."""
-    return trial_of(record).model_copy(
-        update={"details": lesser(record.details), "evaluator_results": without_prompts(record.evaluator_results)}
+    return replace(
+        trial_of(record), details=lesser(record.details), evaluator_results=without_prompts(record.evaluator_results)
     )
 
 
@@ -103,9 +96,8 @@ def _trials(records: Sequence[TrialRecord], shown: TrialRecord, first: int | Non
     failed = next((record for record in records if record.status is Status.FAILED), None)
     if failed is None or first is None or len(records) == 1:
         return tuple(told)
-    repeated = {"repeats": True}
     again = [record.trial >= first and _repeats(record, failed) for record in records]
-    return tuple(one.model_copy(update=repeated) if same else one for one, same in zip(told, again, strict=True))
+    return tuple(replace(one, repeats=True) if same else one for one, same in zip(told, again, strict=True))
 
 
 def trials_of_control(records: Sequence[TrialRecord], here: CaseResult) -> tuple[Trial, ...]:
@@ -116,11 +108,10 @@ def trials_of_control(records: Sequence[TrialRecord], here: CaseResult) -> tuple
     failed = next((record for record in records if record.status is Status.FAILED), None)
     answered = [here.details, *(one.details for one in here.trials if one.details is not None)]
     return tuple(
-        trial_of(one).model_copy(
-            update={
-                "repeats": failed is not None and _repeats(one, failed),
-                "as_here": any(_same_answer(one.details, other) for other in answered),
-            }
+        replace(
+            trial_of(one),
+            repeats=failed is not None and _repeats(one, failed),
+            as_here=any(_same_answer(one.details, other) for other in answered),
         )
         for one in records
     )
@@ -174,9 +165,8 @@ def settle(
         shown = next(record for record in records if record.status is status)
         score = sum([record.score for record in judged]) / len(judged) if judged else 0.0
         flaky = len({record.status for record in judged}) > 1
-    return construct(
-        CaseResult,
-        **_of_case(case),
+    return replace(
+        _without_result(case),
         passed=status is Status.PASSED,
         duration_ms=whole.duration_ms,
         assertions_run=shown.assertions_run,
@@ -206,7 +196,12 @@ def settle(
 
 def known_anew(case: CaseResult) -> CaseResult:
     """The same of a case that was run more often because no earlier run knows it: these are first executions."""
-    return case.model_copy(update={"reruns": 0, "new_runs": case.reruns, "rerun_end": None})
+    return replace(
+        case,
+        reruns=0,
+        new_runs=case.reruns,
+        rerun_end=None,
+    )
 
 
 class _Whole(NamedTuple):

@@ -23,7 +23,6 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.tools import checks_tools
-from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, Status
@@ -194,16 +193,14 @@ class TrialRunner:
         if response.dry_run:
             said = "; ".join(("dry run: nobody was asked", *response.warnings))
             begun = self._record(job, response.duration_ms)
-            return begun.model_copy(update={"status": Status.SKIPPED, "error": said[:MAX_ERROR]})
+            return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
             judgement = await judge(self._shared.context(job.case, response))
         except EvaluatorError as error:
-            answered = self._answered(job.case, response)
-            return _not_judged(self._record(job, duration_ms, **answered), error)
-        judged = self._answered(job.case, response, judgement.skipped_tokens) | _judged(judgement, response)
-        record = self._record(job, duration_ms, **judged)
-        return await self._with_leavings(record, response)
+            return _not_judged(self._answered(job, duration_ms, response), error)
+        answered = self._answered(job, duration_ms, response, judgement.skipped_tokens)
+        return await self._with_leavings(_judged(answered, judgement), response)
 
     async def _with_leavings(self, record: TrialRecord, response: Response) -> TrialRecord:
         """A failing trial with where its files are kept."""
@@ -211,7 +208,7 @@ class TrialRunner:
         if leavings is None or record.status is not Status.FAILED or not response.files:
             return record
         said = await leavings.keep(record, response.files, self._shared.patterns)
-        return record.model_copy(update={"warnings": (*record.warnings, said)}) if said else record
+        return replace(record, warnings=(*record.warnings, said)) if said else record
 
     async def _ask(self, request: Request, timeout_ms: float | None) -> Response:
         """The target's answer within the limit. Raises TargetError."""
@@ -233,56 +230,63 @@ class TrialRunner:
             return case.timeout_ms
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
 
-    def _record(self, job: TrialJob, duration_ms: float, **known: object) -> TrialRecord:
-        """A trial that has come to nothing yet but for what is known of it."""
-        values: dict[str, object] = {"status": Status.ERROR, "duration_ms": duration_ms, "attempts": 1, **known}
-        return construct(
-            TrialRecord,
+    def _record(self, job: TrialJob, duration_ms: float) -> TrialRecord:
+        """Build the record of an execution that has come to nothing yet."""
+        return TrialRecord(
             eval_file=job.case.suite,
             case_id=job.case.id,
             trial=job.trial,
             fingerprint=self._shared.fingerprints.of(job.case) if self._shared.fingerprints else "",
-            **values,
+            status=Status.ERROR,
+            duration_ms=duration_ms,
+            attempts=1,
         )
 
     def _broken(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
         said = error.message
         if error.fault in _SAID_BY_CASE and error.hint:  # for a run that gives up, the hint is said there
             said = f"{said} ({error.hint})"
-        return self._record(job, duration_ms).model_copy(
-            update={"error": said[:MAX_ERROR], "blame": error.blame, "timed_out": error.timed_out}
+        return replace(
+            self._record(job, duration_ms),
+            error=said[:MAX_ERROR],
+            blame=error.blame,
+            timed_out=error.timed_out,
         )
 
-    def _answered(self, case: EvalCase, response: Response, skipped_tokens: tuple[str, ...] = ()) -> dict[str, object]:
-        """What the target gave back, whatever comes of judging it."""
-        silent = response.calls_known is None and not response.tool_calls and checks_tools(case.evaluators)
-        return {
-            "attempts": response.attempts,
-            "calls_listed": response.calls_known is True or bool(response.tool_calls),
-            "calls_missing": response.calls_place if silent else None,
-            "details": details_of(response, self._shared.margin, skipped_tokens),
-            "usage": response.usage,
-            "cost_usd": response.cost_usd,
-            "warnings": response.warnings,
-        }
+    def _answered(
+        self, job: TrialJob, duration_ms: float, response: Response, skipped_tokens: tuple[str, ...] = ()
+    ) -> TrialRecord:
+        """Build the record of an execution with what the target gave back, before it is scored."""
+        silent = response.calls_known is None and not response.tool_calls and checks_tools(job.case.evaluators)
+        return replace(
+            self._record(job, duration_ms),
+            attempts=response.attempts,
+            calls_listed=response.calls_known is True or bool(response.tool_calls),
+            calls_missing=response.calls_place if silent else None,
+            details=details_of(response, self._shared.margin, skipped_tokens),
+            usage=response.usage,
+            cost_usd=response.cost_usd,
+            warnings=response.warnings,
+        )
 
 
-def _judged(judgement: Judgement, response: Response) -> dict[str, object]:
-    """What the evaluators made of it."""
+def _judged(answered: TrialRecord, judgement: Judgement) -> TrialRecord:
+    """Add what the evaluators made of the response."""
     results = results_of(judgement.results)
-    return {
-        "status": Status.PASSED if judgement.passed else Status.FAILED,
-        "score": judgement.score,
-        "assertions_run": judgement.assertions_run,
-        "assertions_skipped": judgement.assertions_skipped,
-        "error": judgement.error and judgement.error[:MAX_ERROR],
-        "vetoed": any(result.vetoed and result.weight > 0 for result in results),
-        "evaluator_results": results,
-        "trace_summary": judgement.trace_summary,
-        "judge_usage": judgement.judge_usage,
-        "judge_cost_usd": judgement.judge_cost_usd,
-        "warnings": response.warnings + judgement.warnings,
-    }
+    return replace(
+        answered,
+        status=Status.PASSED if judgement.passed else Status.FAILED,
+        score=judgement.score,
+        assertions_run=judgement.assertions_run,
+        assertions_skipped=judgement.assertions_skipped,
+        error=judgement.error and judgement.error[:MAX_ERROR],
+        vetoed=any(result.vetoed and result.weight > 0 for result in results),
+        evaluator_results=results,
+        trace_summary=judgement.trace_summary,
+        judge_usage=judgement.judge_usage,
+        judge_cost_usd=judgement.judge_cost_usd,
+        warnings=answered.warnings + judgement.warnings,
+    )
 
 
 def defective(record: TrialRecord, error: Exception) -> TrialRecord:
@@ -309,13 +313,12 @@ def _too_late_for_another_try(error: TargetError, timeout_ms: float | None) -> T
 
 
 def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
-    return record.model_copy(
-        update={
-            "error": str(error)[:MAX_ERROR],
-            "blame": error.blame,
-            "judge_usage": error.usage,
-            "judge_cost_usd": error.cost_usd,
-        }
+    return replace(
+        record,
+        error=str(error)[:MAX_ERROR],
+        blame=error.blame,
+        judge_usage=error.usage,
+        judge_cost_usd=error.cost_usd,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.execution import Blame, Status
+from eval_gate.struct import replace
 
 Listing = frozenset[int]
 """Targets (by `id`) that have listed tool calls in this run."""
@@ -38,15 +39,14 @@ def _unless_silent(record: TrialRecord) -> TrialRecord:
     missing = record.calls_missing
     if missing is None or not record.status.judged:
         return record
-    return record.model_copy(
-        update={
-            "status": Status.ERROR,
-            "score": 0.0,
-            "error": _ERROR.format(missing=missing),
-            "blame": Blame.CRASHED,
-            "vetoed": False,
-            "assertions_run": 0,
-            "assertions_skipped": 0,
-            "evaluator_results": (),
-        }
+    return replace(
+        record,
+        status=Status.ERROR,
+        score=0.0,
+        error=_ERROR.format(missing=missing),
+        blame=Blame.CRASHED,
+        vetoed=False,
+        assertions_run=0,
+        assertions_skipped=0,
+        evaluator_results=(),
     )

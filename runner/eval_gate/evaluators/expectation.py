@@ -22,6 +22,7 @@ from eval_gate.model.specs.agentv import (
     SkillTrigger,
     TextAssertion,
 )
+from eval_gate.struct import replace
 from eval_gate.text.dotted_path import NOWHERE, field_at
 from eval_gate.text.javascript.strings import compact_json, js_number
 from eval_gate.text.tokens import TokenData, resolve, value_text
@@ -175,7 +176,7 @@ def _composite(spec: specs.Composite, tokens: TokenData) -> Iterator[str]:
             yield "a judge gives these the full score:"
     for member in spec.members:
         # what a member weighs stands with the whole, not with itself
-        weighed = member.model_copy(update={"weight": weights.get(member.name, 1.0)})
+        weighed = replace(member, weight=weights.get(member.name, 1.0))
         yield from (f"{INDENT}{line}" for line in words_of(weighed, tokens))
 
 

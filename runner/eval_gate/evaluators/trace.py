@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
+from msgspec import structs
+
 from eval_gate.evaluators.wording import cut
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, as_json
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, TraceEvent
 from eval_gate.model.result import TraceSummary
 from eval_gate.struct import FrozenStruct
@@ -109,7 +111,7 @@ def _summary(calls: Iterable[str], events: int, errors: int) -> TraceSummary:
 
 def summary_json(summary: TraceSummary | None) -> JsonValue:
     """The summary under the spec's names."""
-    return None if summary is None else summary.model_dump(mode="json", by_alias=True)
+    return as_json(summary) if summary else None
 
 
 def messages_json(messages: Iterable[OutputMessage] | None) -> JsonValue:
@@ -142,4 +144,8 @@ def _message_json(message: OutputMessage) -> JsonValue:
 
 def _given(item: OutputCall | TraceEvent) -> JsonValue:
     """The fields that are there. All names but one are one word, so they are the same in JSON."""
-    return {"durationMs" if key == "duration_ms" else key: value for key, value in item if value is not None}
+    return {
+        "durationMs" if key == "duration_ms" else key: value
+        for key, value in structs.asdict(item).items()
+        if value is not None
+    }

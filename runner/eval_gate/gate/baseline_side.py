@@ -20,6 +20,7 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import Ledger, LedgerCase, LedgerEntry, alike, yardstick_of
 from eval_gate.results.lessening import error_unquoted, is_as_before, unquoted, without_answer, without_prompts
 from eval_gate.results.masking import TextMasking, baseline_side_with
+from eval_gate.struct import replace
 from eval_gate.text.javascript.regex import PatternError, replaced_at_once
 from eval_gate.text.secret import MASK
 
@@ -64,9 +65,9 @@ def with_baseline_sides(
 
     def told(change: CaseChange) -> CaseChange:
         side = kept.get(change.key)
-        return change if side is None else change.model_copy(update={"before": side, "past": known.get(change.key, "")})
+        return change if side is None else replace(change, before=side, past=known.get(change.key, ""))
 
-    return comparison.model_copy(update={"changes": tuple(map(told, comparison.changes)), "history": history})
+    return replace(comparison, changes=tuple(map(told, comparison.changes)), history=history)
 
 
 def before_of(case: CaseResult) -> BaselineSide:
@@ -100,12 +101,11 @@ def _redacted(sides: Mapping[CaseKey, BaselineSide], patterns: Sequence[str]) ->
 def unquoted_before(side: BaselineSide) -> BaselineSide:
     """The same without a word of the answer: the baseline may have been stored when answers were still kept."""
     error, results = side.error, side.evaluator_results
-    return side.model_copy(
-        update={
-            "details": without_answer(side.details),
-            "evaluator_results": unquoted(results),
-            "error": error and error_unquoted(error, side.status, None, results),
-        }
+    return replace(
+        side,
+        details=without_answer(side.details),
+        evaluator_results=unquoted(results),
+        error=error and error_unquoted(error, side.status, None, results),
     )
 
 

@@ -21,7 +21,6 @@ from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier
 from eval_gate.gate.evidence.suite.noise import spread_of_differences
 from eval_gate.gate.moved_cases import absent_cases, earlier_keys, moved_files
 from eval_gate.gate.scores import scores_of
-from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import (
     DEFAULT_SCORE_TOLERANCE,
@@ -34,6 +33,7 @@ from eval_gate.model.comparison import (
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.results.baseline import Baseline
+from eval_gate.struct import replace
 
 MAX_REASON = 300
 MAX_TARGETS = 5
@@ -63,7 +63,7 @@ def compare(
     for key, case in current.cases():
         known, before = past.get(key, NOTHING_KNOWN), there.get(earlier.get(key, key))
         change = _change(key, known, before, _unheard(case) if silent else case, score_tolerance)
-        changes.append(change.model_copy(update={"stale": True}) if stale[key.suite] else change)
+        changes.append(replace(change, stale=True) if stale[key.suite] else change)
     changes += [
         _removed(key, there[key], past.get(key, NOTHING_KNOWN).newest)
         for key in absent_cases(baseline.result, current).removed
@@ -82,11 +82,10 @@ def _with_noise(changes: Sequence[CaseChange]) -> Iterator[CaseChange]:
         one for one in changes if one.score_change is not None and one.score_record and not one.score_record.free
     ]
     spread, free = spread_of_differences([one.score_change for one in unknown if one.score_change is not None])
-    known = {"spread": spread, "free": free, "assumed": True}
     open_cases = {one.key for one in unknown} if free else set()
     for one in changes:
         if one.key in open_cases and one.score_record is not None:
-            yield one.model_copy(update={"score_record": one.score_record.model_copy(update=known)})
+            yield replace(one, score_record=replace(one.score_record, spread=spread, free=free, assumed=True))
         else:
             yield one
 
@@ -110,12 +109,11 @@ def _with_fields(
         for case in suite.cases
         if case.status in _COUNTED and (before := earlier.get(key := CaseKey(suite.eval_file, case.id), key)) in then
     ]
-    return suite.model_copy(
-        update={
-            "baseline_run_id": run_id,
-            "regressions": tuple(case.id for case, passed in both if passed and not case.passed),
-            "new_passes": tuple(case.id for case, passed in both if case.passed and not passed),
-        }
+    return replace(
+        suite,
+        baseline_run_id=run_id,
+        regressions=tuple(case.id for case, passed in both if passed and not case.passed),
+        new_passes=tuple(case.id for case, passed in both if case.passed and not passed),
     )
 
 
@@ -125,8 +123,7 @@ def _change(key: CaseKey, past: CasePast, before: CaseResult | None, now: CaseRe
     earlier = then.tally if then else None
     if before is not None and (then is None or then.run is None) and change not in _BROKEN:
         earlier = tally(before)
-    return construct(
-        CaseChange,
+    return CaseChange(
         suite=key.suite,
         case_id=key.case_id,
         change=change,
@@ -170,7 +167,7 @@ def nobody_answered(run: RunResult) -> bool:
 
 def _unheard(case: CaseResult) -> CaseResult:
     """A case of a run in which nobody answered, as one that could not be asked."""
-    return case.model_copy(update={"blame": Blame.UNREACHABLE}) if case.status is Status.ERROR else case
+    return replace(case, blame=Blame.UNREACHABLE) if case.status is Status.ERROR else case
 
 
 def _broken(past: CasePast, now: CaseResult) -> CaseClass:
@@ -195,7 +192,7 @@ def tally(case: CaseResult) -> Tally | None:
 @lru_cache(1_000)
 def _tally(k: int, n: int, score: float) -> Tally:
     """One object for all cases with these numbers."""
-    return construct(Tally, k=k, n=n, score=score)
+    return Tally(k=k, n=n, score=score)
 
 
 def _removed(key: CaseKey, case: CaseResult, earlier: NewestEarlier | None) -> CaseChange:

@@ -114,7 +114,10 @@ def known_from(baseline: Baseline, run: RunResult, policy: Policy, aside: Collec
         runs=past.level,
         days=past.days(aside),
         lost=tuple(
-            LostCase(**key._asdict(), **one.tally.model_dump(), run=one.run) for key, one in past.lost(unjudged).items()
+            LostCase(
+                suite=key.suite, case_id=key.case_id, k=one.tally.k, n=one.tally.n, score=one.tally.score, run=one.run
+            )
+            for key, one in past.lost(unjudged).items()
         ),
     )
     return KnownBefore(past.of(run), evidence, aside)
@@ -160,7 +163,12 @@ def _recorded(scores: ScoreRecord | None) -> ScoreRecord | None:
     """Without what was taken from the run itself: of a part of a run the whole may say something else."""
     if scores is None or not scores.assumed:
         return scores
-    return scores.model_copy(update={"spread": 0.0, "free": 0, "assumed": False})
+    return replace(
+        scores,
+        spread=0.0,
+        free=0,
+        assumed=False,
+    )
 
 
 def planned(run: RunResult) -> int:
@@ -248,21 +256,17 @@ def _score_finding(scored: Sequence[Scored], settlement: Settlement, limit: floa
 
 
 def _with_record(change: CaseChange, known: KnownBefore) -> CaseChange:
-    told = _told(known.past.get(change.key, NOTHING_KNOWN))
-    return change.model_copy(update=told) if told else change
-
-
-def _told(past: CasePast) -> dict[str, object]:
-    """What the record of the run keeps of a case's past."""
-    told: dict[str, object] = {"earlier": past.earlier} if past.earlier else {}
-    return {**told, "case_record": past.record} if past.record.counts.runs else told
+    """Add what the run result keeps of a case's past."""
+    past = known.past.get(change.key, NOTHING_KNOWN)
+    record = past.record if past.record.counts.runs else change.case_record
+    return replace(change, earlier=past.earlier or change.earlier, case_record=record)
 
 
 def conclude(comparison: Comparison, run: RunResult, known: KnownBefore, policy: Policy) -> Comparison:
     """The comparison with what the records and re-runs make of it; the classes of the plain rule stay what they are."""
     if not run.confirm:
         changes = tuple(_with_record(change, known) for change in comparison.changes)
-        return comparison.model_copy(update={"changes": changes, "evidence": known.evidence})
+        return replace(comparison, changes=changes, evidence=known.evidence)
     facts, allowed = facts_of(comparison, run, known, policy.must_pass), policy.allowed_regressions
     cases = run.by_key()
     repeats = {one.key: found for one in facts if (found := repeats_of(cases[one.key])) is not None}
@@ -282,16 +286,14 @@ def conclude(comparison: Comparison, run: RunResult, known: KnownBefore, policy:
         one = settled.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
             return _with_record(change, known)
-        past = _told(known.past.get(key, NOTHING_KNOWN))
         grounds = with_repeats(one.grounds, *said[key]) if one.grounds is not None and key in said else one.grounds
-        return change.model_copy(update={**past, "change": one.change, "grounds": grounds})
+        return replace(_with_record(change, known), change=one.change, grounds=grounds)
 
-    return comparison.model_copy(
-        update={
-            "changes": tuple(refined(change) for change in comparison.changes),
-            "suite_finding": heard.suite,
-            "score_finding": scores_with_answers(scores, scored, run, answers),
-            "error_rate": known.evidence.error_rate,
-            "evidence": known.evidence,
-        }
+    return replace(
+        comparison,
+        changes=tuple(refined(change) for change in comparison.changes),
+        suite_finding=heard.suite,
+        score_finding=scores_with_answers(scores, scored, run, answers),
+        error_rate=known.evidence.error_rate,
+        evidence=known.evidence,
     )

@@ -75,7 +75,7 @@ class Reruns:
         """Every case whose first execution leaves something to decide, and those of which nothing is known."""
         if self._later is not None:
             self._question, self._later = self._later(), None
-        run = result.model_copy(update={"confirm": self._confirm})
+        run = replace(result, confirm=self._confirm)
         facts, self._confirmation = facts_before_reruns(run, self._question)
         # of most cases nothing is to be decided, whatever more was seen
         self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}

@@ -45,7 +45,7 @@ from eval_gate.model.waiver import CaseStanding, WaiverKind, WaiverStanding, Wai
 from eval_gate.model.yardstick import Difference, DifferenceKind, TouchedCase
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.pushes import Pushes
-from eval_gate.struct import FrozenStruct, field
+from eval_gate.struct import FrozenStruct, field, replace
 
 MoreWaivers = Callable[[KnownWaivers], KnownWaivers]
 """Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
@@ -78,25 +78,23 @@ def judge(run: RunResult, question: GateQuestion) -> RunResult:
     if isinstance(baseline, NoBaseline):
         waiving = _waiving(held, None, question)
         verdict = decide(RuleInput(held, waiving=waiving or Waiving()), policy, baseline)
-        recorded = {"comparison": None, "waiving": waiving, "verdict": verdict}
-        return run.model_copy(update={"policy": policy.on_record(run), **recorded})
+        return replace(run, policy=policy.on_record(run), comparison=None, waiving=waiving, verdict=verdict)
     then = held_to(baseline.result, policy.pass_score)
     known = _known(held, question)
     differs = measured_differences(then, held, policy.on_record(run), lost=known.lost)
-    comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
+    comparison = replace(_compared(held, then, known, question), measured=differs)
     comparison = with_baseline_sides(comparison, held, then, baseline.own_ledger, policy.pass_score, question.keeping)
     waiving = _waiving(held, comparison, question)
     comparison = _with_waived_names(comparison, waiving, held, then)
     judged = RuleInput(held, comparison, then, waiving or Waiving())
-    return run.model_copy(
-        update={
-            "suites": with_contract_fields(run, baseline.result),
-            "baseline_run_id": baseline.result.run_id,
-            "policy": policy.on_record(run),
-            "comparison": comparison,
-            "waiving": waiving,
-            "verdict": decide(judged, policy),
-        }
+    return replace(
+        run,
+        suites=with_contract_fields(run, baseline.result),
+        baseline_run_id=baseline.result.run_id,
+        policy=policy.on_record(run),
+        comparison=comparison,
+        waiving=waiving,
+        verdict=decide(judged, policy),
     )
 
 
@@ -131,7 +129,7 @@ def _compared(held: RunResult, then: RunResult, known: KnownBefore, question: Ga
         *notes_of_control(held, concluded),
         *notes_of_models(held, then),
     )
-    return concluded.model_copy(update={"notes": notes})
+    return replace(concluded, notes=notes)
 
 
 def _not_rerun(held: RunResult, policy: Policy) -> Iterator[str]:
@@ -283,8 +281,8 @@ def _with_waived_names(comparison: Comparison, waiving: Waiving | None, run: Run
     )
     loosened = Difference(kind=DifferenceKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED])
     told = comparison.measured
-    told = told.model_copy(update={"differences": (loosened, *told.differences), "loosened": told.loosened + 1})
-    return comparison.model_copy(update={"measured": told})
+    told = replace(told, differences=(loosened, *told.differences), loosened=told.loosened + 1)
+    return replace(comparison, measured=told)
 
 
 def _new_name(before: CaseKey, now: CaseKey) -> str:
@@ -310,7 +308,7 @@ def _waiving(held: RunResult, comparison: Comparison | None, question: GateQuest
     )
     waiving = without_must_pass(waiving, must_pass_keys(held, question.policy.must_pass))
     troubles = (*waivers.troubles, *waiving.troubles)
-    return waiving.model_copy(update={"refusals": waivers.refusals, "troubles": troubles})
+    return replace(waiving, refusals=waivers.refusals, troubles=troubles)
 
 
 def _something_to_waive(found: Sequence[CaseStanding]) -> bool:

@@ -4,21 +4,21 @@ The file is read strictly, and `calibrate` writes it. What it says turns no verd
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import ConfigDict, Field, ValidationError
+from msgspec import Meta, ValidationError, convert, json, structs, to_builtins
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
-from eval_gate.model.base import Frozen
+from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge, JudgeOfRun, JudgesOfRun
 from eval_gate.model.result import RunResult, Yardstick
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.sources.json import parse_json
-from eval_gate.text.sources.shape import field_path, mistakes, sentence
+from eval_gate.text.sources.shape import field_path, misfit
 
 PATH: Final = ".eval-gate/judges.json"
 MAX_FILE_BYTES: Final = limits.JUDGES_BYTES
@@ -26,16 +26,17 @@ MAX_JUDGES: Final = limits.JUDGES
 _HINT: Final = "`eval-gate calibrate LABELS --save` writes it; `eval-gate schema judges` prints its schema"
 
 
-class JudgesEntry(JudgeComparison):
+_KEYS: Final = {one.name: one.encode_name for one in structs.fields(JudgeComparison)}
+
+
+class JudgesEntry(JudgeComparison, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One comparison as the file has it: an unknown key is a mistake."""
 
-    model_config = ConfigDict(extra="forbid")
 
-
-class JudgesFile(Frozen):
+class JudgesFile(Frozen, kw_only=True, omit_defaults=True):
     """How well judges agreed with people: `.eval-gate/judges.json`."""
 
-    judges: tuple[JudgesEntry, ...] = Field((), max_length=MAX_JUDGES)
+    judges: Annotated[tuple[JudgesEntry, ...], Meta(max_length=MAX_JUDGES)] = ()
 
 
 def read_comparisons(root: Path) -> tuple[JudgeComparison, ...]:
@@ -59,23 +60,33 @@ def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[JudgeComparison, .
         raise _invalid(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
     document, positions = parse_json(data, shown_as, values=limits.SETTING_VALUES)
     try:
-        return JudgesFile.model_validate(document).judges
+        return convert(document, JudgesFile).judges
     except ValidationError as error:
         problems = [
-            Problem(sentence(one), file=shown_as, line=positions.line(one["loc"]), field=field_path(one["loc"]))
-            for one in mistakes(error)
+            Problem(what, file=shown_as, line=positions.line(place), field=field_path(place))
+            for place, what in [*_misfits_of_entries(document)] or [misfit(error)]
         ]
         raise _invalid(shown_as, problems) from error
+
+
+def _misfits_of_entries(document: JsonValue) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Find the first mistake of each entry, with its place."""
+    entries = document.get("judges") if isinstance(document, dict) else None
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        try:
+            convert(entry, JudgesEntry)
+        except ValidationError as error:
+            place, what = misfit(error)
+            yield ("judges", index, *place), what
 
 
 def comparison(**values: object) -> JudgeComparison:
     """One comparison, of what a stored result says. Raises GateError for what the file could not hold."""
     try:
-        return JudgeComparison.model_validate(values)
+        return convert({_KEYS[name]: value for name, value in values.items()}, JudgeComparison)
     except ValidationError as error:
-        raise _invalid(
-            PATH, [Problem(sentence(one), file=PATH, field=field_path(one["loc"])) for one in mistakes(error)]
-        ) from error
+        place, what = misfit(error)
+        raise _invalid(PATH, [Problem(what, file=PATH, field=field_path(place))]) from error
 
 
 def with_comparisons(known: Sequence[JudgeComparison], new: Sequence[JudgeComparison]) -> str:
@@ -85,12 +96,8 @@ def with_comparisons(known: Sequence[JudgeComparison], new: Sequence[JudgeCompar
     """
     said = {(one.judge, one.evaluator): one for one in (*known, *new)}
     kept = [said[key] for key in sorted(said, key=lambda key: (key[0], key[1] or ""))]
-    try:
-        file = JudgesFile(judges=tuple(JudgesEntry(**dict(one)) for one in kept))
-    except ValidationError as error:
-        problems = [Problem(sentence(one), file=PATH, field=field_path(one["loc"])) for one in mistakes(error)]
-        raise _invalid(PATH, problems) from error
-    text = file.model_dump_json(by_alias=True, indent=2, exclude_defaults=True) + "\n"
+    file = JudgesFile(judges=tuple(convert(to_builtins(one), JudgesEntry) for one in kept))
+    text = json.format(json.encode(file), indent=2).decode() + "\n"
     parse_comparisons(text.encode(), shown_as=PATH)  # what a run would not read is not written
     return text
 
@@ -121,12 +128,12 @@ def with_judges(run: RunResult, ask: AskComparisons | None) -> RunResult:
         return run
     graded = _graded(run)
     if not graded:
-        return run if run.judges is None else run.model_copy(update={"judges": None})
+        return run if run.judges is None else replace(run, judges=None)
     known = ask()
     whole = run.shard is None and not run.partial
     order = sorted(graded, key=lambda name: (-len(graded[name]), name))
     judges = tuple(_judge(name, graded[name], known, whole=whole) for name in order)
-    return run.model_copy(update={"judges": JudgesOfRun(judges=judges, trouble=known.trouble)})
+    return replace(run, judges=JudgesOfRun(judges=judges, trouble=known.trouble))
 
 
 def _graded(run: RunResult) -> dict[str, list[Yardstick]]:

@@ -128,7 +128,7 @@ def _control(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
 
 def _others(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
     """Every rule of which nobody knows which value asks for less; None is its usual value."""
-    for name in RunPolicy.model_fields.keys() - _BY_THEMSELVES:
+    for name in {*RunPolicy.__struct_fields__} - _BY_THEMSELVES:
         was, is_now = getattr(then, name), getattr(now, name)
         if was != is_now:
             yield _rule(DifferenceKind.CHANGED, name.replace("_", "-"), _words(was), _words(is_now))

@@ -19,11 +19,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from functools import lru_cache
 
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsFormat
-from eval_gate.model.base import SameObject
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison
 from eval_gate.model.execution import Blame, Status
@@ -47,12 +45,6 @@ def earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, Ca
     No earlier case is taken twice, and none that is still here by its own key. What is not in a part of a plan may
     be in another one, and is not gone: there only what is measured says that a case is the same.
     """
-    return _renamed(SameObject(baseline), SameObject(current))
-
-
-@lru_cache(maxsize=1)
-def _renamed(one: SameObject[RunResult], other: SameObject[RunResult]) -> Mapping[CaseKey, CaseKey]:
-    baseline, current = one.thing, other.thing
     there, here = baseline.by_key(), current.by_key()
     if there.keys() == here.keys():
         return {}
@@ -81,12 +73,6 @@ class AbsentCases(FrozenStruct):
 
 def absent_cases(baseline: RunResult, current: RunResult) -> AbsentCases:
     """Where the baseline's cases are that this run does not have. What one shard does not have may be in another."""
-    return _absent(SameObject(baseline), SameObject(current))
-
-
-@lru_cache(maxsize=1)
-def _absent(one: SameObject[RunResult], other: SameObject[RunResult]) -> AbsentCases:
-    baseline, current = one.thing, other.thing
     earlier = earlier_keys(baseline, current)
     kept = {earlier.get(key, key) for key, _ in current.cases()}
     gone = {key: case for key, case in baseline.cases() if key not in kept}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.struct import replace
 from eval_gate.text.globs import fits_case, idle_patterns
 
 
@@ -36,4 +37,4 @@ def with_idle_patterns(run: RunResult, patterns: Iterable[str], *, strict: bool 
     if run.partial or run.shard is not None:
         return run
     idle = idle_patterns(patterns, [(case.id, case.tags) for _, case in run.cases()], strict=strict)
-    return run.model_copy(update={"warnings": tuple(dict.fromkeys((*run.warnings, *idle)))}) if idle else run
+    return replace(run, warnings=tuple(dict.fromkeys((*run.warnings, *idle)))) if idle else run

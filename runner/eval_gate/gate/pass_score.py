@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
+from eval_gate.struct import replace
 
 
 def passes(trial: Trial, pass_score: float, *, graded: bool) -> bool:
@@ -36,9 +37,9 @@ def held_to(run: RunResult, pass_score: float) -> RunResult:
     if pass_score >= 1.0 or not any(case.graded for _, case in run.cases()):
         return run
     suites = tuple(_held_suite(suite, pass_score) for suite in run.suites)
-    held = run.model_copy(update={"suites": suites})
+    held = replace(run, suites=suites)
     before, after = [case for _, case in run.cases()], [case for _, case in held.cases()]
-    return held.model_copy(update={"summary": _recounted(run.summary, before, after)})
+    return replace(held, summary=_recounted(run.summary, before, after))
 
 
 def judged_as(run: RunResult) -> RunResult:
@@ -49,27 +50,26 @@ def judged_as(run: RunResult) -> RunResult:
 def _held_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
     cases = [_held_case(case, pass_score) if case.graded and case.status.judged else case for case in suite.cases]
     summary = _recounted(suite.summary, list(suite.cases), cases)
-    return suite.model_copy(update={"cases": tuple(cases), "summary": summary})
+    return replace(suite, cases=tuple(cases), summary=summary)
 
 
 def _held_case(case: CaseResult, pass_score: float) -> CaseResult:
     passed = good_enough(case, pass_score)
     trials = tuple(_held_trial(trial, pass_score) for trial in case.executions()) if case.trials else ()
     judged = [trial.status is Status.PASSED for trial in trials if trial.status.judged]
-    return case.model_copy(
-        update={
-            "passed": passed,
-            "status": Status.PASSED if passed else Status.FAILED,
-            "trials": trials,
-            "flaky": any(judged) and not all(judged) if judged else case.flaky,
-            "error": None if passed else case.error,
-        }
+    return replace(
+        case,
+        passed=passed,
+        status=Status.PASSED if passed else Status.FAILED,
+        trials=trials,
+        flaky=any(judged) and not all(judged) if judged else case.flaky,
+        error=None if passed else case.error,
     )
 
 
 def _held_trial(trial: Trial, pass_score: float) -> Trial:
     reaches = trial.status is Status.FAILED and passes(trial, pass_score, graded=True)
-    return trial.model_copy(update={"status": Status.PASSED}) if reaches else trial
+    return replace(trial, status=Status.PASSED) if reaches else trial
 
 
 def _recounted(summary: Summary, before: list[CaseResult], after: list[CaseResult]) -> Summary:
@@ -77,11 +77,10 @@ def _recounted(summary: Summary, before: list[CaseResult], after: list[CaseResul
     more = sum(case.passed for case in after) - sum(case.passed for case in before)
     flaky = sum(case.flaky for case in after) - sum(case.flaky for case in before)
     passed, failed = summary.passed + more, summary.failed - more
-    return summary.model_copy(
-        update={
-            "passed": passed,
-            "failed": failed,
-            "flaky": summary.flaky + flaky,
-            "pass_rate": passed / (passed + failed) if passed + failed else None,
-        }
+    return replace(
+        summary,
+        passed=passed,
+        failed=failed,
+        flaky=summary.flaky + flaky,
+        pass_rate=passed / (passed + failed) if passed + failed else None,
     )

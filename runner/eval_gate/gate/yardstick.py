@@ -21,6 +21,7 @@ from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import HELD_BACK, CaseResult, RunResult, Yardstick
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.yardstick import Difference, DifferenceKind, MeasuredDifferences, TouchedCase
+from eval_gate.struct import replace
 
 MAX_NAMED: Final = 20
 """Cases of one difference that are kept by name."""
@@ -89,7 +90,7 @@ def _covering(policy: RunPolicy, run: RunResult) -> RunPolicy:
     """The rules with the least coverage that another tool's results have to reach where nobody says one."""
     if policy.min_coverage is not None or not run.by_another_tool:
         return policy
-    return policy.model_copy(update={"min_coverage": LEAST_OF_ANOTHER_TOOL})
+    return replace(policy, min_coverage=LEAST_OF_ANOTHER_TOOL)
 
 
 def _freed(then: RunResult, now: RunResult, policy: RunPolicy) -> Iterator[Difference]:
@@ -143,8 +144,8 @@ class _Touched:
         for change, cases in sorted(self.setups.items(), key=lambda group: (-len(group[1]), *map(str, group[0])))[
             :MAX_GROUPS
         ]:
-            told = {"subject": change.subject, "setting": change.name, "setup_of": change.whose}
-            yield _difference(change.kind, cases, change.then, change.now).model_copy(update=told)
+            difference = _difference(change.kind, cases, change.then, change.now)
+            yield replace(difference, subject=change.subject, setting=change.name, setup_of=change.whose)
 
 
 def _difference(

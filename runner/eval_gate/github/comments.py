@@ -51,15 +51,15 @@ class CommentState(BaseModel):
     run_id: int
     attempt: int = 1
     outcome: str = Field(max_length=20)
-    red_sha: str | None = Field(None, pattern=r"^[0-9a-f]{7,64}$")
+    red_sha: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
     """The newest commit of the pull request whose result was red, until one is green."""
-    leg: str | None = Field(None, pattern=LEG_PATTERN)
+    leg: str | None = Field(default=None, pattern=LEG_PATTERN)
     """Which leg of a matrix it was, where several share the key."""
-    regressed: str | None = Field(None, pattern=r"^[A-Za-z0-9+/=]{0,2700}$")
+    regressed: str | None = Field(default=None, pattern=r"^[A-Za-z0-9+/=]{0,2700}$")
     """Which cases were regressions: four bytes of each one's digest, in base64. None where that is not known."""
-    regressed_at: str | None = Field(None, pattern=r"^[0-9a-f]{7,64}$")
+    regressed_at: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
     """The commit whose regressions these are, where it is an earlier one: this one could not be judged."""
-    gate: str | None = Field(None, pattern=r"^[A-Za-z0-9._-]{1,200}$")
+    gate: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._-]{1,200}$")
     """Whose comment it is, of several gates that were given one key; None where an older version wrote it."""
     judged: tuple[int, int] | None = None
     """Run and attempt that made the result, where another run published it."""
@@ -97,8 +97,8 @@ Belongs = Callable[[CommentState | None], bool]
 
 
 class _Node(OwnText):
-    database_id: int | None = Field(None, alias="databaseId")
-    node_id: str = Field("", alias="id")
+    database_id: int | None = Field(default=None, alias="databaseId")
+    node_id: str = Field(default="", alias="id")
     hidden: bool = Field(default=False, alias="isMinimized")
 
     @property
@@ -112,7 +112,7 @@ class CommentPage(ApiAnswer):
     """Whether comments come before those of this page, and how they are asked for."""
 
     earlier: bool = Field(alias="hasPreviousPage")
-    cursor: str | None = Field(None, alias="startCursor")
+    cursor: str | None = Field(default=None, alias="startCursor")
 
 
 class _Comments(ApiAnswer):
@@ -123,7 +123,7 @@ class _Comments(ApiAnswer):
 class _Pull(ApiAnswer):
     state: str
     head: str = Field(alias="headRefOid")
-    base: str = Field("", alias="baseRefName")
+    base: str = Field(default="", alias="baseRefName")
     comments: _Comments
 
 

@@ -35,7 +35,7 @@ class IssueState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     run_id: int
-    names: tuple[str, ...] = Field((), max_length=100)
+    names: tuple[str, ...] = Field(default=(), max_length=100)
     """What was worse: who closes the issue by hand has accepted these."""
 
 
@@ -55,7 +55,7 @@ class _Node(OwnText):
 
 class _Page(ApiAnswer):
     more: bool = Field(alias="hasNextPage")
-    cursor: str | None = Field(None, alias="endCursor")
+    cursor: str | None = Field(default=None, alias="endCursor")
 
 
 class _Issues(ApiAnswer):

@@ -209,7 +209,7 @@ class Comment(ApiAnswer):
     """A comment as it is now. `author` is None where the account is gone, `editor` where there is none or is gone."""
 
     author: Actor | None
-    association: str = Field("NONE", alias="authorAssociation")
+    association: str = Field(default="NONE", alias="authorAssociation")
     """What its author is to the repository: a hint, and no proof of any right."""
     body: str
     url: str
@@ -343,7 +343,7 @@ class _App(ApiAnswer):
 
 class _Written(ApiAnswer):
     user: _User | None
-    app: _App | None = Field(None, alias="performed_via_github_app")
+    app: _App | None = Field(default=None, alias="performed_via_github_app")
 
 
 class _Permission(ApiAnswer):

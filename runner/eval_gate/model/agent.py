@@ -1,8 +1,8 @@
 """The agent an Agent Evals suite describes: a model with instructions and tools that work on files."""
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from eval_gate.model.base import Frozen
 
@@ -19,14 +19,14 @@ CHANGING: Final[frozenset[FileTool]] = frozenset({"writeFile", "deleteFile"})
 """Those after which a folder holds other files than before."""
 
 
-class SuiteAgent(Frozen):
+class SuiteAgent(Frozen, kw_only=True):
     """Who answers the cases of a suite. `model` is what the suite names; a model chosen for the run wins."""
 
     name: str
     model: str
     instructions: str
     tools: tuple[FileTool, ...] = ()
-    max_turns: int = Field(MAX_TURNS, gt=0)
+    max_turns: Annotated[int, Meta(gt=0)] = MAX_TURNS
 
     @property
     def changes_files(self) -> bool:

@@ -2,48 +2,47 @@
 
 from datetime import date
 from enum import StrEnum
-from typing import Annotated, Final, Self
+from typing import Annotated, Final
 
-from pydantic import Field, model_validator
+from msgspec import Meta
 
-from eval_gate.model.base import Many, Record
+from eval_gate.model.base import Record
 
 MAX_DIGESTS: Final = 5_000
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
 
 
-class JudgeComparison(Record):
+class JudgeComparison(Record, kw_only=True):
     """What came of holding one judge's verdicts against people's labels."""
 
-    judge: str = Field(min_length=1, max_length=1_000)
+    judge: Annotated[str, Meta(min_length=1, max_length=1_000)]
     """Who graded, as the run has it: name, model and address."""
-    evaluator: str | None = Field(None, max_length=500)
+    evaluator: Annotated[str, Meta(max_length=500)] | None = None
     """Only what this evaluator said was compared; None for the verdicts of the cases."""
     on: date
     """The day (UTC) on which it was compared."""
-    answers: int = Field(ge=1)
+    answers: Annotated[int, Meta(ge=1)]
     """Answers that both have judged."""
-    agreed: int = Field(ge=0)
+    agreed: Annotated[int, Meta(ge=0)]
     """Of these, of how many both said the same."""
-    failed_by_people: int = Field(ge=0)
-    false_passes: int = Field(ge=0)
+    failed_by_people: Annotated[int, Meta(ge=0)]
+    false_passes: Annotated[int, Meta(ge=0)]
     """Answers that the judge passed and people failed."""
-    prompts: Many[Digest] = Field((), max_length=MAX_DIGESTS)
+    prompts: Annotated[tuple[Digest, ...], Meta(max_length=MAX_DIGESTS)] = ()
     """The own prompts and scripts of the cases (`yardstick.grader`); none for the built-in prompt."""
-    rubrics: Many[Digest] = Field((), max_length=MAX_DIGESTS)
+    rubrics: Annotated[tuple[Digest, ...], Meta(max_length=MAX_DIGESTS)] = ()
     """What the answers were held against (`yardstick.expectation`), rubrics among it."""
-    run_id: str | None = Field(None, max_length=200)
+    run_id: Annotated[str, Meta(max_length=200)] | None = None
     """The run whose answers people looked at."""
 
-    @model_validator(mode="after")
-    def _counts(self) -> Self:
+    def __post_init__(self) -> None:
+        """Refuse counts that contradict each other. Raises ValueError."""
         if self.agreed > self.answers:
             raise ValueError(f"agreed is {self.agreed}, which is more than the {self.answers} answers")
         if self.failed_by_people > self.answers:
             raise ValueError(f"failedByPeople is {self.failed_by_people}, more than the {self.answers} answers")
         if self.false_passes > min(self.failed_by_people, self.answers - self.agreed):
             raise ValueError(f"falsePasses is {self.false_passes}, more than failedByPeople or answers - agreed allow")
-        return self
 
 
 class JudgeKnowledge(StrEnum):
@@ -58,7 +57,7 @@ class JudgeKnowledge(StrEnum):
     NEVER = "never"
 
 
-class JudgeOfRun(Record):
+class JudgeOfRun(Record, kw_only=True):
     """One judge of a run, and what is known of it."""
 
     judge: str
@@ -71,9 +70,9 @@ class JudgeOfRun(Record):
     """The change under test brings a comparison of it, which the base branch does not have."""
 
 
-class JudgesOfRun(Record):
+class JudgesOfRun(Record, kw_only=True):
     """Who graded in a run, those first who graded most."""
 
-    judges: Many[JudgeOfRun] = ()
+    judges: tuple[JudgeOfRun, ...] = ()
     trouble: str | None = None
     """Why nobody could look up what is known, in one sentence; None where somebody could."""

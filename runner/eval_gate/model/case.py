@@ -40,7 +40,7 @@ class CaseKey(NamedTuple):
     case_id: str
 
 
-class CaseName(Record):
+class CaseName(Record, kw_only=True):
     """Which case: its eval file and its id."""
 
     suite: str
@@ -52,14 +52,14 @@ class CaseName(Record):
         return CaseKey(self.suite, self.case_id)
 
 
-class Location(Frozen):
+class Location(Frozen, kw_only=True):
     """Where something stands in a file. `file` is POSIX style as given by the user, `line` counts from 1."""
 
     file: str
     line: int
 
 
-class Brief(Frozen):
+class Brief(Frozen, kw_only=True):
     """What a case says beside the messages to send: for graders, and for targets that take a prompt and files.
 
     The parts of an AgentV case (agentv behaviour 1.4). Files are absolute paths that were readable at load. `question`
@@ -81,7 +81,7 @@ class Brief(Frozen):
     """What the case says of itself to those who grade (today's AgentV)."""
 
 
-class EvalCase(Frozen):
+class EvalCase(Frozen, kw_only=True):
     """One test: messages to send, evaluators in order, and how their answers are joined.
 
     `skip_reason` set means the case cannot be run as things are: it is reported as `skipped`, never as a pass.
@@ -135,7 +135,7 @@ class EvalCase(Frozen):
         return self.agent is not None and self.agent.changes_files
 
 
-class SuiteMetadata(Frozen):
+class SuiteMetadata(Frozen, kw_only=True):
     """What the eval file says it was generated for. A missing fact is None and its check is not done."""
 
     tool_version: str | None = None
@@ -143,7 +143,7 @@ class SuiteMetadata(Frozen):
     registry_size: int | None = None
 
 
-class EvalSuite(Frozen):
+class EvalSuite(Frozen, kw_only=True):
     """One eval file. `file_hash` is the SHA-256 of its bytes with LF for every end of line, first 12 hex digits.
 
     `metadata` None means the file carries none: staleness is not checked.

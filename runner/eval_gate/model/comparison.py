@@ -3,10 +3,10 @@
 from enum import StrEnum
 from typing import Final, Self
 
-from pydantic import Field
+from msgspec import field
 
 from eval_gate.errors import ExitCode
-from eval_gate.model.base import Many, Named, Record
+from eval_gate.model.base import Record
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.execution import BaselineSide
 from eval_gate.model.grounds import CaseRecord, Counts, Evidence, Grounds, RunName, ScoreFinding, SuiteFinding
@@ -51,7 +51,7 @@ _COMPARED: Final = frozenset(
 )
 
 
-class Tally(Record):
+class Tally(Record, kw_only=True):
     """Passes `k` of `n` judged trials, and the mean score."""
 
     k: int
@@ -64,7 +64,7 @@ class Tally(Record):
         return self.k * 2 > self.n
 
 
-class ScoreRecord(Record):
+class ScoreRecord(Record, kw_only=True):
     """The scores of one graded case over so many runs, by the same yardstick."""
 
     runs: int
@@ -75,12 +75,12 @@ class ScoreRecord(Record):
     """How much is known of the spread: degrees of freedom; 0 for nothing."""
     assumed: bool = False
     """There is one earlier run: the spread is how the scores of all graded cases here differ from theirs there."""
-    by_run: Many[float | None] = ()
+    by_run: tuple[float | None, ...] = ()
     """The score in each of the branch's recent runs, the newest first; None where a run has none by this yardstick.
     Empty where this run measures by another one, so that there is nothing to be held against."""
 
 
-class CaseChange(CaseName):
+class CaseChange(CaseName, kw_only=True):
     """One case on both sides. A side is None where the case was absent or never judged."""
 
     change: CaseClass
@@ -104,10 +104,10 @@ class CaseChange(CaseName):
     """Why it is of this class, where more than the two runs was looked at."""
     case_record: CaseRecord | None = None
     """What the branch's recent runs say about it."""
-    earlier: Many[Counts] = ()
+    earlier: tuple[Counts, ...] = ()
     """What earlier pushes of the same change saw of it by the same yardstick, the oldest first, from the first that it
     failed on; re-runs included. Empty where nobody knows of any, and where it failed on none of them."""
-    evaluators_then: Named[float] = Field(default_factory=dict)
+    evaluators_then: dict[str, float] = field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
     before: BaselineSide | None = None
     """What the baseline's record keeps of it: of a case that is not as it was, and that the baseline judged."""
@@ -116,7 +116,7 @@ class CaseChange(CaseName):
     `C` crashed, `E` not judged, `-` not run or by another yardstick. Empty where nothing is known."""
 
 
-class Unmeasured(Record):
+class Unmeasured(Record, kw_only=True):
     """A run that was passed over as a baseline although it was nearer: fewer than half of its cases were judged."""
 
     run_id: str
@@ -125,7 +125,7 @@ class Unmeasured(Record):
     cases: int
 
 
-class BaselineFacts(Record):
+class BaselineFacts(Record, kw_only=True):
     """Which earlier run this is. Ages are filled in by whoever knows the clock and the history."""
 
     run_id: str
@@ -142,15 +142,15 @@ class BaselineFacts(Record):
     pass_rate: float | None = None
     passed: int = 0
     total_cases: int = 0
-    suite_passes: Named[int] = Field(default_factory=dict)
+    suite_passes: dict[str, int] = field(default_factory=dict)
     """How many cases passed, by eval file."""
     total_duration_ms: float | None = None
     estimated_cost_usd: float | None = None
-    unmeasured: Many[Unmeasured] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
     """Nearer runs that could not be measured, the nearest first."""
 
 
-class PastRun(Record):
+class PastRun(Record, kw_only=True):
     """One earlier run of the baseline's branch, counted."""
 
     run_id: str
@@ -161,12 +161,12 @@ class PastRun(Record):
     errored: int = 0
 
 
-class Comparison(Record):
+class Comparison(Record, kw_only=True):
     """All cases of both runs, in file order, removed ones last."""
 
     baseline: BaselineFacts
-    changes: Many[CaseChange] = ()
-    notes: Many[str] = ()
+    changes: tuple[CaseChange, ...] = ()
+    notes: tuple[str, ...] = ()
     """Sentences about what could not be compared and why."""
     suite_finding: SuiteFinding | None = None
     """All cases together against their records; None where the plain rule was asked for."""
@@ -178,7 +178,7 @@ class Comparison(Record):
     """What else the classes rest on; None where an older version did not say."""
     measured: MeasuredDifferences | None = None
     """What differs in how the two runs were measured; None where an older version did not say."""
-    history: Many[PastRun] = ()
+    history: tuple[PastRun, ...] = ()
     """The newest runs of the baseline's branch up to the baseline, the newest first; at most 50."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
     """The drop of a graded case's score beyond which it is a `score_drop`."""
@@ -234,14 +234,14 @@ class RuleCode(StrEnum):
     STALE = "stale", "Stale suites"
 
 
-class Reason(Record):
+class Reason(Record, kw_only=True):
     """One sentence of a verdict, with a stable code such as `regressions` or `min-pass-rate`."""
 
     code: str
     message: str
 
 
-class Rule(Record):
+class Rule(Record, kw_only=True):
     """One line of the rule table: what was measured, what was allowed, whether that is fine."""
 
     name: str
@@ -255,7 +255,7 @@ class Rule(Record):
         return next((code for code in RuleCode if code.shown == self.name), None)
 
 
-class Verdict(Record):
+class Verdict(Record, kw_only=True):
     """The policy's answer. `reasons` are all there are, the decisive one first; `rules` are those that applied.
 
     `pass_score` is the score from which a graded case counts as passing in all of it, whatever its status.
@@ -263,8 +263,8 @@ class Verdict(Record):
 
     outcome: Outcome
     exit_code: ExitCode
-    reasons: Many[Reason] = ()
-    rules: Many[Rule] = ()
+    reasons: tuple[Reason, ...] = ()
+    rules: tuple[Rule, ...] = ()
     pass_score: float = 1.0
 
     def rule(self, code: RuleCode) -> Rule | None:

@@ -7,20 +7,20 @@ only with mappings.
 
 from typing import Literal
 
-from pydantic import Field
+from msgspec import field
 
-from eval_gate.model.base import Frozen, JsonValue, Many
+from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.usage import Usage
 
 
-class ToolCall(Frozen):
+class ToolCall(Frozen, kw_only=True):
     """One call of a tool, as the target reported it, in call order.
 
     `success` is None when the target does not say. `params` are the arguments the model passed.
     """
 
     name: str
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: dict[str, JsonValue] = field(default_factory=dict)
     success: bool | None = None
     duration_ms: float | None = None
     result: JsonValue = None
@@ -29,7 +29,7 @@ class ToolCall(Frozen):
     """The provider's own name for this call, by which its result is given back."""
 
 
-class ToolSpec(Frozen):
+class ToolSpec(Frozen, kw_only=True):
     """A tool as a model is told of it. `parameters` is a JSON Schema of an object; None takes any arguments."""
 
     name: str
@@ -37,18 +37,18 @@ class ToolSpec(Frozen):
     parameters: dict[str, JsonValue] | None = None
 
 
-class Message(Frozen):
+class Message(Frozen, kw_only=True):
     """One message of a conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: JsonValue = ""
     name: str | None = None
-    tool_calls: Many[ToolCall] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     """Of a tool's message: the call it answers."""
 
 
-class OutputCall(Frozen):
+class OutputCall(Frozen, kw_only=True):
     """One tool call within a message. `timestamp` is ISO 8601 as it was given."""
 
     tool: str
@@ -59,7 +59,7 @@ class OutputCall(Frozen):
     duration_ms: float | None = None
 
 
-class OutputMessage(Frozen):
+class OutputMessage(Frozen, kw_only=True):
     """One message of the target's own exchange. `role` is the target's word; `content` None is a message without."""
 
     role: str
@@ -70,10 +70,13 @@ class OutputMessage(Frozen):
     metadata: dict[str, JsonValue] | None = None
 
 
-class TraceEvent(Frozen):
+EventType = Literal["model_step", "tool_call", "tool_result", "message", "error"]
+
+
+class TraceEvent(Frozen, kw_only=True):
     """One event of a trace. Deprecated: `OutputMessage` says the same and more."""
 
-    type: Literal["model_step", "tool_call", "tool_result", "message", "error"]
+    type: EventType
     timestamp: str | None = None
     id: str | None = None
     name: str | None = None
@@ -83,7 +86,7 @@ class TraceEvent(Frozen):
     metadata: dict[str, JsonValue] | None = None
 
 
-class FileEntry(Frozen):
+class FileEntry(Frozen, kw_only=True):
     """One entry below the folder that an agent left. `path` is relative to it, POSIX style, spelled as it is on disk.
 
     `text` is what a file holds, None where it cannot be had; then `problem` says why. `other` is what is neither file
@@ -98,7 +101,7 @@ class FileEntry(Frozen):
     """It is as it was when the folder was made."""
 
 
-class Response(Frozen):
+class Response(Frozen, kw_only=True):
     """What a target gave back for one case.
 
     `duration_ms` is the wall clock from sending the message to the complete response, measured by us

@@ -4,9 +4,9 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import Field
+from msgspec import field
 
-from eval_gate.model.base import JsonValue, Many, Named, Record
+from eval_gate.model.base import JsonValue, Record
 from eval_gate.model.conversation import Message
 
 
@@ -47,24 +47,24 @@ class Blame(StrEnum):
     """A judge without a verdict, a grader that broke, or a defect of this program."""
 
 
-class EvaluatorResult(Record):
+class EvaluatorResult(Record, kw_only=True):
     """What one evaluator said. For an assertion the score is 0 or 1."""
 
     name: str
     type: str
     score: float
     weight: float = 1.0
-    hits: Many[str] = ()
-    misses: Many[str] = ()
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
     reasoning: str | None = None
     evaluator_provider_request: dict[str, Any] | None = None
-    evaluator_results: Many["EvaluatorResult"] = ()
+    evaluator_results: tuple["EvaluatorResult", ...] = ()
     """What the members said, where it is made of several."""
     vetoed: bool = False
     """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""
 
 
-class KeptCall(Record):
+class KeptCall(Record, kw_only=True):
     """One tool call as the record keeps it. `arguments` and `result` are what the target reported; None for nothing."""
 
     name: str
@@ -73,30 +73,30 @@ class KeptCall(Record):
     success: bool | None = None
     """None where the target does not say."""
     duration_ms: float | None = None
-    cut: Many[Literal["arguments", "result"]] = ()
+    cut: tuple[Literal["arguments", "result"], ...] = ()
     """Of these parts only the beginning of their JSON text is kept, as a text."""
 
 
-class CaseDetails(Record):
+class CaseDetails(Record, kw_only=True):
     """The contract's `details`. `response` is absent when responses are not stored."""
 
-    tools_called: Many[str] = ()
+    tools_called: tuple[str, ...] = ()
     response_length: int = 0
-    skipped_tokens: Many[str] = ()
+    skipped_tokens: tuple[str, ...] = ()
     response: str | None = None
     response_truncated: bool = False
-    conversation: Many[Message] = ()
+    conversation: tuple[Message, ...] = ()
     """The whole exchange with a model, where we led it and responses are stored."""
     max_turns_reached: bool = False
     replayed: bool = False
     """Answered from a recording: nothing was asked and nothing spent."""
     model: str | None = None
     """The model that the answer says it is from, which may be more precise than what was asked for, on one line."""
-    tool_calls: Many[KeptCall] = ()
+    tool_calls: tuple[KeptCall, ...] = ()
     """The calls with arguments and results, in call order, where answers are stored."""
     first_token_ms: float | None = None
     """Milliseconds until the first piece of text was there, where the answer came in pieces."""
-    left_out: Named[int] = Field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
     """What was too much to keep: `toolCalls`, `messages`, `characters` of the answer, by how many."""
 
 
@@ -104,7 +104,7 @@ NO_DETAILS: Final = CaseDetails()
 """Of cases of which no more is known: one object for all of them, which pydantic would make anew for each."""
 
 
-class Trial(Record):
+class Trial(Record, kw_only=True):
     """One execution of one case. What it says at length is kept once: of the decisive one with its case."""
 
     status: Status
@@ -126,20 +126,20 @@ class Trial(Record):
     kept."""
     details: CaseDetails | None = None
     """What was answered, of an execution that is not the decisive one; None where it is not kept."""
-    evaluator_results: Many[EvaluatorResult] = ()
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
     """What the evaluators said of it, where `details` are kept."""
 
 
-class BaselineSide(Record):
+class BaselineSide(Record, kw_only=True):
     """What the baseline's record keeps of a case that is not as it was: enough to show both sides by one file."""
 
     status: Status
     score: float = 0.0
     duration_ms: float = 0.0
     error: str | None = None
-    details: CaseDetails = Field(default_factory=lambda: NO_DETAILS)
-    evaluator_results: Many[EvaluatorResult] = ()
-    executions: Many[Status] = ()
+    details: CaseDetails = field(default_factory=lambda: NO_DETAILS)
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    executions: tuple[Status, ...] = ()
     """How each trial ended, where there was more than one."""
     input_tokens: int | None = None
     output_tokens: int | None = None

@@ -1,23 +1,23 @@
 """What a verdict on one case rests on, as data: counts, the record of the case, and what decided."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import Field
+from msgspec import Meta
 
-from eval_gate.model.base import Many, Record
+from eval_gate.model.base import Record
 from eval_gate.model.case import CaseName
 
 
-class Counts(Record):
+class Counts(Record, kw_only=True):
     """How often a case passed, and how often it did not: it answered wrong, or it crashed.
 
     Executions that say nothing about the target (no connection, a broken judge) are in neither.
     """
 
-    passes: int = Field(default=0, ge=0)
-    failures: int = Field(default=0, ge=0)
-    crashes: int = Field(default=0, ge=0)
+    passes: Annotated[int, Meta(ge=0)] = 0
+    failures: Annotated[int, Meta(ge=0)] = 0
+    crashes: Annotated[int, Meta(ge=0)] = 0
     """How many of the failures gave no answer to judge: HTTP 5xx, broken off, malformed, too late."""
 
     @property
@@ -54,7 +54,7 @@ class Counts(Record):
 NO_RUNS: Final = Counts()
 
 
-class RunName(Record):
+class RunName(Record, kw_only=True):
     """An earlier run, as far as people tell runs apart."""
 
     run_id: str
@@ -75,13 +75,13 @@ class Steadiness(StrEnum):
     """Passes and failures by turns."""
 
 
-class CaseRecord(Record):
+class CaseRecord(Record, kw_only=True):
     """A case over the recent runs of the default branch, as far back as it was the same case at the same level."""
 
     counts: Counts = NO_RUNS
     """First executions only: whether it was run again because it failed must not change its rate."""
     steadiness: Steadiness = Steadiness.UNKNOWN
-    shown_by: Many[str] = ()
+    shown_by: tuple[str, ...] = ()
     """Ids of the runs that had the rarer of the two results, newest first; all that had both. Empty when steady."""
     newest: Counts = NO_RUNS
     """Of these the first executions in the newest run."""
@@ -155,7 +155,7 @@ MOST_ODDS: Final = 1_000_000
 """Nothing is called rarer than one in a million: no model of an agent is that good."""
 
 
-class Repeats(Record):
+class Repeats(Record, kw_only=True):
     """Re-runs of one case that all answered byte for byte as its first failure did, and so count once."""
 
     reruns: int
@@ -166,7 +166,7 @@ class Repeats(Record):
     """They were so much faster that they look as if they came from a cache."""
 
 
-class Grounds(Record):
+class Grounds(Record, kw_only=True):
     """Why a case got its class: what was seen here, what its record says, and how likely that is by chance."""
 
     why: GroundKind
@@ -190,7 +190,7 @@ class Grounds(Record):
     """The failures in a row, the first execution included, that would have been sure; None where none would."""
     earlier: Counts = NO_RUNS
     """The same case by the same yardstick in earlier pushes of the same change, from the first that it failed on."""
-    pushes: int = Field(default=0, ge=0)
+    pushes: Annotated[int, Meta(ge=0)] = 0
     """How many pushes these are. Where they decided with this one, the chance is that of all of them together."""
 
     @property
@@ -211,7 +211,7 @@ CONTROL_LIMIT: Final = 0.05
 unlikely by the record before, so that this is only asked of few runs in which nothing changed."""
 
 
-class SuiteFinding(Record):
+class SuiteFinding(Record, kw_only=True):
     """The suite as a whole against its record, without the cases that are regressions by themselves."""
 
     cases: int
@@ -251,7 +251,7 @@ class SuiteFinding(Record):
         return self.if_alike is not None and self.if_alike <= self.limit < self.chance
 
 
-class ScoreFinding(Record):
+class ScoreFinding(Record, kw_only=True):
     """The scores of all graded cases against their records, without the cases that are regressions by themselves."""
 
     cases: int
@@ -286,65 +286,65 @@ class ScoreFinding(Record):
         return MOST_ODDS if self.chance * MOST_ODDS <= 1 else _leading(1 / self.chance)
 
 
-class Belief(Record):
+class Belief(Record, kw_only=True):
     """What is known of any case of a suite before it runs: as many passes and failures as if they had been seen."""
 
-    passes: float = Field(gt=0)
-    failures: float = Field(gt=0)
-    weights: Many[float] = ()
+    passes: Annotated[float, Meta(gt=0)]
+    failures: Annotated[float, Meta(gt=0)]
+    weights: tuple[float, ...] = ()
     """The share of cases of each failure rate that a case can have; of an older run empty, and the two numbers do."""
-    steady: float = Field(default=0.0, ge=0, le=1)
+    steady: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """Of the cases of the least rate the part that failed next to never until now."""
 
 
-class RunDay(Record):
+class RunDay(Record, kw_only=True):
     """One run of the branch as a whole: how many first executions failed, of the cases that pass and fail there.
 
     `expected` are as many as their records let expect of any run, and `variance` by how much that varies (its square)
     where runs do not differ as a whole.
     """
 
-    failures: int = Field(ge=0)
-    expected: float = Field(ge=0)
-    variance: float = Field(ge=0)
+    failures: Annotated[int, Meta(ge=0)]
+    expected: Annotated[float, Meta(ge=0)]
+    variance: Annotated[float, Meta(ge=0)]
 
 
-class LostCase(CaseName):
+class LostCase(CaseName, kw_only=True):
     """A case that the baseline could not judge: passes `k` of `n` judged executions of the newest earlier run that did.
 
     `run` is that run, `score` the mean score.
     """
 
-    k: int = Field(ge=0)
-    n: int = Field(ge=1)
+    k: Annotated[int, Meta(ge=0)]
+    n: Annotated[int, Meta(ge=1)]
     score: float
     run: RunName | None = None
 
 
-class Evidence(Record):
+class Evidence(Record, kw_only=True):
     """What a verdict rests on, beside the cases' own records and executions.
 
     With it a stored run is judged again as it was judged first, wherever that is done.
     """
 
     baseline_run_id: str
-    cases: int = Field(ge=1)
+    cases: Annotated[int, Meta(ge=1)]
     """Cases that share the error rate: all of the plan, also in a shard and where only some were chosen."""
-    error_rate: float = Field(gt=0, lt=1)
-    confirm: int = Field(ge=0)
-    trials: int = Field(default=1, ge=1)
+    error_rate: Annotated[float, Meta(gt=0, lt=1)]
+    confirm: Annotated[int, Meta(ge=0)]
+    trials: Annotated[int, Meta(ge=1)] = 1
     """How often a case is executed whatever comes of it, before it may be run again."""
-    pass_score: float = Field(gt=0, le=1)
+    pass_score: Annotated[float, Meta(gt=0, le=1)]
     belief: Belief
     sure: float | None = None
     """The evidence (an e-value) that a case needs, worked out for the records of these cases; None: N / error rate."""
     every: float | None = None
     """The evidence that is enough of a case that failed every time here, and now and then on record."""
-    runs: int = Field(default=0, ge=0)
+    runs: Annotated[int, Meta(ge=0)] = 0
     """Runs of the record that are at the level of the newest one."""
-    days: Many[RunDay] = Field((), max_length=1000)
+    days: Annotated[tuple[RunDay, ...], Meta(max_length=1000)] = ()
     """These runs as a whole, newest first: how much they differ from each other is learned from them."""
-    lost: Many[LostCase] = ()
+    lost: tuple[LostCase, ...] = ()
     """What earlier runs say of cases that the baseline could not judge, whether they are still here or not."""
 
     @property

@@ -1,13 +1,13 @@
 """The rules that a run was held against, and how it was measured as a whole, as its record keeps them."""
 
-from eval_gate.model.base import JsonValue, Many, Record
+from eval_gate.model.base import JsonValue, Record, as_json
 from eval_gate.model.setup import SettingValue, TargetIdentity
 
 
-class RunPolicy(Record):
+class RunPolicy(Record, kw_only=True):
     """The policy as it took effect: of flags, variables, file and defaults together. None: no such rule, or unknown."""
 
-    fail_on: Many[str] = ()
+    fail_on: tuple[str, ...] = ()
     fail_on_default: bool = False
     """Nobody said what fails the gate: `fail_on` is the default of the command line, or of the action."""
     min_pass_rate: float | None = None
@@ -20,14 +20,14 @@ class RunPolicy(Record):
     error_rate: float | None = None
     new_case_runs: int | None = None
     """How often a case was to be run that no earlier run knows; None for the usual number."""
-    must_pass: Many[str] = ()
+    must_pass: tuple[str, ...] = ()
     allowed_regressions: int = 0
     min_coverage: float | None = None
     max_latency_increase: float | None = None
     max_cost_increase: float | None = None
     max_token_increase: float | None = None
     trials: int | None = None
-    scores: Many[str] = ()
+    scores: tuple[str, ...] = ()
     """Rules about scorers of another tool, such as `policy>=0.7`."""
     control: str | None = None
     """The base branch's agent that is asked where the gate would be red; None for none."""
@@ -36,22 +36,20 @@ class RunPolicy(Record):
 
     def as_settings(self) -> dict[str, JsonValue]:
         """The same as keys of the configuration, for whoever judges by these rules again."""
-        told = self.model_dump(
-            mode="json",
-            by_alias=True,
-            exclude_none=True,
-            exclude={"fail_on_default", "trials", "scores", "control", "accepted"},
-        )
+        others = {"failOnDefault", "trials", "scores", "control", "accepted"}
+        told: dict[str, JsonValue] = {
+            name: value for name, value in as_json(self).items() if value is not None and name not in others
+        }
         return told | ({"acceptedPath": self.accepted} if self.accepted else {})
 
 
-class Measuring(Record):
+class Measuring(Record, kw_only=True):
     """What holds for every case of a run. What holds for one case is its yardstick."""
 
     trials: int | None = None
     confirm: int | None = None
     """As it was asked for: without a baseline nothing is run again."""
-    scores: Many[str] = ()
+    scores: tuple[str, ...] = ()
     """Rules by which another tool's scores passed or failed."""
     control: str | None = None
     """The base branch's agent that is asked where the gate would be red: its address, or its target's name and what
@@ -64,7 +62,7 @@ class Measuring(Record):
     """The files that the snapshot command names, by content."""
     recorded: str | None = None
     """The file of recorded answers that stood in for models or judges; None for none, and for the baseline's own."""
-    settings: Many[SettingValue] = ()
+    settings: tuple[SettingValue, ...] = ()
     """Settings of the run that differ from their defaults and can change a result."""
-    judges: Many[TargetIdentity] = ()
+    judges: tuple[TargetIdentity, ...] = ()
     """Who graded, set up how."""

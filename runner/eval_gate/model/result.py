@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache
-from types import MappingProxyType
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
-from eval_gate.model.base import Many, Named, Record, SameObject
+from eval_gate.model.base import Record
 from eval_gate.model.calibration import JudgesOfRun
 from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
@@ -18,6 +16,7 @@ from eval_gate.model.selection import ChosenCases
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import Waiving
+from eval_gate.struct import replace
 
 SCHEMA_VERSION = 1
 HELD_BACK: Final = "rubric cases are run unless others fail the gate (rubric: after-pass)"
@@ -41,16 +40,16 @@ class RerunEnd(StrEnum):
     """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
 
 
-class TraceSummary(Record):
+class TraceSummary(Record, kw_only=True):
     """The trace in four numbers (AgentV)."""
 
     event_count: int
-    tool_names: Many[str]
-    tool_calls_by_name: Named[int]
+    tool_names: tuple[str, ...]
+    tool_calls_by_name: dict[str, int]
     error_count: int
 
 
-class Yardstick(Record):
+class Yardstick(Record, kw_only=True):
     """What one case was measured with, part by part. None is "does not apply".
 
     All but `judge` and the time limit are the first 16 hex digits of a SHA-256. What holds for all cases is in the
@@ -81,18 +80,18 @@ class Yardstick(Record):
     """The case's own time limit, in milliseconds; None where it has none."""
 
 
-class AskedWords(Record):
+class AskedWords(Record, kw_only=True):
     """What a case asks and expects, in words for people, each cut to a bounded length."""
 
     question: str = ""
     """What the agent is told. Several messages stand below each other, each behind its role: `user: …`."""
-    expectation: Many[str] = ()
+    expectation: tuple[str, ...] = ()
     """What a good answer is, a check a line: `calls lookup_order`, `answer contains "Sunday"`."""
     cut: bool = False
     """More is asked or expected than stands here."""
 
 
-class CaseResult(Record):
+class CaseResult(Record, kw_only=True):
     """One case. With several trials the details are those of the trial that decided."""
 
     id: str
@@ -102,7 +101,7 @@ class CaseResult(Record):
     assertions_run: int = 0
     assertions_skipped: int = 0
     error: str | None = None
-    details: CaseDetails = Field(default_factory=lambda: NO_DETAILS)
+    details: CaseDetails = field(default_factory=lambda: NO_DETAILS)
 
     status: Status
     score: float = 0.0
@@ -112,14 +111,14 @@ class CaseResult(Record):
     target: str | None = None
     """The name of the target that was asked, where it is not the run's own."""
     difficulty: str | None = None
-    tags: Many[str] = ()
-    evaluator_results: Many[EvaluatorResult] = ()
+    tags: tuple[str, ...] = ()
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
     conversation_id: str | None = None
-    trials: Many[Trial] = ()
+    trials: tuple[Trial, ...] = ()
     dependent: bool = False
     """It needs what earlier cases of its suite left behind, so that running it again by itself would say nothing."""
-    control: Many[Trial] = ()
+    control: tuple[Trial, ...] = ()
     """What the base branch's agent did when it was asked the same in the same minutes; empty where it was not."""
     reruns: int = 0
     """How many of the trials, the last ones, were made because the first ones left a doubt."""
@@ -141,7 +140,7 @@ class CaseResult(Record):
     """What it was measured with; None where an older version did not say."""
     blame: Blame | None = None
     """Of a case that could not be judged: of the execution that `error` is about."""
-    warnings: Many[str] = ()
+    warnings: tuple[str, ...] = ()
 
     def executions(self) -> tuple[Trial, ...]:
         """Trials and re-runs. Of a record that does not tell executions apart the case itself is the only one."""
@@ -149,14 +148,14 @@ class CaseResult(Record):
             return self.trials
         vetoes = [result for result in self.evaluator_results if result.vetoed and result.weight > 0]
         if self.trials:
-            return (self.trials[0].model_copy(update={"vetoed": True}),) if vetoes else self.trials
+            return (replace(self.trials[0], vetoed=True),) if vetoes else self.trials
         alone = Trial(
             status=self.status, score=self.score, duration_ms=self.duration_ms, blame=self.blame, vetoed=bool(vetoes)
         )
         return (alone,)
 
 
-class ToolFacts(Record):
+class ToolFacts(Record, kw_only=True):
     """The tool and its registry at the time of the run; None where unknown."""
 
     tool_version: str | None = None
@@ -180,7 +179,7 @@ class StaleKind(StrEnum):
     """The tool is deprecated or removed; `current` is that word."""
 
 
-class StaleFact(Record):
+class StaleFact(Record, kw_only=True):
     """One staleness warning as data: what the eval file records, and what is true now."""
 
     kind: StaleKind
@@ -188,7 +187,7 @@ class StaleFact(Record):
     current: str | None = None
 
 
-class Summary(Record):
+class Summary(Record, kw_only=True):
     """Counts over cases. `totalDurationMs` is the sum of the cases, `wallMs` the clock; unknown cost is null."""
 
     total_cases: int = 0
@@ -212,7 +211,7 @@ class Summary(Record):
     """passed / (passed + failed); None when nothing was judged."""
 
 
-class SuiteResult(Record):
+class SuiteResult(Record, kw_only=True):
     """The contract's EvalSuiteResult, complete, one per eval file."""
 
     run_id: str
@@ -221,29 +220,29 @@ class SuiteResult(Record):
     tool_name: str
     agent_endpoint: str | None = None
     metadata: ToolFacts = ToolFacts()
-    staleness_warnings: Many[str] = ()
-    cases: Many[CaseResult] = ()
+    staleness_warnings: tuple[str, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
     summary: Summary = Summary()
     baseline_run_id: str | None = None
-    regressions: Many[str] = ()
-    new_passes: Many[str] = ()
+    regressions: tuple[str, ...] = ()
+    new_passes: tuple[str, ...] = ()
 
     eval_file: str = ""
     format: str = "tool-forge"
     stale: bool = False
-    stale_facts: Many[StaleFact] = ()
-    warnings: Many[str] = ()
-    notices: Many[str] = ()
+    stale_facts: tuple[StaleFact, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
-class ToolIdentity(Record):
+class ToolIdentity(Record, kw_only=True):
     """Which program made the result."""
 
     name: str = "eval-gate"
     version: str
 
 
-class Control(Record):
+class Control(Record, kw_only=True):
     """The base branch's agent, asked in the same minutes about what would have failed the gate.
 
     What it did stands with each case (`CaseResult.control`).
@@ -256,68 +255,68 @@ class Control(Record):
     """What asking it cost, judges included, in US dollars; None when unknown. It is in no other sum."""
 
 
-class GitFacts(Record):
+class GitFacts(Record, kw_only=True):
     """The commit that was evaluated; None where unknown."""
 
-    sha: str | None = Field(None, max_length=100)
+    sha: Annotated[str, Meta(max_length=100)] | None = None
     ref: str | None = None
     repository: str | None = None
-    workspace_sha: str | None = Field(None, max_length=100)
+    workspace_sha: Annotated[str, Meta(max_length=100)] | None = None
     """The commit in the workspace: of a pull request its head, or a test merge of it. None where nobody read it, or an
     older version made the result."""
     run_id: int | None = None
     """The workflow run in which it was evaluated; None outside of one, or where an older version made the result."""
     attempt: int | None = None
     """The attempt of that run."""
-    job: str | None = Field(None, max_length=200)
+    job: Annotated[str, Meta(max_length=200)] | None = None
     """The id of the job in its workflow file."""
 
 
 LEG_PATTERN = r"^[0-9a-f]{8}(-[0-9a-f]{8}){2}$"
 
 
-class MadeBy(Record):
+class MadeBy(Record, kw_only=True):
     """Which gate of which attempt of which workflow run made a result. A claim like the rest of the record."""
 
-    gate: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")
+    gate: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,200}$")]
     """The gate's key: `comment-key`, or workflow file, job, configuration and artifact name (docs/action.md)."""
     run_id: int
     attempt: int = 1
-    leg: str | None = Field(None, pattern=LEG_PATTERN)
+    leg: Annotated[str, Meta(pattern=LEG_PATTERN)] | None = None
     """Digests of job, step and inputs, which tell legs of a matrix apart; None where it is not known."""
 
 
 MAX_SHARDS: Final = 999_999  # what `--shard` takes
 
 
-class Shard(Record):
+class Shard(Record, kw_only=True):
     """Part `index` of `count`, counting from 1."""
 
-    index: int = Field(ge=1, le=MAX_SHARDS)
-    count: int = Field(ge=1, le=MAX_SHARDS)
+    index: Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
+    count: Annotated[int, Meta(ge=1, le=MAX_SHARDS)]
 
 
-class ShardCut(Record):
+class ShardCut(Record, kw_only=True):
     """How cases were cut into shards. Shards of one cut hold each case once, and together all of them."""
 
-    digest: str = Field(pattern=r"^[0-9a-f]{16}$")
+    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
     """Of the number of shards, and of all cases with what they weigh."""
-    by: str | None = Field(None, max_length=200)
+    by: Annotated[str, Meta(max_length=200)] | None = None
     """Id of the run whose durations they weigh; None where all weigh alike."""
 
 
-class RunResult(Record):
+class RunResult(Record, kw_only=True):
     """The run record, `run.json`. `complete` is false while cases are missing (interrupted, target gone)."""
 
     schema_version: Literal[1] = 1
-    run_id: str = Field(max_length=200)
-    timestamp: str = Field(max_length=100)
+    run_id: Annotated[str, Meta(max_length=200)]
+    timestamp: Annotated[str, Meta(max_length=100)]
     complete: bool
     tool: ToolIdentity
     target: TargetIdentity
-    targets: Many[TargetIdentity] = ()
+    targets: tuple[TargetIdentity, ...] = ()
     """All that were asked, where it was more than one."""
-    agents: Many[TargetIdentity] = ()
+    agents: tuple[TargetIdentity, ...] = ()
     """The agents that suites bring along, each by the name of its eval file."""
     git: GitFacts | None = None
     shard: Shard | None = None
@@ -327,17 +326,17 @@ class RunResult(Record):
     """The gate of a workflow that stored it; None on the command line."""
     partial: bool = False
     """Only chosen cases were run: it says nothing about the others, and is no baseline for all."""
-    selections: Many[ChosenCases] = ()
+    selections: tuple[ChosenCases, ...] = ()
     """Which cases were chosen, where the run is `partial`: those that any of these takes. Empty where nobody says."""
-    suites: Many[SuiteResult] = ()
+    suites: tuple[SuiteResult, ...] = ()
     summary: Summary = Summary()
-    warnings: Many[str] = Field(default=())
+    warnings: tuple[str, ...] = ()
     stopped: str | None = None
     """Why the run ended before its last case, in one sentence; None when it did not."""
     baseline_run_id: str | None = None
-    planned: int | None = Field(None, ge=0)
+    planned: Annotated[int, Meta(ge=0)] | None = None
     """Cases that could be run of the whole plan, those of other shards and those that were not chosen among them."""
-    confirm: int = Field(0, ge=0, le=100)
+    confirm: Annotated[int, Meta(ge=0, le=100)] = 0
     """How often a doubtful case was run again at most; 0 leaves regressions to the contract's plain rule."""
     measuring: Measuring | None = None
     """How all cases were measured; None where an older version did not say."""
@@ -354,23 +353,21 @@ class RunResult(Record):
 
     def cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
         """Every case with its key, in file order."""
-        return iter(_cases_of(SameObject(self.suites)))
+        return ((CaseKey(suite.eval_file, case.id), case) for suite in self.suites for case in suite.cases)
 
     def by_key(self) -> Mapping[CaseKey, CaseResult]:
         """The cases by eval file and id."""
-        return _by_key_of(SameObject(self.suites))
+        return dict(self.cases())
 
     def with_cases(self, changed: Mapping[CaseKey, CaseResult]) -> "RunResult":
         """The run with these in the place of its own cases."""
         if not changed:
             return self
         suites = tuple(
-            suite.model_copy(
-                update={"cases": tuple([changed.get(CaseKey(suite.eval_file, one.id), one) for one in suite.cases])}
-            )
+            replace(suite, cases=tuple([changed.get(CaseKey(suite.eval_file, one.id), one) for one in suite.cases]))
             for suite in self.suites
         )
-        return self.model_copy(update={"suites": suites})
+        return replace(self, suites=suites)
 
     def __repr__(self) -> str:
         """Short: with all of its cases it would take seconds, and Python asks for it in places nobody thinks of."""
@@ -412,20 +409,3 @@ class RunResult(Record):
     def quarantined(self) -> frozenset[CaseKey]:
         """The cases that are set aside, whatever their result."""
         return self.waiving.quarantined if self.waiving else frozenset()
-
-
-# what is asked most often of a large run, of it and of its baseline by turns
-@lru_cache(maxsize=3)
-def _cases_of(suites: SameObject[tuple[SuiteResult, ...]]) -> Sequence[tuple[CaseKey, CaseResult]]:
-    return [(CaseKey(suite.eval_file, case.id), case) for suite in suites.thing for case in suite.cases]
-
-
-@lru_cache(maxsize=3)
-def _by_key_of(suites: SameObject[tuple[SuiteResult, ...]]) -> Mapping[CaseKey, CaseResult]:
-    return MappingProxyType(dict(_cases_of(suites)))
-
-
-def forget_cases() -> None:
-    """Let go of the runs that were asked for their cases: whoever asks again waits a moment longer."""
-    _cases_of.cache_clear()
-    _by_key_of.cache_clear()

@@ -1,19 +1,19 @@
 """Which cases of its suites a run was asked for, as its record keeps it."""
 
-from eval_gate.model.base import Many, Record
+from eval_gate.model.base import Record
 from eval_gate.model.case import CaseName
 
 
-class ChosenCases(Record):
+class ChosenCases(Record, kw_only=True):
     """Cases chosen by what they are. A case is chosen by every part together; an empty part chooses all."""
 
-    cases: Many[str] = ()
+    cases: tuple[str, ...] = ()
     """Globs over whole case ids."""
-    tags: Many[str] = ()
-    tiers: Many[str] = ()
-    paths: Many[str] = ()
+    tags: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     """Eval files, folders and globs, as results name files: all that the call named of what is configured."""
-    keys: Many[CaseName] = ()
+    keys: tuple[CaseName, ...] = ()
     """Single cases, such as those that failed when they were last run."""
 
     def covers(self, other: "ChosenCases") -> bool:

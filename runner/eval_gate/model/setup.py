@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from eval_gate.model.base import Many, Record
+from eval_gate.model.base import Record
 
 
 class SettingRole(StrEnum):
@@ -20,7 +20,7 @@ class SettingRole(StrEnum):
     """What the agent is, such as its prompt: it is what is being tested."""
 
 
-class SettingValue(Record):
+class SettingValue(Record, kw_only=True):
     """One setting that has another value than its default, as text without secrets.
 
     A value that came from a variable is the variable's name and the text around it.
@@ -34,14 +34,14 @@ class SettingValue(Record):
     role: SettingRole | None = None
 
 
-class TargetIdentity(Record):
+class TargetIdentity(Record, kw_only=True):
     """A target, or a judge. `identity` carries no credentials and no query."""
 
     name: str
     provider: str
     identity: str
     model: str | None = None
-    setup: Many[SettingValue] = ()
+    setup: tuple[SettingValue, ...] = ()
     """Its settings that differ from their defaults and can change a result."""
     fingerprint: str | None = None
     """16 hexadecimal digits for all of its set-up but its name; None where nobody described it, or by an older

@@ -14,7 +14,7 @@ def total(values: Iterable[Number | None]) -> Number | None:
     return sum(known[1:], known[0]) if known else None
 
 
-class Usage(Record):
+class Usage(Record, kw_only=True):
     """Tokens as the provider counted them, over all turns and trials of what it belongs to; None where it is silent."""
 
     input_tokens: int | None = None

@@ -5,11 +5,9 @@ A waiver is what a person wrote. What it did to one run is an `WaiverEntry`; all
 
 from datetime import date
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Final
 
-from pydantic import Field
-
-from eval_gate.model.base import Many, Record
+from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey, CaseName
 
 MAX_DAYS: Final = 90
@@ -29,20 +27,18 @@ class WaiverKind(StrEnum):
     """It is flaky: its result is not asked for until somebody has looked."""
 
 
-class FileOrigin(Record):
+class FileOrigin(Record, kw_only=True, tag_field="source", tag="file"):
     """A line of a file of the repository."""
 
-    source: Literal["file"] = "file"
     file: str
     line: int
     new: bool | None = None
     """The base branch does not have it, or only for a shorter time; None when that was not asked or not answered."""
 
 
-class CommentOrigin(Record):
+class CommentOrigin(Record, kw_only=True, tag_field="source", tag="comment"):
     """A comment on the pull request, by somebody who may write to the repository."""
 
-    source: Literal["comment"] = "comment"
     author: str
     """Their login at GitHub."""
     url: str
@@ -52,7 +48,7 @@ class CommentOrigin(Record):
     """The one commit that it is about, where the comment names it."""
 
 
-class Waiver(Record):
+class Waiver(Record, kw_only=True):
     """One case, or the cases of one glob, whose failure is not to block until the end of a day."""
 
     kind: WaiverKind
@@ -65,7 +61,7 @@ class Waiver(Record):
     """The last day on which it holds, in UTC."""
     by: str | None = None
     """Who answers for it. In a file that is what the file claims."""
-    origin: Annotated[FileOrigin | CommentOrigin, Field(discriminator="source")]
+    origin: FileOrigin | CommentOrigin
 
     @property
     def promise(self) -> tuple[WaiverKind, str, str | None]:
@@ -78,7 +74,7 @@ class Waiver(Record):
         return self.origin.new if isinstance(self.origin, FileOrigin) else None
 
 
-class RefusedCommand(Record):
+class RefusedCommand(Record, kw_only=True):
     """A command in a comment that was not followed, and the sentence for whoever wrote it."""
 
     author: str
@@ -105,7 +101,7 @@ class WaiverStanding(StrEnum):
         return self in {WaiverStanding.REGRESSED, WaiverStanding.FAILS, WaiverStanding.WAVERS}
 
 
-class CaseStanding(CaseName):
+class CaseStanding(CaseName, kw_only=True):
     """A case and how it stands."""
 
     standing: WaiverStanding
@@ -126,33 +122,33 @@ class WaiverState(StrEnum):
     """There is nothing to say: its cases could not be judged, or were not selected."""
 
 
-class WaiverEntry(Record):
+class WaiverEntry(Record, kw_only=True):
     """One waiver, what it did, and how the cases that it names stand."""
 
     waiver: Waiver
     state: WaiverState
     days_left: int
     """Until its last day, which is 0; negative when that is past."""
-    failing: Many[CaseName] = ()
+    failing: tuple[CaseName, ...] = ()
     """Waived if the state is `in_use`, and not otherwise."""
-    passing: Many[CaseName] = ()
-    unjudged: Many[CaseName] = ()
+    passing: tuple[CaseName, ...] = ()
+    unjudged: tuple[CaseName, ...] = ()
 
 
-class WaivedCase(CaseStanding):
+class WaivedCase(CaseStanding, kw_only=True):
     """A case whose failure does not block, with the place of the decisive entry in `Waiving.entries`."""
 
     entry: int
 
 
-class Waiving(Record):
+class Waiving(Record, kw_only=True):
     """Everything about waived failures that a verdict and a report need. The same whatever the order of waivers."""
 
-    entries: Many[WaiverEntry] = ()
-    waived: Many[WaivedCase] = ()
+    entries: tuple[WaiverEntry, ...] = ()
+    waived: tuple[WaivedCase, ...] = ()
     """In the order of the run, each case once."""
-    refusals: Many[RefusedCommand] = ()
-    troubles: Many[str] = ()
+    refusals: tuple[RefusedCommand, ...] = ()
+    troubles: tuple[str, ...] = ()
     """Sentences about what could not be asked or does not fit together, such as a label without a comment."""
 
     @property

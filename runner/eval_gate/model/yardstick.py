@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from eval_gate.model.base import Many, Record
+from eval_gate.model.base import Record
 
 
 class DifferenceKind(StrEnum):
@@ -59,7 +59,7 @@ class SetupOf(StrEnum):
     """Of the agent that a suite brings along."""
 
 
-class TouchedCase(Record):
+class TouchedCase(Record, kw_only=True):
     """One case that a difference is about, by its name in the baseline."""
 
     suite: str
@@ -68,7 +68,7 @@ class TouchedCase(Record):
     """Its id or file here, where that is another one."""
 
 
-class Difference(Record):
+class Difference(Record, kw_only=True):
     """One thing that differs. `then` and `now` are what it was and is, where that can be said in a word."""
 
     kind: DifferenceKind
@@ -82,14 +82,14 @@ class Difference(Record):
     now: str | None = None
     count: int = 0
     """How many cases it is about; 0 for what is not about single cases."""
-    cases: Many[TouchedCase] = ()
+    cases: tuple[TouchedCase, ...] = ()
     """The first of the cases, by name."""
 
 
-class MeasuredDifferences(Record):
+class MeasuredDifferences(Record, kw_only=True):
     """All that differs, the weightiest first, and the three counts that rules are about."""
 
-    differences: Many[Difference] = ()
+    differences: tuple[Difference, ...] = ()
     removed: int = 0
     """Cases that passed in the baseline and are gone."""
     changed: int = 0

@@ -10,7 +10,7 @@ SCHEMA_KEYS: Final = ("parameters", "inputSchema", "input_schema", "schema")
 _JSON_SCHEMA_KEYS: Final = ("$schema", "$ref", "anyOf", "oneOf", "allOf")
 
 
-class ToolDefinition(Frozen):
+class ToolDefinition(Frozen, kw_only=True):
     """One tool. A value that cannot be known without running code is None."""
 
     name: str
@@ -21,7 +21,7 @@ class ToolDefinition(Frozen):
     """JSON Schema of the arguments."""
 
 
-class Registry(Frozen):
+class Registry(Frozen, kw_only=True):
     """All tools of one source. `size` counts unresolvable ones too; `notices` say what could not be read."""
 
     source: str

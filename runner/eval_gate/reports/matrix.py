@@ -12,6 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import json
+
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.compare import tally
@@ -63,7 +65,7 @@ class Leg(FrozenStruct):
     problem: str | None = None
 
 
-class MatrixTarget(Record):
+class MatrixTarget(Record, kw_only=True):
     """One target as a column: its run, counted as its own verdict counts, or why it has none."""
 
     name: str
@@ -89,7 +91,7 @@ class MatrixTarget(Record):
         return self.problem or "the comparison ended before"
 
 
-class MatrixCell(Record):
+class MatrixCell(Record, kw_only=True):
     """What came of one case with one target. `passes` of `trials` were passed; both are 0 where none was judged."""
 
     status: Status
@@ -112,7 +114,7 @@ class MatrixCell(Record):
         return f"{word} {wording.score(self.score)}" if self.graded or 0 < self.score < 1 else word
 
 
-class MatrixCase(Record):
+class MatrixCase(Record, kw_only=True):
     """One case as a row; `cells` stand in the order of the targets, None where the target's run does not have it."""
 
     eval_file: str
@@ -130,7 +132,7 @@ class MatrixCase(Record):
         return all(cell is not None and cell.status is not Status.NOT_RUN for cell in self.cells)
 
 
-class Matrix(Record):
+class Matrix(Record, kw_only=True):
     """All of it: first the cases that differ, then those that some target was not asked, each in file order."""
 
     timestamp: str
@@ -294,7 +296,7 @@ def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None
         case "html":
             return _html(matrix)
         case "json":
-            return json_text(matrix.model_dump_json(by_alias=True, indent=2)) + "\n"
+            return json_text(json.format(json.encode(matrix), indent=2).decode()) + "\n"
         case _:
             style = style or ConsoleStyle()
             return style.text(_console_lines(matrix, style))

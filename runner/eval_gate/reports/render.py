@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from msgspec import json
+
 from eval_gate.config.outputs import FORMATS, ReportRequest
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.files.writing import write_atomically
@@ -42,7 +44,7 @@ def _rendered(report_format: str, run: RunResult, context: ReportContext, style:
         case "console":
             return render_console(view_of(run, context), style or ConsoleStyle())
         case "json":
-            return run.model_dump_json(by_alias=True, indent=2) + "\n"
+            return json.format(json.encode(run), indent=2).decode() + "\n"
         case _ if report_format in FORMATS:
             made: str = import_module(f"eval_gate.reports.exports.{report_format}").render(run, context)
             return made

@@ -6,11 +6,9 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from eval_gate.gate.pass_score import judged_as
-from eval_gate.model.base import SameObject
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
@@ -95,7 +93,7 @@ def _patterns(chosen: Sequence[str], result: RunResult) -> list[tuple[str, int]]
 
 def _named_before(patterns: Sequence[tuple[str, int]], result: RunResult) -> str:
     """`write-file,list-files,`: the cases on whose files those that the patterns find work, as `--case` finds them."""
-    if not patterns or not _sharing_files(SameObject(result)):
+    if not patterns or not _sharing_files(result):
         return ""
     found = [case.id for _, case in result.cases() if any(fits(pattern, case.id) for pattern, _ in patterns)]
     return "".join(f"{_glob(case_id)}," for case_id in cases_before(found, result))
@@ -106,23 +104,20 @@ def cases_before(chosen: Sequence[str], result: RunResult) -> list[str]:
     wanted = set(chosen)
     while True:  # an id may stand in several suites
         more: list[str] = []
-        for ids in _sharing_files(SameObject(result)):
+        for ids in _sharing_files(result):
             last = max((at for at, case_id in enumerate(ids) if case_id in wanted), default=0)
             more += [case_id for case_id in ids[:last] if case_id not in wanted]
         if not more:
             break
         wanted.update(more)
     wanted.difference_update(chosen)
-    return list(dict.fromkeys(one for ids in _sharing_files(SameObject(result)) for one in ids if one in wanted))
+    return list(dict.fromkeys(one for ids in _sharing_files(result) for one in ids if one in wanted))
 
 
-@lru_cache(maxsize=1)
-def _sharing_files(result: SameObject[RunResult]) -> tuple[tuple[str, ...], ...]:
+def _sharing_files(result: RunResult) -> tuple[tuple[str, ...], ...]:
     """The ids of every suite whose cases work on each other's files, in their order."""
     return tuple(
-        tuple(case.id for case in suite.cases)
-        for suite in result.thing.suites
-        if any(case.dependent for case in suite.cases)
+        tuple(case.id for case in suite.cases) for suite in result.suites if any(case.dependent for case in suite.cases)
     )
 
 

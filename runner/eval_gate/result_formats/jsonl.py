@@ -95,35 +95,41 @@ class LineCall(_Part):
     params: JsonValue = None
     output: JsonValue = None
     success: bool | None = None
-    duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
+    duration_ms: float | None = Field(default=None, ge=0, le=MAX_DURATION_MS)
 
 
 class ResultLine(_Part):
     """One case, or one of several trials of it. Only `id`, and `status` or `score`, are required."""
 
-    suite: _Name = Field("results", description="What the case belongs to; suite and id together are its name.")
+    suite: _Name = Field(default="results", description="What the case belongs to; suite and id together are its name.")
     id: _Name = Field(description="The case's name: the same in every run.")
     status: Literal["passed", "failed", "error", "skipped"] | None = None
-    score: _Number | None = Field(None, description="From 0 to 1; without a status `threshold` or passScore decides.")
-    threshold: _Number | None = Field(None, description="The score from which this case passes.")
-    input: JsonValue = Field(None, description="What was asked; a case that asks something else is another case.")
-    expected: JsonValue = Field(None, description="What a good answer is.")
-    output: JsonValue = Field(None, description="The answer.")
-    error: _Text | None = Field(None, description="Why it failed, or what broke.")
-    duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
-    cost_usd: float | None = Field(None, ge=0, le=MAX_COST_USD)
-    input_tokens: int | None = Field(None, ge=0, le=MAX_TOKENS)
-    output_tokens: int | None = Field(None, ge=0, le=MAX_TOKENS)
+    score: _Number | None = Field(
+        default=None, description="From 0 to 1; without a status `threshold` or passScore decides."
+    )
+    threshold: _Number | None = Field(default=None, description="The score from which this case passes.")
+    input: JsonValue = Field(
+        default=None, description="What was asked; a case that asks something else is another case."
+    )
+    expected: JsonValue = Field(default=None, description="What a good answer is.")
+    output: JsonValue = Field(default=None, description="The answer.")
+    error: _Text | None = Field(default=None, description="Why it failed, or what broke.")
+    duration_ms: float | None = Field(default=None, ge=0, le=MAX_DURATION_MS)
+    cost_usd: float | None = Field(default=None, ge=0, le=MAX_COST_USD)
+    input_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
+    output_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
     tool_calls: tuple[LineCall, ...] = ()
     checks: tuple[LineCheck, ...] = ()
-    trial: int | None = Field(None, ge=0, description="Which of several executions of the same case; from 0 or 1.")
+    trial: int | None = Field(
+        default=None, ge=0, description="Which of several executions of the same case; from 0 or 1."
+    )
     rerun: bool = Field(default=False, description="It was run again because the first executions left a doubt.")
-    blame: Blame | None = Field(None, description="Whose fault an error is: crashed, unreachable, ours.")
-    file: _Text | None = Field(None, description="Where the case is written, relative to the repository.")
-    line: int | None = Field(None, ge=1)
+    blame: Blame | None = Field(default=None, description="Whose fault an error is: crashed, unreachable, ours.")
+    file: _Text | None = Field(default=None, description="Where the case is written, relative to the repository.")
+    line: int | None = Field(default=None, ge=1)
     tags: tuple[_Name, ...] = ()
     description: _Text = ""
-    target: _Name | None = Field(None, description="What was asked, where it is not the same for all.")
+    target: _Name | None = Field(default=None, description="What was asked, where it is not the same for all.")
 
 
 def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:

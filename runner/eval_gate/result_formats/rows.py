@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from eval_gate.errors import PAGES, ExitCode, GateError, Problem
-from eval_gate.model.base import JsonValue, construct
+from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Blame, EvaluatorResult, Status
@@ -328,11 +328,7 @@ def usage(inputs: JsonValue, outputs: JsonValue) -> Usage | None:
     """Tokens, where at least one side is known."""
     found = [in_range(number(side), MAX_TOKENS) for side in (inputs, outputs)]
     whole = [None if side is None else int(side) for side in found]
-    return (
-        construct(Usage, input_tokens=whole[0], output_tokens=whole[1])
-        if any(side is not None for side in whole)
-        else None
-    )
+    return Usage(input_tokens=whole[0], output_tokens=whole[1]) if any(side is not None for side in whole) else None
 
 
 @lru_cache(1_000)
@@ -345,8 +341,7 @@ def _evaluator_of(score: RowScore) -> EvaluatorResult:
     """Its reason is among what was hit or missed, as it passed or not."""
     said = (score.reason or score.name,)
     value = score.value if score.value is not None else float(bool(score.passed))
-    return construct(
-        EvaluatorResult,
+    return EvaluatorResult(
         name=score.name,
         type="score" if score.passed is None else "check",
         score=value,

@@ -13,19 +13,21 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError
+from msgspec import Meta, MsgspecError, ValidationError, convert, field, json
 
 from eval_gate.errors import GateError
 from eval_gate.model import limits
-from eval_gate.model.base import Many, Named, Record, construct
+from eval_gate.model.base import Record, decode_json
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.grounds import RunName
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
 from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
+from eval_gate.struct import replace
+from eval_gate.text.sources.shape import field_path, misfit
 
 LEDGER_NAME: Final = "ledger.json"
 SCHEMA_VERSION: Final = 1
@@ -50,18 +52,18 @@ class OddWordsError(Exception):
     """What stands in the place of a case's runs says nothing about any."""
 
 
-class LedgerRun(Record):
+class LedgerRun(Record, kw_only=True, omit_defaults=True):
     """One run of the branch. `judged` are cases that passed or failed, of `cases` that could be run."""
 
-    run_id: str = Field(max_length=200)
-    timestamp: str = Field(max_length=100)
-    sha: str | None = Field(None, max_length=100)
+    run_id: Annotated[str, Meta(max_length=200)]
+    timestamp: Annotated[str, Meta(max_length=100)]
+    sha: Annotated[str, Meta(max_length=100)] | None = None
     complete: bool = True
     partial: bool = False
-    target: str = Field("", max_length=1000)
+    target: Annotated[str, Meta(max_length=1000)] = ""
     """Name, provider and model: another one is another agent, and says nothing about this."""
-    cases: int = Field(0, ge=0)
-    judged: int = Field(0, ge=0)
+    cases: Annotated[int, Meta(ge=0)] = 0
+    judged: Annotated[int, Meta(ge=0)] = 0
 
     @property
     def name(self) -> RunName:
@@ -74,11 +76,11 @@ class LedgerRun(Record):
         return self.complete and not self.partial and self.judged * 2 >= self.cases
 
 
-class LedgerCase(Record):
+class LedgerCase(Record, kw_only=True, omit_defaults=True):
     """One case over the runs of the ledger."""
 
-    yardsticks: Many[str] = Field((), max_length=1000)
-    runs: str = Field("", max_length=200_000)
+    yardsticks: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
+    runs: Annotated[str, Meta(max_length=200_000)] = ""
 
     def entries(self) -> "tuple[LedgerEntry | None, ...]":
         """The case in each of the runs, newest first; None, or nothing at the end, where a run does not have it.
@@ -116,12 +118,12 @@ class LedgerEntry(NamedTuple):
 _PASSED: Final = ((LedgerExecution("P"),), ())
 
 
-class Ledger(Record):
+class Ledger(Record, kw_only=True, omit_defaults=True):
     """What is known of a branch's recent runs, newest first, and of every case in them."""
 
     schema_version: Literal[1] = 1
-    runs: Many[LedgerRun] = Field((), max_length=MAX_RUNS)
-    suites: Named[Named[LedgerCase]] = Field(default_factory=dict)
+    runs: Annotated[tuple[LedgerRun, ...], Meta(max_length=MAX_RUNS)] = ()
+    suites: dict[str, dict[str, LedgerCase]] = field(default_factory=dict)
     """The cases: by eval file, and in it by case id."""
     levels: Levels = ()
     """How good the runs were as a whole, newest first, further back than `runs`."""
@@ -148,18 +150,18 @@ class Ledger(Record):
             return self
         suites = {
             suite: {
-                case_id: construct(LedgerCase, yardsticks=case.yardsticks, runs=_dropped(case.runs, start))
+                case_id: LedgerCase(yardsticks=case.yardsticks, runs=_dropped(case.runs, start))
                 for case_id, case in cases.items()
             }
             for suite, cases in self.suites.items()
         }
         newer = {run.run_id for run in self.runs[:start]}
         levels = tuple(one for one in self.levels if one.run_id not in newer)
-        return construct(Ledger, runs=self.runs[start:], suites=suites, levels=levels)
+        return Ledger(runs=self.runs[start:], suites=suites, levels=levels)
 
     def with_levels(self, levels: tuple[RunLevels, ...]) -> "Ledger":
         """The same with these in place of its own, newest first."""
-        return self.model_copy(update={"levels": levels[:MAX_LEVELS]})
+        return replace(self, levels=levels[:MAX_LEVELS])
 
     def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> "Ledger":
         """The same with one more run, the newest. One that it has already stays where it is.
@@ -179,16 +181,15 @@ class Ledger(Record):
         for key in self.every_key():
             gone = self.suites[key.suite][key.case_id]
             if key not in taken and key.case_id not in suites.get(key.suite, {}):
-                kept = construct(LedgerCase, yardsticks=gone.yardsticks, runs=_limited(f"{NOTHING} {gone.runs}"))
+                kept = LedgerCase(yardsticks=gone.yardsticks, runs=_limited(f"{NOTHING} {gone.runs}"))
                 if not _empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
         runs = (ledger_run(run), *self.runs)[:MAX_RUNS]
-        return construct(Ledger, runs=runs, suites=suites, levels=self.levels)
+        return Ledger(runs=runs, suites=suites, levels=self.levels)
 
 
 _UNKNOWN: Final = LedgerCase()
 EMPTY: Final = Ledger()
-_FILE: Final = TypeAdapter(Ledger)
 
 
 def ledger_run(run: RunResult) -> LedgerRun:
@@ -229,7 +230,7 @@ def case_of(seen: Iterable[tuple[str, LedgerEntry] | None]) -> LedgerCase:
         else:
             yardstick, entry = one
             words.append(_word(entry._replace(place=yardsticks.setdefault(yardstick, len(yardsticks)))))
-    return construct(LedgerCase, yardsticks=tuple(yardsticks), runs=_limited(" ".join(words)))
+    return LedgerCase(yardsticks=tuple(yardsticks), runs=_limited(" ".join(words)))
 
 
 def construct_ledger(
@@ -240,7 +241,7 @@ def construct_ledger(
         suite: {case_id: case for case_id, case in cases.items() if not _empty(case.runs)}
         for suite, cases in suites.items()
     }
-    return construct(Ledger, runs=runs, suites={suite: cases for suite, cases in kept.items() if cases}, levels=levels)
+    return Ledger(runs=runs, suites={suite: cases for suite, cases in kept.items() if cases}, levels=levels)
 
 
 def read_ledger(data: bytes, shown: str) -> Ledger:
@@ -248,19 +249,29 @@ def read_ledger(data: bytes, shown: str) -> Ledger:
     if len(data) > MAX_LEDGER_BYTES:
         raise _corrupt(shown, f"larger than {MAX_LEDGER_BYTES:,} bytes")
     try:
-        ledger = _FILE.validate_json(data)
+        ledger = _decode(data)
         refuse_odd_words(ledger)
-    except ValidationError as error:
+    except MsgspecError as error:
         raise _corrupt(shown, first_mistake(error)) from error
     except OddWordsError as error:
         raise _corrupt(shown, str(error)) from error
     return ledger
 
 
-def first_mistake(error: ValidationError) -> str:
-    """Where a ledger is none, and why."""
-    detail = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, detail['loc'][:5]))[:200]}: {detail['msg'][:200]}".removeprefix(": ")
+def _decode(data: bytes) -> Ledger:
+    """Decode a history. Levels that cannot be read begin anew: verdicts rest on the rest of it. Raises MsgspecError."""
+    try:
+        return decode_json(data, Ledger)
+    except ValidationError:
+        parts = json.decode(data, type=dict[str, Any])
+        parts.pop("levels", None)
+        return convert(parts, Ledger)
+
+
+def first_mistake(error: MsgspecError) -> str:
+    """Say where a history is not one, and why."""
+    place, what = misfit(error)
+    return f"{field_path(place)[:200]}: {what}".removeprefix(": ")
 
 
 def refuse_odd_words(ledger: Ledger) -> None:
@@ -282,7 +293,7 @@ def refuse_odd_words(ledger: Ledger) -> None:
 
 def ledger_bytes(ledger: Ledger) -> bytes:
     """The ledger as the file holds it: JSON without what is as by default, ended by a line break."""
-    return _FILE.dump_json(ledger, by_alias=True, exclude_defaults=True) + b"\n"
+    return json.encode(ledger) + b"\n"
 
 
 def executions_of(case: CaseResult) -> tuple[tuple[LedgerExecution, ...], tuple[LedgerExecution, ...]]:
@@ -346,12 +357,12 @@ def _with_case(known: LedgerCase | None, case: CaseResult, runs: int) -> LedgerC
     older = known.runs if known else f"{NOTHING} " * runs
     first, again = executions_of(case)
     if not first:
-        return construct(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{NOTHING} {older}"))
+        return LedgerCase(yardsticks=yardsticks, runs=_limited(f"{NOTHING} {older}"))
     yardstick = yardstick_of(case)
     if yardstick not in yardsticks:
         yardsticks = (*yardsticks, yardstick)
     word = _word(LedgerEntry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
-    return _tidied(construct(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{word} {older}")))
+    return _tidied(LedgerCase(yardsticks=yardsticks, runs=_limited(f"{word} {older}")))
 
 
 @lru_cache(maxsize=1_000)

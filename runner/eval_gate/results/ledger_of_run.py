@@ -20,6 +20,7 @@ from eval_gate.results.ledger import (
     read_ledger,
     yardstick_of,
 )
+from eval_gate.struct import replace
 
 
 def ledger_file(file: Path) -> Ledger:
@@ -63,7 +64,7 @@ def ending_at(ledger: Ledger, run_id: str) -> Ledger:
 
 def _says_the_same(known: Ledger, run: RunResult) -> bool:
     """Whether its newest run is this one, with the cases that it has and what they did."""
-    if known.runs[0].model_copy(update={"sha": run.sha}) != ledger_run(run):
+    if replace(known.runs[0], sha=run.sha) != ledger_run(run):
         return False
     cases, found = run.by_key(), 0
     for key in known.every_key():

@@ -15,6 +15,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.execution import BaselineSide, Blame, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.limits import KEPT_ANSWER, KEPT_CALL, OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.struct import replace
 from eval_gate.text.javascript.strings import compact_json
 
 PROMPTS: Final = ("systemPrompt", "userPrompt")
@@ -58,19 +59,18 @@ def cut_parts(arguments: bool, result: bool) -> tuple[Part, ...]:  # noqa: FBT00
 def within(details: CaseDetails) -> CaseDetails:
     """What patterns have looked at, cut to what an execution keeps."""
     answer = details.response
-    return details.model_copy(
-        update={
-            "response": answer and answer[:KEPT_ANSWER],
-            "conversation": tuple(_message_within(message) for message in details.conversation),
-            "tool_calls": tuple(_lesser_call(call, KEPT_CALL) for call in details.tool_calls),
-        }
+    return replace(
+        details,
+        response=answer and answer[:KEPT_ANSWER],
+        conversation=tuple(_message_within(message) for message in details.conversation),
+        tool_calls=tuple(_lesser_call(call, KEPT_CALL) for call in details.tool_calls),
     )
 
 
 def _message_within(message: Message) -> Message:
     content = message.content
-    return message.model_copy(
-        update={"content": content[:KEPT_ANSWER] if isinstance(content, str) else json_beginning(content, KEPT_ANSWER)}
+    return replace(
+        message, content=content[:KEPT_ANSWER] if isinstance(content, str) else json_beginning(content, KEPT_ANSWER)
     )
 
 
@@ -82,14 +82,13 @@ def lesser(details: CaseDetails) -> CaseDetails:
         "messages": details.left_out.get("messages", 0) + len(details.conversation),
         "characters": max(details.response_length - OTHER_ANSWER, 0) if answer is not None else 0,
     }
-    return details.model_copy(
-        update={
-            "response": answer and answer[:OTHER_ANSWER],
-            "response_truncated": answer is not None and details.response_length > OTHER_ANSWER,
-            "conversation": (),
-            "tool_calls": tuple(_lesser_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
-            "left_out": {what: count for what, count in left_out.items() if count > 0},
-        }
+    return replace(
+        details,
+        response=answer and answer[:OTHER_ANSWER],
+        response_truncated=answer is not None and details.response_length > OTHER_ANSWER,
+        conversation=(),
+        tool_calls=tuple(_lesser_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
+        left_out={what: count for what, count in left_out.items() if count > 0},
     )
 
 
@@ -101,7 +100,12 @@ def _lesser_call(call: KeptCall, limit: int) -> KeptCall:
     cut = cut_parts(
         "arguments" in call.cut or arguments is not call.arguments, "result" in call.cut or result is not call.result
     )
-    return call.model_copy(update={"arguments": arguments, "result": result, "cut": cut})
+    return replace(
+        call,
+        arguments=arguments,
+        result=result,
+        cut=cut,
+    )
 
 
 def without_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
@@ -109,11 +113,10 @@ def without_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult
     return tuple(
         result
         if result.evaluator_provider_request is None and not result.evaluator_results
-        else result.model_copy(
-            update={
-                "evaluator_provider_request": _without(result.evaluator_provider_request, PROMPTS),
-                "evaluator_results": without_prompts(result.evaluator_results),
-            }
+        else replace(
+            result,
+            evaluator_provider_request=_without(result.evaluator_provider_request, PROMPTS),
+            evaluator_results=without_prompts(result.evaluator_results),
         )
         for result in results
     )
@@ -125,15 +128,19 @@ def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, An
 
 def without_answer(details: CaseDetails) -> CaseDetails:
     """What is known of an answer that is not kept: its length, and which tools were called."""
-    return details.model_copy(
-        update={"response": None, "response_truncated": False, "conversation": (), "tool_calls": (), "left_out": {}}
+    return replace(
+        details,
+        response=None,
+        response_truncated=False,
+        conversation=(),
+        tool_calls=(),
+        left_out={},
     )
 
 
 def drop_trial_details(trials: Iterable[Trial]) -> tuple[Trial, ...]:
     """Keep how the executions ended."""
-    nothing = {"details": None, "evaluator_results": ()}
-    return tuple(one if one.details is None else one.model_copy(update=nothing) for one in trials)
+    return tuple(one if one.details is None else replace(one, details=None, evaluator_results=()) for one in trials)
 
 
 def is_as_before(change: CaseChange) -> bool:
@@ -160,12 +167,11 @@ def drop_all_details(run: RunResult) -> DroppedDetails:
     if comparison is None:
         return DroppedDetails(less, cases)
     changes = tuple(
-        one.model_copy(update={"before": _drop_side_details(one.before)}) if one.before else one
-        for one in comparison.changes
+        replace(one, before=_drop_side_details(one.before)) if one.before else one for one in comparison.changes
     )
     sides = {one.key for one, before in zip(changes, comparison.changes, strict=True) if one != before}
-    comparison = comparison.model_copy(update={"changes": changes})
-    return DroppedDetails(less.model_copy(update={"comparison": comparison}), cases | sides)
+    comparison = replace(comparison, changes=changes)
+    return DroppedDetails(replace(less, comparison=comparison), cases | sides)
 
 
 def _drop_details(run: RunResult, is_chosen: Callable[[CaseKey, CaseResult], bool]) -> DroppedDetails:
@@ -177,8 +183,8 @@ def _drop_details(run: RunResult, is_chosen: Callable[[CaseKey, CaseResult], boo
             if is_chosen(key, case) and (less := _drop_case_details(case)) != case:
                 cases[at] = less
                 dropped.add(key)
-        suites.append(suite.model_copy(update={"cases": tuple(cases)}))
-    return DroppedDetails(run.model_copy(update={"suites": tuple(suites)}), dropped)
+        suites.append(replace(suite, cases=tuple(cases)))
+    return DroppedDetails(replace(run, suites=tuple(suites)), dropped)
 
 
 def _drop_case_details(case: CaseResult) -> CaseResult:
@@ -186,14 +192,13 @@ def _drop_case_details(case: CaseResult) -> CaseResult:
     results = unquoted(case.evaluator_results)
     if case.passed and not case.graded and case.yardstick and case.yardstick.expectation:
         results = tuple(result for result in results if not _holds(result))  # the fingerprint stands for the checks
-    return case.model_copy(
-        update={
-            "details": without_answer(case.details),
-            "evaluator_results": results,
-            "trials": drop_trial_details(case.trials),
-            "trace_summary": None,
-            "asked": None,
-        }
+    return replace(
+        case,
+        details=without_answer(case.details),
+        evaluator_results=results,
+        trials=drop_trial_details(case.trials),
+        trace_summary=None,
+        asked=None,
     )
 
 
@@ -204,12 +209,7 @@ def _holds(result: EvaluatorResult) -> bool:
 
 
 def _drop_side_details(side: BaselineSide) -> BaselineSide:
-    return side.model_copy(
-        update={
-            "details": without_answer(side.details),
-            "evaluator_results": unquoted(side.evaluator_results),
-        }
-    )
+    return replace(side, details=without_answer(side.details), evaluator_results=unquoted(side.evaluator_results))
 
 
 def unquoted(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
@@ -220,15 +220,14 @@ def unquoted(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
 def _unquoted(result: EvaluatorResult) -> EvaluatorResult:
     facts = _without_words(result.evaluator_provider_request)
     if result.type in _QUOTES_NOTHING and not result.evaluator_results:
-        return result if facts is None else result.model_copy(update={"evaluator_provider_request": facts})
-    return result.model_copy(
-        update={
-            "hits": (),
-            "misses": (),
-            "reasoning": None,
-            "evaluator_provider_request": facts,
-            "evaluator_results": unquoted(result.evaluator_results),
-        }
+        return result if facts is None else replace(result, evaluator_provider_request=facts)
+    return replace(
+        result,
+        hits=(),
+        misses=(),
+        reasoning=None,
+        evaluator_provider_request=facts,
+        evaluator_results=unquoted(result.evaluator_results),
     )
 
 

@@ -6,12 +6,12 @@ before, and by how much the cases that both have differ: added, removed and rewr
 
 from collections import Counter
 from enum import StrEnum
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
-from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator, field_validator
+from msgspec import Meta, field
 
 from eval_gate.model import limits
-from eval_gate.model.base import FailFastNamed, Many, Record
+from eval_gate.model.base import Record
 from eval_gate.model.result import RunResult
 
 MAX_LEVELS: Final = limits.LEDGER_LEVELS
@@ -41,28 +41,26 @@ class LevelKind(StrEnum):
     """The same of an execution's dollars."""
 
 
-class RunLevels(Record):
+class RunLevels(Record, kw_only=True, omit_defaults=True):
     """One run of the branch, and its levels by `LevelKind`; what is not known is left out."""
 
-    run_id: str = Field(max_length=200)
-    timestamp: str = Field(max_length=100)
-    sha: str | None = Field(None, max_length=100)
-    target: str = Field("", max_length=1000)
+    run_id: Annotated[str, Meta(max_length=200)]
+    timestamp: Annotated[str, Meta(max_length=100)]
+    sha: Annotated[str, Meta(max_length=100)] | None = None
+    target: Annotated[str, Meta(max_length=1000)] = ""
     """Which agent: levels of another one are not compared."""
-    cases: int = Field(0, ge=0)
+    cases: Annotated[int, Meta(ge=0)] = 0
     """Cases that were judged."""
-    levels: Annotated[dict[LevelKind, float], FailFastNamed()] = Field(default_factory=dict, max_length=len(LevelKind))
-    models: Many[Annotated[str, Field(max_length=limits.KEPT_MODEL)]] = Field((), max_length=MAX_MODELS)
+    levels: Annotated[dict[LevelKind, float], Meta(max_length=len(LevelKind))] = field(default_factory=dict)
+    models: Annotated[tuple[Annotated[str, Meta(max_length=limits.KEPT_MODEL)], ...], Meta(max_length=MAX_MODELS)] = ()
     """The models that answered, as whoever runs them names them in their answers; none where none says."""
-    anew: Many[LevelKind] = Field((), max_length=len(LevelKind))
+    anew: Annotated[tuple[LevelKind, ...], Meta(max_length=len(LevelKind))] = ()
     """Levels that do not go on from the run before: too few cases were in both."""
 
-    @field_validator("levels")
-    @classmethod
-    def _of_this_world(cls, levels: dict[LevelKind, float]) -> dict[LevelKind, float]:
-        if any(abs(levels.get(kind, 0.0)) > MOST_LOG for kind in (LevelKind.TIME, LevelKind.COST)):
+    def __post_init__(self) -> None:
+        """Refuse a time or cost that no case has. Raises ValueError."""
+        if any(abs(self.levels.get(kind, 0.0)) > MOST_LOG for kind in (LevelKind.TIME, LevelKind.COST)):
             raise ValueError("no case takes or costs so much")
-        return levels
 
     def same_commit(self, other: Self) -> bool:
         """Whether there is no commit between both: nothing in the repository has changed."""
@@ -75,13 +73,5 @@ def models_of(run: RunResult) -> tuple[str, ...]:
     return tuple(sorted(name[: limits.KEPT_MODEL] for name, _ in named.most_common(MAX_MODELS)))
 
 
-def _or_none(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """What cannot be read begins anew: the ledger's other half, on which verdicts rest, is as good as ever."""
-    try:
-        return check(value)
-    except ValidationError:
-        return ()
-
-
-Levels = Annotated[Many[RunLevels], Field(max_length=MAX_LEVELS), WrapValidator(_or_none)]
-"""Newest first. What is no such record is read as none."""
+Levels = Annotated[tuple[RunLevels, ...], Meta(max_length=MAX_LEVELS)]
+"""Newest first."""

@@ -14,6 +14,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import BaselineSide, CaseDetails, EvaluatorResult, KeptCall
 from eval_gate.model.result import AskedWords
+from eval_gate.struct import replace
 from eval_gate.text.secret import MASK
 
 Change: TypeAlias = Callable[[str], str]
@@ -50,27 +51,25 @@ class TextMasking:
 
 def details_with(details: CaseDetails, change: Change) -> CaseDetails:
     """What was answered, every text of it changed."""
-    return details.model_copy(
-        update={
-            "response": details.response and change(details.response),
-            "model": details.model and change(details.model),
-            "conversation": tuple(_message(message, change) for message in details.conversation),
-            "tool_calls": tuple(_call(call, change) for call in details.tool_calls),
-        }
+    return replace(
+        details,
+        response=details.response and change(details.response),
+        model=details.model and change(details.model),
+        conversation=tuple(_message(message, change) for message in details.conversation),
+        tool_calls=tuple(_call(call, change) for call in details.tool_calls),
     )
 
 
 def results_with(results: Iterable[EvaluatorResult], change: Change) -> tuple[EvaluatorResult, ...]:
     """What evaluators and judges said, every text of it changed."""
     return tuple(
-        result.model_copy(
-            update={
-                "hits": tuple(map(change, result.hits)),
-                "misses": tuple(map(change, result.misses)),
-                "reasoning": result.reasoning and change(result.reasoning),
-                "evaluator_provider_request": _facts(result.evaluator_provider_request, change),
-                "evaluator_results": results_with(result.evaluator_results, change),
-            }
+        replace(
+            result,
+            hits=tuple(map(change, result.hits)),
+            misses=tuple(map(change, result.misses)),
+            reasoning=result.reasoning and change(result.reasoning),
+            evaluator_provider_request=_facts(result.evaluator_provider_request, change),
+            evaluator_results=results_with(result.evaluator_results, change),
         )
         for result in results
     )
@@ -78,31 +77,30 @@ def results_with(results: Iterable[EvaluatorResult], change: Change) -> tuple[Ev
 
 def asked_words_with(asked: AskedWords, change: Change) -> AskedWords:
     """Question and expectation, changed."""
-    return asked.model_copy(
-        update={"question": change(asked.question), "expectation": tuple(map(change, asked.expectation))}
-    )
+    return replace(asked, question=change(asked.question), expectation=tuple(map(change, asked.expectation)))
 
 
 def baseline_side_with(before: BaselineSide, change: Change) -> BaselineSide:
     """The baseline's side, which may have been stored when there was no such pattern."""
-    return before.model_copy(
-        update={
-            "error": before.error and change(before.error),
-            "details": details_with(before.details, change),
-            "evaluator_results": results_with(before.evaluator_results, change),
-        }
+    return replace(
+        before,
+        error=before.error and change(before.error),
+        details=details_with(before.details, change),
+        evaluator_results=results_with(before.evaluator_results, change),
     )
 
 
 def _message(message: Message, change: Change) -> Message:
-    calls = tuple(call.model_copy(update={"params": value_with(call.params, change)}) for call in message.tool_calls)
-    return message.model_copy(update={"content": value_with(message.content, change), "tool_calls": calls})
+    calls = tuple(replace(call, params=_params(call.params, change)) for call in message.tool_calls)
+    return replace(message, content=value_with(message.content, change), tool_calls=calls)
+
+
+def _params(params: Mapping[str, JsonValue], change: Change) -> dict[str, JsonValue]:
+    return {change(name): value_with(value, change) for name, value in params.items()}
 
 
 def _call(call: KeptCall, change: Change) -> KeptCall:
-    return call.model_copy(
-        update={"arguments": value_with(call.arguments, change), "result": value_with(call.result, change)}
-    )
+    return replace(call, arguments=value_with(call.arguments, change), result=value_with(call.result, change))
 
 
 def _facts(facts: Mapping[str, Any] | None, change: Change) -> dict[str, Any] | None:

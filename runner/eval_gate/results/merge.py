@@ -17,6 +17,7 @@ from eval_gate.model.selection import ChosenCases
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.results.run_setup import RunSetup
+from eval_gate.struct import replace
 
 UUID_LENGTH: Final = 36
 """Of a run id that may be cut short; other programs may call their runs what they like."""
@@ -95,22 +96,21 @@ def _comparison(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Com
         return None
     changes = {change.key: change for one in compared for change in one.changes}
     keys = [CaseKey(suite.eval_file, case.id) for suite in suites for case in suite.cases]
-    return compared[0].model_copy(
-        update={
-            "changes": tuple(changes[key] for key in keys if key in changes),
-            "suite_finding": None,
-            "score_finding": None,
-            "notes": (),
-        }
+    return replace(
+        compared[0],
+        changes=tuple(changes[key] for key in keys if key in changes),
+        suite_finding=None,
+        score_finding=None,
+        notes=(),
     )
 
 
 def _measuring(runs: Sequence[RunResult]) -> Measuring | None:
     """How all parts were measured, where they agree; recorded answers of one part are in the whole as well."""
     recorded = next((run.measuring.recorded for run in runs if run.measuring and run.measuring.recorded), None)
-    told = {run.measuring.model_copy(update={"recorded": None}) if run.measuring else None for run in runs}
+    told = {replace(run.measuring, recorded=None) if run.measuring else None for run in runs}
     agreed = told.pop() if len(told) == 1 else None
-    return (agreed or Measuring()).model_copy(update={"recorded": recorded}) if recorded else agreed
+    return replace(agreed or Measuring(), recorded=recorded) if recorded else agreed
 
 
 def _control(runs: Sequence[RunResult]) -> Control | None:
@@ -136,8 +136,8 @@ def _suites(runs: Sequence[RunResult], run_id: str) -> tuple[SuiteResult, ...]:
         # a case that names no target was asked of its own run's
         own = run.target.name if run.target != runs[0].target else None
         for suite in run.suites:
-            cases = tuple(case.model_copy(update={"target": case.target or own}) for case in suite.cases)
-            by_file.setdefault(suite.eval_file, []).append(suite.model_copy(update={"cases": cases}) if own else suite)
+            cases = tuple(replace(case, target=case.target or own) for case in suite.cases)
+            by_file.setdefault(suite.eval_file, []).append(replace(suite, cases=cases) if own else suite)
     return tuple(_suite(parts, run_id) for parts in by_file.values())
 
 
@@ -145,18 +145,18 @@ def _suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
     cases = sorted(
         (case for part in parts for case in part.cases), key=lambda case: case.location.line if case.location else 0
     )
-    fresh = {
-        "run_id": run_id,
-        "cases": tuple(cases),
-        "summary": summarise(cases),
-        "stale": any(part.stale for part in parts),
-        "warnings": tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
-        "baseline_run_id": None,
-        "regressions": (),
-        "new_passes": (),
-        "metadata": parts[0].metadata if len({part.metadata for part in parts}) == 1 else ToolFacts(),
-    }
-    return parts[0].model_copy(update=fresh)
+    return replace(
+        parts[0],
+        run_id=run_id,
+        cases=tuple(cases),
+        summary=summarise(cases),
+        stale=any(part.stale for part in parts),
+        warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+        baseline_run_id=None,
+        regressions=(),
+        new_passes=(),
+        metadata=parts[0].metadata if len({part.metadata for part in parts}) == 1 else ToolFacts(),
+    )
 
 
 def _same_cases(runs: Sequence[RunResult]) -> list[Problem]:
@@ -229,7 +229,7 @@ def _contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
         yield f"{names} are of runs with other numbers of cases: {one.planned:,}, {other.planned:,}"
     if _differ(one.policy, other.policy):
         yield f"{names} were judged by other rules"
-    measured = (run.measuring.model_copy(update={"recorded": None}) if run.measuring else None for run in (one, other))
+    measured = (replace(run.measuring, recorded=None) if run.measuring else None for run in (one, other))
     before, after = RunSetup.of(one), RunSetup.of(other)
     if _differ(*measured) or before.asks_otherwise(after):
         named = "; ".join(before.differences(after))

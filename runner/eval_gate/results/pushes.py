@@ -6,14 +6,14 @@ request is all that is read. Cases that passed on every push are not in it: what
 
 import zipfile
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, ValidationError
+from msgspec import Meta, MsgspecError, json
 
 from eval_gate.errors import GateError
 from eval_gate.files.reading import read_left_up_to
 from eval_gate.model import limits
-from eval_gate.model.base import Record
+from eval_gate.model.base import Record, decode_json
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import GroundKind
@@ -30,6 +30,7 @@ from eval_gate.results.ledger import (
 )
 from eval_gate.results.names import RUN_NAME
 from eval_gate.results.read import read_run
+from eval_gate.struct import replace
 
 PUSHES_NAME: Final = "pushes.json"
 MAX_PUSHES: Final = limits.PUSHES
@@ -37,13 +38,13 @@ MAX_PUSHES_BYTES: Final = limits.PUSHES_BYTES
 _FAILED: Final = frozenset("FCT")
 
 
-class Pushes(Record):
+class Pushes(Record, kw_only=True, omit_defaults=True):
     """The pushes of one change, newest first."""
 
     schema_version: Literal[1] = 1
     pull_request: int | None = None
     """Its number; None where nobody said that it is one. A branch may be that of many pull requests in turn."""
-    gate: str = Field("", max_length=1000)
+    gate: Annotated[str, Meta(max_length=1000)] = ""
     """The key of the gate that ran; empty on a command line."""
     ledger: Ledger = EMPTY
 
@@ -55,7 +56,7 @@ class Pushes(Record):
             for suite, cases in ledger.suites.items()
             if (kept := {case_id: one for case_id, case in cases.items() if (one := _newest(case)) is not None})
         }
-        return self.model_copy(update={"ledger": Ledger(runs=ledger.runs[:MAX_PUSHES], suites=suites)})
+        return replace(self, ledger=Ledger(runs=ledger.runs[:MAX_PUSHES], suites=suites))
 
 
 def _held_against(run: RunResult) -> RunResult:
@@ -76,12 +77,12 @@ def _held_against(run: RunResult) -> RunResult:
 
 
 def _unsaid(case: CaseResult) -> CaseResult:
-    return case.model_copy(update={"status": Status.SKIPPED})
+    return replace(case, status=Status.SKIPPED)
 
 
 def _lesser(case: CaseResult) -> CaseResult:
     trials = case.trials[: len(case.trials) - case.reruns]
-    return case.model_copy(update={"trials": trials, "reruns": 0}) if trials else case
+    return replace(case, trials=trials, reruns=0) if trials else case
 
 
 def _newest(case: LedgerCase) -> LedgerCase | None:
@@ -105,11 +106,11 @@ def _failed(entry: LedgerEntry) -> bool:
 def pushes_bytes(pushes: Pushes) -> bytes:
     """As the file holds it: JSON without what is as by default. Of too many cases it holds none."""
     data = _written(pushes)
-    return data if len(data) <= MAX_PUSHES_BYTES else _written(pushes.model_copy(update={"ledger": EMPTY}))
+    return data if len(data) <= MAX_PUSHES_BYTES else _written(replace(pushes, ledger=EMPTY))
 
 
 def _written(pushes: Pushes) -> bytes:
-    return pushes.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
+    return json.encode(pushes) + b"\n"
 
 
 def read_pushes(data: bytes, shown: str) -> Pushes:
@@ -117,9 +118,9 @@ def read_pushes(data: bytes, shown: str) -> Pushes:
     if len(data) > MAX_PUSHES_BYTES:
         raise _corrupt(shown, f"larger than {MAX_PUSHES_BYTES:,} bytes")
     try:
-        pushes = Pushes.model_validate_json(data)
+        pushes = decode_json(data, Pushes)
         refuse_odd_words(pushes.ledger)
-    except ValidationError as error:
+    except MsgspecError as error:
         raise _corrupt(shown, first_mistake(error)) from error
     except OddWordsError as error:
         raise _corrupt(shown, str(error)) from error

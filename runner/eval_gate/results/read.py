@@ -10,11 +10,12 @@ from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
+from msgspec import MsgspecError
 
 from eval_gate.errors import ExitCode, GateError, did_you_mean
 from eval_gate.files.reading import read_left_up_to
 from eval_gate.model import limits
+from eval_gate.model.base import decode_json
 from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import RunResult
 from eval_gate.model.selection import ChosenCases
@@ -133,7 +134,7 @@ def _ledger_up_to(run: RunResult, record: Path, among: Iterable[StoredHead]) -> 
     ledger = ledger.with_run(run)
     if len(ledger.runs) <= len(beside.runs):
         return beside
-    return ledger.model_copy(update={"levels": beside.levels})  # which runs by themselves do not say
+    return replace(ledger, levels=beside.levels)  # which runs by themselves do not say
 
 
 def _record(path: Path, reference: str, output_dir: Path) -> Path:
@@ -441,8 +442,8 @@ def read_record(output_dir: Path, run_id: str) -> RunResult:
             f"`{output_dir}/{LATEST_NAME}` names the newest one",
         )
     try:
-        run = RunResult.model_validate_json(_read(file))
-    except ValidationError as error:
+        run = decode_json(_read(file), RunResult)
+    except MsgspecError as error:
         raise GateError("no-such-run", f"{file} is not a run record of this version") from error
     if run.run_id != run_id:  # the journal of that one would be gone on with
         raise GateError(

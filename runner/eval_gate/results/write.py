@@ -22,6 +22,7 @@ from eval_gate.results.lessening import drop_all_details, drop_passing_details
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
 from eval_gate.results.record.json_pieces import JsonPiece, compact_pieces, full_pieces
+from eval_gate.struct import replace
 from eval_gate.text.foreign.json import CountedJson, ForeignJsonError
 from eval_gate.text.quoting import quoted_name
 
@@ -140,7 +141,7 @@ def _ignore(_piece: bytes) -> None:
 
 
 def _with_warning(run: RunResult, warning: str) -> RunResult:
-    return run.model_copy(update={"warnings": (warning, *run.warnings)})
+    return replace(run, warnings=(warning, *run.warnings))
 
 
 def _point_at(output_dir: Path, run: RunResult) -> None:

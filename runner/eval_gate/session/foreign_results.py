@@ -171,7 +171,7 @@ def _with_overlap(run: RunResult, session: Session, unstable: str | None) -> Run
             exit_code=ExitCode.INCOMPLETE,
         )
     what = f"{said}: what the others did before is not known, and none of them can be a regression"
-    return run.model_copy(update={"warnings": (what, *run.warnings)})
+    return replace(run, warnings=(what, *run.warnings))
 
 
 class _Known(FrozenStruct):
@@ -202,8 +202,9 @@ class _Known(FrozenStruct):
 
 def _not_again(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
     """The run in which nobody could run the cases in doubt again."""
-    ended = {"rerun_end": RerunEnd.IMPOSSIBLE}
-    return run.with_cases({key: case.model_copy(update=ended) for key, case in run.cases() if key in doubtful})
+    return run.with_cases(
+        {key: replace(case, rerun_end=RerunEnd.IMPOSSIBLE) for key, case in run.cases() if key in doubtful}
+    )
 
 
 def _run(session: Session, brought: BroughtResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:

@@ -13,7 +13,7 @@ from eval_gate.config.outputs import ReportRequest
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import judge
-from eval_gate.model.result import RunResult, forget_cases
+from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import write_reports
 from eval_gate.results.baseline import NoBaseline
@@ -65,7 +65,6 @@ def keep(session: Session, judged: RunResult, made: MadeRun | None = None) -> Ke
     pushes = question.pushes.with_run(judged) if question.pushes is not None else None
     with after_asking():
         write_ledger(session.folder, judged.run_id, ledger_after(judged, question.baseline))
-        forget_cases()
         written = write_result(session.folder, judged, pushes=pushes)
     return KeptRun(written.run, written.record, made.interrupted if made else None)
 

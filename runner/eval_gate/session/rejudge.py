@@ -33,5 +33,5 @@ def judge_again(run: RunResult, reference: str, config: RunConfig, root: Path) -
     run = with_idle_patterns(run, config.policy.must_pass)
     earlier = baseline_of(run, reference, Path(config.output_dir), config.history)
     if config.history:  # somebody wants it judged by other knowledge than it was made with
-        run = run.model_copy(update={"comparison": None})
+        run = replace(run, comparison=None)
     return judge(run, question_of(config, root, earlier))

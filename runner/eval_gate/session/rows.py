@@ -14,7 +14,7 @@ from eval_gate.config.settings import RunConfig, Store
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.retention import answer_of, details_of
 from eval_gate.engine.settling import CaseOutline, CaseQuestion, settle
-from eval_gate.model.base import JsonValue, construct
+from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, CaseKey
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
@@ -23,6 +23,7 @@ from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
 from eval_gate.result_formats.rows import ResultRow, evaluators_of
 from eval_gate.result_formats.scoring import ScoreRules
 from eval_gate.results.masking import Change, TextMasking, value_with
+from eval_gate.struct import replace
 from eval_gate.text.digest import DIGITS, digest
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.secret import MASK
@@ -75,8 +76,8 @@ def case_of(
 
 def _yardstick(row: ResultRow, content: str, grader: str | None) -> Yardstick:
     if row.content is None:
-        return _MEASURED_ALIKE if grader is None else construct(Yardstick, grader=grader)
-    return construct(Yardstick, question=digest(row.question), expectation=content[:DIGITS], grader=grader)
+        return _MEASURED_ALIKE if grader is None else Yardstick(grader=grader)
+    return Yardstick(question=digest(row.question), expectation=content[:DIGITS], grader=grader)
 
 
 def _graded_by(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
@@ -93,7 +94,7 @@ def _asked(row: ResultRow) -> AskedWords | None:
         return None
     shown = _shown(row.expectation)
     cut = len(row.question) > KEPT_QUESTION or shown != row.expectation
-    return construct(AskedWords, question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
+    return AskedWords(question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
 
 
 @lru_cache(1_000)
@@ -106,8 +107,7 @@ def execution_of(row: ResultRow, number: int) -> TrialRecord:
     """One row as the execution of this number."""
     status = row.status or Status.ERROR
     passed = status is Status.PASSED
-    return construct(
-        TrialRecord,
+    return TrialRecord(
         eval_file=row.suite,
         case_id=row.id,
         trial=number,
@@ -135,8 +135,8 @@ def _details(row: ResultRow) -> CaseDetails:
     """What was answered, as of own evals; an answer that nobody wrote down is none."""
     if not row.calls:
         return NO_DETAILS if row.answer is None else answer_of(row.answer)
-    kept = details_of(construct(Response, text=row.answer or "", tool_calls=row.calls))
-    return kept if row.answer is not None else kept.model_copy(update={"response": None})
+    kept = details_of(Response(text=row.answer or "", tool_calls=row.calls))
+    return kept if row.answer is not None else replace(kept, response=None)
 
 
 async def storable(
@@ -185,4 +185,4 @@ def _changed(row: ResultRow, change: Change) -> ResultRow:
 
 def _call(call: ToolCall, change: Change) -> ToolCall:
     params = cast("dict[str, JsonValue]", value_with(call.params, change))
-    return call.model_copy(update={"params": params, "result": value_with(call.result, change)})
+    return replace(call, params=params, result=value_with(call.result, change))

@@ -80,7 +80,7 @@ async def ask_base_later(session: Session, run: RunResult) -> RunResult:
         return run
     askable = frozenset(key for key, case in run.cases() if not case.dependent)
     asked = run.control or Control(target=TargetIdentity(name="base", provider="", identity=named))
-    if not reruns_of(session).of_control(run.model_copy(update={"control": asked}), askable).keys:
+    if not reruns_of(session).of_control(replace(run, control=asked), askable).keys:
         return run
     from eval_gate.engine.control import AskedLater
 

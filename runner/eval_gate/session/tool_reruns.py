@@ -19,7 +19,6 @@ from eval_gate.engine.settling import trial_of, trials_of_control
 from eval_gate.errors import GateError
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.control.asking import ControlQuestions
-from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import Control, RerunEnd, RunResult
@@ -31,7 +30,7 @@ from eval_gate.result_formats.load import BroughtResults, load_results
 from eval_gate.result_formats.rows import ResultRow
 from eval_gate.session.rows import execution_of, rules_of, storable
 from eval_gate.session.session import Session
-from eval_gate.struct import Struct, field
+from eval_gate.struct import Struct, field, replace
 from eval_gate.text.command_template import CommandTemplate, shell_quoted
 from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
@@ -40,8 +39,8 @@ USUAL_BUDGET_S: Final = 600.0
 USUAL_BUDGET: Final = RerunBudget(seconds=USUAL_BUDGET_S)
 """The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
 _SAID: Final = 300
-_SAID_NOTHING: Final = construct(
-    TrialRecord, eval_file="", case_id="", trial=0, fingerprint="", status=Status.ERROR, attempts=1, blame=Blame.OURS
+_SAID_NOTHING: Final = TrialRecord(
+    eval_file="", case_id="", trial=0, fingerprint="", status=Status.ERROR, attempts=1, blame=Blame.OURS
 )
 """An execution that brought nothing for a case: it says nothing about the target, and is used up."""
 _NO_ANSWER: Final = trial_of(_SAID_NOTHING)
@@ -176,12 +175,12 @@ class BaseAgent:
     def with_answers(self, run: RunResult) -> RunResult:
         """The run with what the base branch's agent said."""
         answered = {
-            key: case.model_copy(update={"control": trials_of_control(told, case)})
+            key: replace(case, control=trials_of_control(told, case))
             for key, case in run.cases()
             if (told := self._told.get(key))
         }
         control = Control(target=self._target, trouble=self._trouble, cost_usd=self._usd)
-        return run.with_cases(answered).model_copy(update={"control": control})
+        return replace(run.with_cases(answered), control=control)
 
     def ended(self, run: RunResult) -> RunResult:
         """The same at the end: of an agent that nobody needed nothing is said."""

@@ -13,7 +13,7 @@ from eval_gate.config.settings import SETTINGS, CacheMode, TargetChoice
 from eval_gate.errors import PAGES, GateError, Problem
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.home import Home
-from eval_gate.struct import FrozenStruct, field
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import DescribedTarget, Target
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import names_model
@@ -94,7 +94,7 @@ def _with_passed(settings: ProgramSettings, context: BuildContext) -> ProgramSet
     names = {*context.pass_env, *settings.pass_env}
     passed = {name: context.environment[name] for name in sorted(names) if name in context.environment}
     context.redact.learn(passed.values())
-    return settings.model_copy(update={"env": Secret({**passed, **settings.env.open()})})
+    return replace(settings, env=Secret({**passed, **settings.env.open()}))
 
 
 def described_by_flags(choice: TargetChoice) -> Chosen | None:

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, JsonValue, ValidationInfo, field_va
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import MAX_DURATION_MS
+from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.command.envelope import read_record
@@ -26,8 +27,8 @@ class MockCall(DescribedSettings):
     tool: Annotated[str, Field(min_length=1), CANNED]
     input: Annotated[dict[str, JsonValue], CANNED] = Field(default_factory=dict)
     success: bool | None = True
-    result: Annotated[JsonValue, CANNED] = Field(None, description="What the tool gave back.")
-    duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
+    result: Annotated[JsonValue, CANNED] = Field(default=None, description="What the tool gave back.")
+    duration_ms: float | None = Field(default=None, ge=0, le=MAX_DURATION_MS)
 
 
 class MockAnswer(DescribedSettings):
@@ -79,17 +80,17 @@ class MockSettings(TargetSettings):
     ] = Field(default_factory=dict)
     tool_calls: tuple[MockCall, ...] = ()
     output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED] = Field(
-        None, description="As AgentV's commands give them."
+        default=None, description="As AgentV's commands give them."
     )
     trace: Annotated[list[dict[str, JsonValue]] | None, CANNED] = Field(
-        None, description="As AgentV's commands give it."
+        default=None, description="As AgentV's commands give it."
     )
     error: Annotated[str | None, CANNED] = Field(
-        None, description="Every case without an answer of its own breaks with these words."
+        default=None, description="Every case without an answer of its own breaks with these words."
     )
-    delay_ms: float = Field(0, ge=0, le=600_000)
-    delay_min_ms: float | None = Field(None, ge=0, le=600_000)
-    delay_max_ms: float | None = Field(None, ge=0, le=600_000)
+    delay_ms: float = Field(default=0, ge=0, le=600_000)
+    delay_min_ms: float | None = Field(default=None, ge=0, le=600_000)
+    delay_max_ms: float | None = Field(default=None, ge=0, le=600_000)
 
     @field_validator("delay_max_ms")
     @classmethod
@@ -116,7 +117,7 @@ class MockTarget(DescribedTarget[MockSettings]):
         if answer.error is not None:
             raise TargetError(f"mock error: {answer.error}", fault=TargetFault.REFUSED)
         response = answer.as_response()
-        return response.model_copy(update={"duration_ms": (time.perf_counter() - started) * 1000})
+        return replace(response, duration_ms=(time.perf_counter() - started) * 1000)
 
     def _answer(self, case_id: str) -> MockAnswer:
         settings = self._settings

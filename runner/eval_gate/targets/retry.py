@@ -3,12 +3,14 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
-from pydantic import BaseModel, Field
+from msgspec import Meta, structs
+from pydantic import BaseModel
 
 from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.deadline import waits_after
 from eval_gate.targets.pacing import TOO_MANY, rate_here
@@ -18,13 +20,13 @@ MOST_TRIES: Final = 20
 """Of one question whose refusals are a matter of pace."""
 
 
-class RetryPolicy(Frozen):
+class RetryPolicy(Frozen, kw_only=True):
     """Exponential delays with jitter, in milliseconds. `Retry-After` wins when it asks for longer, up to the cap."""
 
-    max_retries: int = Field(2, ge=0, le=20)
-    initial_delay_ms: float = Field(250, ge=0)
-    max_delay_ms: float = Field(60_000, ge=0)
-    backoff_factor: float = Field(2, ge=1)
+    max_retries: Annotated[int, Meta(ge=0, le=20)] = 2
+    initial_delay_ms: Annotated[float, Meta(ge=0)] = 250
+    max_delay_ms: Annotated[float, Meta(ge=0)] = 60_000
+    backoff_factor: Annotated[float, Meta(ge=1)] = 2
     retryable_status_codes: frozenset[int] = frozenset({429, 502, 503, 504})
 
     def delay_s(self, failures: int, asked_s: float | None = None) -> float:
@@ -36,14 +38,15 @@ class RetryPolicy(Frozen):
 
 def retry_policy(settings: BaseModel, max_retries: int | None = None) -> RetryPolicy:
     """The policy that a target's settings describe; `max_retries` from the command line wins."""
-    own = settings.model_dump(include=set(RetryPolicy.model_fields), exclude_none=True)
-    return RetryPolicy(**own | ({} if max_retries is None else {"max_retries": max_retries}))
+    own = settings.model_dump(include=set(RetryPolicy.__struct_fields__), exclude_none=True)
+    policy: RetryPolicy = structs.replace(RetryPolicy(), **own)
+    return policy if max_retries is None else replace(policy, max_retries=max_retries)
 
 
 async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPolicy) -> Response:
     """As `retried`, for a whole response: its `attempts` count every try. Raises TargetError."""
     response, attempts = await retried(call, policy)
-    return response if attempts == 1 else response.model_copy(update={"attempts": attempts})
+    return response if attempts == 1 else replace(response, attempts=attempts)
 
 
 async def retried(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> tuple[T, int]:

@@ -223,7 +223,9 @@ class TargetSettings(DescribedSettings):
 
     name: Annotated[Text, NoEffect("it is what the target is called"), Shown("every record has it")]
     provider: Annotated[str, Shown("it is a word of a known list")]
-    workers: Annotated[int | None, NoEffect("it is how many cases are asked at once")] = Field(None, ge=1, le=1000)
+    workers: Annotated[int | None, NoEffect("it is how many cases are asked at once")] = Field(
+        default=None, ge=1, le=1000
+    )
     judge_target: Annotated[
         Text | None, NoEffect("who grades a case is compared by itself"), Shown("it is the name of a target")
     ] = None
@@ -317,7 +319,7 @@ class TargetSettings(DescribedSettings):
 class ProgramSettings(TargetSettings):
     """What a target is described with that starts a program: variables, beside what every program needs."""
 
-    pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
+    pass_env: tuple[Variable, ...] = Field(default=(), description="Variables that are passed as they are set here.")
     env: Secret[dict[Variable, Value]] = Field(
         default_factory=dict, validate_default=True, description="More variables for the program."
     )

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl
 
+from msgspec import structs
 from pydantic import BaseModel, JsonValue
-from pydantic.alias_generators import to_camel
 from pydantic_core import to_jsonable_python
 
 from eval_gate.errors import GateError
@@ -53,8 +53,7 @@ class TargetSetup(FrozenStruct):
 
     def of(self, identity: TargetIdentity) -> TargetIdentity:
         """The identity, with this as its set-up."""
-        setup: dict[str, object] = {"setup": self.settings, "fingerprint": self.fingerprint, "file": self.file}
-        return identity.model_copy(update=setup)
+        return replace(identity, setup=self.settings, fingerprint=self.fingerprint, file=self.file)
 
 
 NO_SETUP: Final = TargetSetup()
@@ -105,13 +104,14 @@ def grading_setup_of(
 def setup_of_agent(agent: SuiteAgent) -> TargetSetup:
     """The set-up of the agent that a suite brings along, without its name; the model that answers is its target's."""
     parts = []
-    for name, field in SuiteAgent.model_fields.items():
+    for field in structs.fields(SuiteAgent):
+        name = field.name
         if name in {"name", "model"}:
             continue
         value: JsonValue = to_jsonable_python(getattr(agent, name))
-        usual = None if field.is_required() else shown_value(to_jsonable_python(field.default))
+        usual = None if field.required else shown_value(to_jsonable_python(field.default))
         shown = f"#{digest(value)[:_MARK]}" if name == "instructions" else shown_value(value)
-        parts.append(_Setting(to_camel(name), value, shown, usual, SettingRole.AGENT))
+        parts.append(_Setting(field.encode_name, value, shown, usual, SettingRole.AGENT))
     return _put_together("suite", parts)
 
 

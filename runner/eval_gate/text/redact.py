@@ -18,7 +18,8 @@ from itertools import pairwise
 from typing import Final, TypeVar
 from urllib.parse import quote, quote_plus
 
-from pydantic import BaseModel, JsonValue
+from msgspec import Struct, structs
+from pydantic import JsonValue
 
 from eval_gate.text.in_pieces import BareSecret, bare_secrets, pieces_in
 from eval_gate.text.inert import UNSEEN
@@ -67,7 +68,7 @@ _MIN_BROKEN: Final = 12
 """A secret so long does not stand in a text by chance where its blanks are left out."""
 _ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _NUMBER: Final = re.compile(r"[-+.\deE]+")
-_Model = TypeVar("_Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound=Struct)
 
 
 class Redactor:
@@ -179,14 +180,14 @@ class Redactor:
         """The same for every text of a record."""
         if not self._forms:
             return found
-        told = {name: self._member(getattr(found, name)) for name in type(found).model_fields}
-        return found.model_copy(update=told)
+        told = {name: self._member(getattr(found, name)) for name in found.__struct_fields__}
+        return structs.replace(found, **told)
 
     def _member(self, value: object) -> object:
         match value:
             case str() if type(value) is str:
                 return self(value)
-            case BaseModel():
+            case Struct():
                 return self.model(value)
             case tuple():
                 return tuple(self._member(member) for member in value)

@@ -25,6 +25,7 @@ from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_bytes
 from eval_gate.results.names import RUN_NAME
 from eval_gate.results.record.json_pieces import full_pieces
+from eval_gate.struct import replace
 from tests.support.github import GATE, FakeGitHub
 from tests.support.histories import NONE_YET, Asked, Engine
 from tests.support.jobs import with_inputs
@@ -185,13 +186,13 @@ def _made(gate: str, letters: str, extent: Extent) -> RunResult:
 
 def made(gate: str, letters: str, extent: Extent, *, run_id: int, sha: str, at: str, workflow: str = GATE) -> RunResult:
     """The result of one gate's run of this commit, not judged yet."""
-    return _made(gate, letters, extent).model_copy(update=_own(gate, run_id, sha, at, workflow))
+    return replace(_made(gate, letters, extent), **_own(gate, run_id, sha, at, workflow))
 
 
 def rerun(gate: str, letters: str, question: GateQuestion, *, run_id: int, sha: str, at: str) -> RunResult:
     """The same of all cases, where what fails and should not is run again."""
     run = Engine(_asked(gate, letters), confirm=RERUNS).run(question)
-    return run.model_copy(update=_own(gate, run_id, sha, at))
+    return replace(run, **_own(gate, run_id, sha, at))
 
 
 def _own(gate: str, run_id: int, sha: str, at: str, workflow: str = GATE) -> dict[str, object]:

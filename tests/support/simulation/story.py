@@ -338,7 +338,7 @@ class Story:
         at = self.repository.at(run.begun)
         workflow = self.state.runs[run.run_id].path
         own = {"run_id": run.run_id, "sha": run.sha, "at": at, "workflow": workflow}
-        result = made(run.gate, values or run.values, run.extent, **own).model_copy(update={"verdict": said(run)})
+        result = replace(made(run.gate, values or run.values, run.extent, **own), verdict=said(run))
         taken = {one.name for one in self.state.artifacts.values() if one.run_id == run.run_id}
         name = f"{PLAIN}.{key_of(run.gate, workflow)}" if PLAIN in taken else PLAIN
         ended = self.repository.at(run.ended)

@@ -13,6 +13,7 @@ from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.environment import read_environment
 from eval_gate.github.event import Event
+from eval_gate.struct import replace
 from tests.support.jobs import with_inputs
 
 HEAD, BASE, MERGE, GROUP, OTHER = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
@@ -265,7 +266,7 @@ def test_plan__by_hand_for_a_pull_request__keeps_nothing_that_would_be_taken_for
 
 
 def test_plan__by_hand_for_a_closed_pull_request__comments_nowhere() -> None:
-    arguments, more = dispatched(pull=NOW.model_copy(update={"state": "closed"}))
+    arguments, more = dispatched(pull=replace(NOW, state="closed"))
     assert plan_of(*arguments, **more).pull_number is None
 
 
@@ -279,7 +280,7 @@ def test_plan__by_hand_and_the_workspace_holds_something_else__is_refused(checko
 @pytest.mark.parametrize("checkout", [None, OTHER])
 def test_plan__by_hand_before_github_made_the_test_merge__an_unknown_checkout_is_still_refused(checkout) -> None:
     """Right after a push GitHub knows no test merge: that no commit is known here does not make the two the same."""
-    arguments, more = dispatched(checkout=checkout, pull=NOW.model_copy(update={"merge_commit_sha": None}))
+    arguments, more = dispatched(checkout=checkout, pull=replace(NOW, merge_commit_sha=None))
     assert refusal(*arguments, **more).code == "other-checkout"
 
 

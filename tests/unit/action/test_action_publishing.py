@@ -8,6 +8,7 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from eval_gate.action.baseline import get_baseline
@@ -382,7 +383,7 @@ def test_store__by_hand_for_a_pull_request__leaves_no_baseline_behind(github, de
     github.state.add_run(9001, event="workflow_dispatch", status="in_progress")
     known = {"pull": _as_now(pull), "checkout": pull.head_sha}
     step = desk.step("workflow_dispatch", {"inputs": {"pr-number": "7"}}, known=known)
-    result = FAILED.model_copy(update={"git": GitFacts(sha=step.plan.head_sha)})
+    result = replace(FAILED, git=GitFacts(sha=step.plan.head_sha))
     store(step, write_result(desk.folder / "workspace" / "results", result).record, desk.log)
     found = ArtifactStore(client, BaselineSearch(("eval-gate-results",), "main", (GATE,), None, 1)).nearest(
         datetime.now(UTC)
@@ -402,7 +403,7 @@ def _as_now(pull):
 
 def keep(github, run_id: str = "kept"):
     run = github.state.add_run()
-    data = make_run({"a": "passed"}, run_id=run_id, git=None).model_dump_json(by_alias=True).encode()
+    data = msgspec.json.encode(make_run({"a": "passed"}, run_id=run_id, git=None))
     return github.state.add_artifact(run, {"run.json": data})
 
 
@@ -433,7 +434,7 @@ def test_baseline__the_nearest_cannot_be_told__a_regression_is_not_let_through(g
     for name, status in (("c1", "passed"), ("c2", None), ("c3", "failed")):
         commit = state.add_commit(name, branch="main").sha
         if status:
-            data = make_run({"a": status}, git=None).model_dump_json(by_alias=True).encode()
+            data = msgspec.json.encode(make_run({"a": status}, git=None))
             state.add_artifact(state.add_run(head_sha=commit), {"run.json": data})
     state.add_commit("topic", sha("c2"))
     event = pull_request_event(github, state.add_pull(8, head_sha="topic", head_ref="topic"))

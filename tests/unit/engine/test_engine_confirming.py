@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 
+import msgspec
 import pytest
 
 from eval_gate.config.settings import RunLimits, Store
@@ -243,5 +244,5 @@ def test_run__responses_are_not_stored__no_prompt_of_a_judge_holds_them(tmp_path
     )
     result = asyncio.run(Run(plan, tmp_path, Watching()).execute())
     assert result.summary.passed == 1
-    assert "the vault is open" not in result.model_dump_json()
+    assert "the vault is open" not in msgspec.json.encode(result).decode()
     assert "the vault is open" not in next(tmp_path.rglob("cases.jsonl")).read_text()

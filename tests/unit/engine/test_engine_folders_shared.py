@@ -13,6 +13,7 @@ from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.result import RunResult
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
 
@@ -56,7 +57,7 @@ def test_cases_before__another_one_or_another_order__is_another_measure_of_those
 def test_cases_before__change_of_one__matters_where_it_may_leave_other_files(change, differs) -> None:
     usual = sharing("a", "b")
     first, second = usual.cases
-    changed = usual.model_copy(update={"cases": (first.model_copy(update=change), second)})
+    changed = replace(usual, cases=(replace(first, **change), second))
     assert (before(changed)["b"] != before(usual)["b"]) is differs
 
 

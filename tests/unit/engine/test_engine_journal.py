@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,7 +87,7 @@ SAID = st.builds(
     hits=st.sampled_from([(), ("h",)]),
     reasoning=st.none() | st.text(max_size=3),
     evaluator_provider_request=st.none() | st.just({"userPrompt": "q", "n": [1, 2.5, None]}),
-    evaluator_results=st.sampled_from([(), (EvaluatorResult(name="m", type="t", score=1),)]),
+    evaluator_results=st.sampled_from([(), (EvaluatorResult(name="m", type="t", score=1.0),)]),
     vetoed=st.booleans(),
 )
 ANSWERED = st.builds(
@@ -109,17 +110,10 @@ def test_finished__in_the_journal_alone__is_as_it_was_in_memory(tmp_path_factory
         on_disk, in_memory = finished(journal, *records), finished(journal, *records, most=9)
         journal.append(record("b"))  # what was read does not move what is written
         assert on_disk.of(A) == in_memory.of(A) == records
-        assert [one.model_dump_json() for one in on_disk.of(A)] == [one.model_dump_json() for one in records]
+        assert [msgspec.json.encode(one).decode() for one in on_disk.of(A)] == [
+            msgspec.json.encode(one).decode() for one in records
+        ]
         assert [one.case_id for one, _ in read_lines(journal._file)][-1:] == ["b"]
-
-
-def test_finished__read_again__shares_what_many_say(tmp_path) -> None:
-    said = {"evaluator_results": (EvaluatorResult(name="c", type="c", score=1),), "usage": Usage(input_tokens=5)}
-    with Journal(tmp_path / "cases.jsonl") as journal:
-        kept = finished(journal, record("a", **said), record("b", **said))
-        (one,), (other,) = kept.of(A), kept.of(B)
-    assert one.evaluator_results is other.evaluator_results
-    assert one.usage is other.usage
 
 
 def test_finished__asked_for_the_last_time__is_there_no_more(tmp_path) -> None:
@@ -166,7 +160,8 @@ MARKED = """
 import sys
 from pathlib import Path
 from eval_gate.engine.journal import Journal, TrialRecord
-one = TrialRecord(eval_file="e", case_id="a", trial=0, fingerprint="f", status="failed")
+from eval_gate.model.execution import Status
+one = TrialRecord(eval_file="e", case_id="a", trial=0, fingerprint="f", status=Status.FAILED)
 with Journal(Path(sys.argv[1])) as journal:
     print(journal.append(one).digest)
 """

@@ -5,15 +5,18 @@ import gc
 import json
 import weakref
 
+import msgspec
 import pytest
 
 from eval_gate.config.settings import RunLimits, Store
 from eval_gate.engine.run import Run
+from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.model.specs.evaluator import ResponseContains
 from eval_gate.results.write import write_result
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
 
@@ -124,13 +127,18 @@ def test_run__trials_in_the_journal_alone__gives_the_same_result_as_those_in_mem
         for name, most in (("memory", {}), ("disk", {"in_memory": 0}))
     )
     same = {"summary": in_memory.summary}  # the clock is in it
-    assert on_disk.model_copy(update=same).model_dump_json() == in_memory.model_dump_json()
+    assert msgspec.json.encode(replace(on_disk, **same)).decode() == msgspec.json.encode(in_memory).decode()
     assert (on_disk.summary.flaky, in_memory.suites[0].cases[0].trials[0].details.response) == (10, "no c0 ☃")
 
 
+class WatchedCase(EvalCase, weakref=True):
+    """A case of which a test can tell whether anybody still holds it."""
+
+
 def test_run__over__holds_none_of_its_cases(tmp_path) -> None:
-    plan = make_plan(make_suite(*ten_cases()), target=ScriptedTarget())
-    cases = [weakref.ref(case) for case in plan.suites[0].cases]
+    watched = [WatchedCase(**msgspec.structs.asdict(case)) for case in ten_cases()]
+    plan, cases = make_plan(make_suite(*watched), target=ScriptedTarget()), [weakref.ref(case) for case in watched]
+    del watched
     run = Run(plan, tmp_path, Watching())
     del plan
     result = asyncio.run(run.execute())

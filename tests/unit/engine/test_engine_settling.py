@@ -6,6 +6,7 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.settling import settle, unrun
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status
 from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from tests.support.cases import make_case
 
 P, F, E = Status.PASSED, Status.FAILED, Status.ERROR
@@ -78,11 +79,10 @@ def test_unrun__case__is_never_a_pass(reason, status) -> None:
 
 def test_settle__several_executions__each_keeps_its_answer_and_the_deciding_one_has_the_cases() -> None:
     made = [
-        record.model_copy(
-            update={
-                "details": CaseDetails(response=f"answer {number}", response_length=8),
-                "evaluator_results": (EvaluatorResult(name="e", type="e", score=record.score),),
-            }
+        replace(
+            record,
+            details=CaseDetails(response=f"answer {number}", response_length=8),
+            evaluator_results=(EvaluatorResult(name="e", type="e", score=record.score),),
         )
         for number, record in enumerate(records(P, F, F))
     ]

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from eval_gate.evaluators.trace import (
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.specs.evaluator import ResponseContains, ToolTrajectory
+from eval_gate.struct import replace
 from tests.support.grading import judgement_of, with_messages, with_trace
 
 BARE = Response(text="In Rome.", calls_known=False)
@@ -60,11 +62,11 @@ MESSAGES_SUMMARY = """
 
 
 def messages(text: str) -> tuple[OutputMessage, ...]:
-    return tuple(OutputMessage.model_validate(message) for message in json.loads(text))
+    return tuple(msgspec.convert(message, OutputMessage) for message in json.loads(text))
 
 
 def events(text: str) -> tuple[TraceEvent, ...]:
-    return tuple(TraceEvent.model_validate(event) for event in json.loads(text))
+    return tuple(msgspec.convert(event, TraceEvent) for event in json.loads(text))
 
 
 @pytest.mark.contract("agentv.trace-data-model.tracesummary-computation")
@@ -106,7 +108,7 @@ def test_trace_summary__plain_calls__a_failed_one_is_an_error() -> None:
     assert trace_summary(response) == TraceSummary(
         event_count=3, tool_names=("a", "b"), tool_calls_by_name={"a": 1, "b": 2}, error_count=1
     )
-    reported = response.model_copy(update={"messages": with_messages("b", "a", "b").messages})
+    reported = replace(response, messages=with_messages("b", "a", "b").messages)
     summary = trace_summary(reported)
     assert summary is not None
     assert summary.error_count == 0, "output messages never say that a call failed"
@@ -121,7 +123,7 @@ def test_trace_summary__no_call_made__is_zeros_and_not_none() -> None:
 
 @pytest.mark.contract("agentv.evaluator-outputmessages-context.outputmessages-available-in-evaluator-context")
 def test_messages_of__outputmessages_available_in_evaluator_context__with_their_calls() -> None:
-    made = with_messages("search", "verify").model_copy(update={"trace": with_trace("other").trace})
+    made = replace(with_messages("search", "verify"), trace=with_trace("other").trace)
     found = messages_of(made)
     assert found == made.messages
     assert found is not None
@@ -163,11 +165,11 @@ def test_messages_of__plain_calls__are_one_message_of_the_assistant() -> None:
 
 def test_messages_of__exchange_that_we_led__is_known_whatever_the_target_says() -> None:
     talk = (Message(role="user", content="Where?"), Message(role="assistant", content="In Rome."))
-    assert calls_of(BARE.model_copy(update={"conversation": talk})) == []
+    assert calls_of(replace(BARE, conversation=talk)) == []
 
 
 def test_messages_of__no_message_at_all__is_nothing_reported() -> None:
-    assert messages_of(BARE.model_copy(update={"messages": ()})) is None
+    assert messages_of(replace(BARE, messages=())) is None
 
 
 @pytest.mark.contract("agentv.behaviour.trace-camel-case")
@@ -231,7 +233,7 @@ def test_trace_summary__hostile_names__stay_bounded_and_can_be_written() -> None
     assert len(summary.tool_names) == len(summary.tool_calls_by_name) == MAX_NAMES
     assert summary.tool_calls_by_name["often"] == 2, "what is called most is kept"
     assert max(map(len, summary.tool_names)) <= MAX_NAME
-    assert trace_summary(with_messages("\ud800")).model_dump_json()
+    assert msgspec.json.encode(trace_summary(with_messages("\ud800"))).decode()
 
 
 NAMES = st.lists(st.sampled_from(["search", "verify", "Search", "ä"]) | st.text(min_size=1, max_size=8), max_size=20)

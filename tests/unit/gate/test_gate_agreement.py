@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
@@ -137,9 +138,7 @@ def said(judged: RunResult) -> dict[str, Any]:
         "reasons": [one.code for one in verdict.reasons],
         "rules": verdict.rules,
         "suite": comparison.suite_finding,
-        "cases": {
-            one.key: one.model_copy(update={"location": None, "evaluators_then": {}}) for one in comparison.changes
-        },
+        "cases": {one.key: replace(one, location=None, evaluators_then={}) for one in comparison.changes},
     }
 
 
@@ -172,7 +171,7 @@ class Desk:
     def kept(self, run: RunResult, name: str) -> RunResult:
         """Written and read again."""
         write_ledger(self.folder, name, ledger_after(run, self.baseline))
-        write_result(self.folder, run.model_copy(update={"run_id": name}))
+        write_result(self.folder, replace(run, run_id=name))
         return read_run(name, self.folder)
 
     def again(self, run: RunResult) -> RunResult:
@@ -197,14 +196,15 @@ def spared(run: RunResult) -> list[str]:
     return [one.case_id for one in run.comparison.changes if one.grounds is not None and one.grounds.spared]
 
 
-_NOBODY = RunResult.model_validate(
+_NOBODY = msgspec.convert(
     {
         "runId": "nobody",
         "timestamp": "2026-11-21T10:00:00Z",
         "complete": True,
         "tool": {"version": "1"},
         "target": {"name": "agent", "provider": "http", "identity": "x"},
-    }
+    },
+    RunResult,
 )
 
 
@@ -285,8 +285,8 @@ def test_judge__other_order_of_cases_suites_and_ledger__changes_nothing(world: W
     assert branch.newest is not None
     here = list(world.here)
     random.shuffle(here)
-    suites = tuple(suite.model_copy(update={"cases": suite.cases[::-1]}) for suite in branch.newest.suites[::-1])
-    other = Branch(branch.newest.model_copy(update={"suites": suites}), permuted_ledger(branch.ledger))
+    suites = tuple(replace(suite, cases=suite.cases[::-1]) for suite in branch.newest.suites[::-1])
+    other = Branch(replace(branch.newest, suites=suites), permuted_ledger(branch.ledger))
     run = world.run(branch.baseline)
     assume(not spared(run))  # which cases are spared depends on which come first
     assert said(replace(world, here=tuple(here)).run(other.baseline)) == said(run)
@@ -449,7 +449,7 @@ def test_judge__the_confirmed_ones_are_accepted_later__spared_cases_keep_the_gat
     run = at.kept(world.run(at.baseline), "here")
     confirmed = tuple(one.case_id for one in run.comparison.of(CaseClass.REGRESSION))
     for names, outcome in ((confirmed, Outcome.ERROR), (("c*",), Outcome.PASS)):
-        given = tuple(quarantine(name).model_copy(update={"kind": WaiverKind.ACCEPTED}) for name in names)
+        given = tuple(replace(quarantine(name), kind=WaiverKind.ACCEPTED) for name in names)
         waivers = KnownWaivers(TODAY, given)
         judged = judge(run, replace(world.question(at.baseline), waivers=waivers))
         assert (names, judged.verdict.outcome) == (names, outcome)

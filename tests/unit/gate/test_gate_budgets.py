@@ -9,6 +9,7 @@ from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import RunResult
 from eval_gate.model.usage import Usage
 from eval_gate.results.baseline import Baseline
+from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_suite_result
 from tests.support.verdicts import compare_with
 
@@ -114,7 +115,7 @@ def test_measures__case__are_of_one_execution(fields, expected) -> None:
 def test_latency__execution_that_broke__does_not_count() -> None:
     fast, slow = (Trial(status=Status.PASSED, score=1, duration_ms=each) for each in (10, 30))
     broken = Trial(status=Status.ERROR, score=0, duration_ms=60_000)
-    case = make_result("a").model_copy(update={"trials": (fast, slow, broken)})
+    case = replace(make_result("a"), trials=(fast, slow, broken))
     assert latency(case) == 20.0
 
 

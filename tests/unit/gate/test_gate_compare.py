@@ -1,5 +1,6 @@
 """Two runs side by side."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from eval_gate.model.selection import ChosenCases
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
+from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import compare_with, judge_against
 
@@ -103,7 +105,7 @@ def test_compare__only_some_cases_chosen__removed_is_what_the_choice_takes_in_th
         [make_result("a", "passed"), make_result("b", "passed", tags=("slow",))], eval_file="evals/refund.json"
     )
     here = make_run(make_suite_result({"a": "passed"}, eval_file="evals/refund.json"), partial=True)
-    here = here.model_copy(update={"selections": (ChosenCases.model_validate(chosen),)})
+    here = replace(here, selections=(msgspec.convert(chosen, ChosenCases),))
     expected = {"a": "still_passing"} | ({"b": "removed"} if removed else {})
     assert classes(make_baseline_run(suite), here) == expected
 
@@ -177,8 +179,9 @@ def test_compare__baseline_could_not_judge_it__says_so_and_not_that_it_changed()
 def test_compare__nobody_answered__time_outs_are_no_crashes_unless_another_part_was_heard(
     heard_elsewhere, change
 ) -> None:
-    late = make_result("a", "error", blame=Blame.CRASHED).model_copy(
-        update={"trials": (Trial(status=Status.ERROR, score=0, duration_ms=9, blame=Blame.CRASHED, timed_out=True),)}
+    late = replace(
+        make_result("a", "error", blame=Blame.CRASHED),
+        trials=(Trial(status=Status.ERROR, score=0, duration_ms=9, blame=Blame.CRASHED, timed_out=True),),
     )
     now, skipped = make_run(make_suite_result([late, make_result("b", "skipped")])), "not_run"
     found = classes(make_baseline_run({"a": "passed", "b": "passed"}), now, heard_elsewhere=heard_elsewhere)

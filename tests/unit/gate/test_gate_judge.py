@@ -12,12 +12,13 @@ from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.waivers.file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.execution import Trial
+from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RerunEnd, RunResult, Shard
 from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind, WaiverState
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
+from eval_gate.struct import replace
 from tests.support.graded import make_graded_baseline, make_graded_run
 from tests.support.results import BASELINE_ID, FILE, make_result, make_run, make_suite_result
 from tests.support.verdicts import STEADY, judge_against, make_judged
@@ -30,7 +31,7 @@ def earlier(day: int = 0, **cases: str):
     """A run of so many days before the newest; a case is its status."""
     run = make_run(make_suite_result(cases or {"a": "passed", "b": "passed"}))
     stamp = f"2026-11-{20 - day:02}T10:00:00Z"
-    return run.model_copy(update={"run_id": f"{BASELINE_ID}-{day}", "timestamp": stamp})
+    return replace(run, run_id=f"{BASELINE_ID}-{day}", timestamp=stamp)
 
 
 def main_branch(runs: int = 10, **cases: str) -> Baseline:
@@ -130,8 +131,8 @@ def test_judge__must_pass__blocks_whatever_the_record_says(pattern, trials, ok) 
     failing = main_branch(a="failed", b="passed")
     run = here(a=trials, b="P")
     suite = run.suites[0]
-    tagged = tuple(case.model_copy(update={"tags": ("safety",)}) if case.id == "a" else case for case in suite.cases)
-    run = run.model_copy(update={"suites": (suite.model_copy(update={"cases": tagged}),)})
+    tagged = tuple(replace(case, tags=("safety",)) if case.id == "a" else case for case in suite.cases)
+    run = replace(run, suites=(replace(suite, cases=tagged),))
     judged = judge_against(run, failing, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=(pattern,)))
     assert rules(judged)["Must pass"][2] is ok
     assert (judged.verdict.outcome is Outcome.PASS) is ok
@@ -233,7 +234,8 @@ def reruns(branch: Baseline = NOT_ASKED_FOR, confirm: int = 6, **options) -> Rer
 
 def tries(letters: str) -> list[Trial]:
     return [
-        Trial(status={"P": "passed", "F": "failed", "E": "error"}[letter], score=0, duration_ms=1) for letter in letters
+        Trial(status={"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERROR}[letter], score=0.0, duration_ms=1.0)
+        for letter in letters
     ]
 
 
@@ -266,9 +268,12 @@ def test_reruns__graded_executions__count_by_the_pass_score_as_the_verdict_does(
     run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
     found = Reruns(GateQuestion(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)), 6)
     assert list(found.doubtful(run)) == [A]
-    reruns = [Trial(status="failed", score=0.85, duration_ms=1)] * 5
-    failed = failed.model_copy(
-        update={"trials": (*failed.trials, *reruns), "reruns": 5, "rerun_end": found.end(A, reruns)}
+    reruns = [Trial(status=Status.FAILED, score=0.85, duration_ms=1)] * 5
+    failed = replace(
+        failed,
+        trials=(*failed.trials, *reruns),
+        reruns=5,
+        rerun_end=found.end(A, reruns),
     )
     run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
     judged = judge(run, GateQuestion(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)))
@@ -319,9 +324,9 @@ def test_reruns__all_is_dead_and_accepted_in_a_comment__goes_on() -> None:
 def test_reruns__shard_in_which_nothing_is_answered__spares_none() -> None:
     """The whole run may see an outage there."""
     branch, _ = many()
-    crashed = [make_result(f"c{number}", "error", blame="crashed", timed_out=True) for number in range(20)]
+    crashed = [make_result(f"c{number}", "error", blame=Blame.CRASHED) for number in range(20)]
     run = make_run(make_suite_result(crashed), confirm=6, shard=Shard(index=1, count=2), planned=40)
-    late = Trial(status="error", score=0, duration_ms=1, blame="crashed", timed_out=True)
+    late = Trial(status=Status.ERROR, score=0, duration_ms=1, blame=Blame.CRASHED, timed_out=True)
     found = reruns(branch)
     doubtful = list(found.doubtful(run))
     asked = [found.wants_rerun(key, [late] * number) for key in doubtful for number in (0, 3)]
@@ -337,8 +342,8 @@ def test_reruns__quarantined_case__is_never_run_again() -> None:
 def test_reruns__case_that_needs_earlier_ones__is_left_to_the_plain_rule() -> None:
     run = here(a="F", b="P")
     suite = run.suites[0]
-    cases = tuple(case.model_copy(update={"dependent": True}) for case in suite.cases)
-    run = run.model_copy(update={"suites": (suite.model_copy(update={"cases": cases}),)})
+    cases = tuple(replace(case, dependent=True) for case in suite.cases)
+    run = replace(run, suites=(replace(suite, cases=cases),))
     assert not reruns(main_branch()).doubtful(run)
     assert judge_against(run, main_branch(), REGRESSIONS).verdict.exit_code == 1
 
@@ -404,7 +409,7 @@ def test_judge__case_that_timed_out__is_the_agent_s_only_where_the_agent_was_hea
     ids=["everything", "chosen cases", "a part"],
 )
 def test_judge__case_that_is_not_here__is_only_gone_where_everything_was_run(fields, gone) -> None:
-    run = here(a="P").model_copy(update=fields)
+    run = replace(here(a="P"), **fields)
     judged = judge_against(run, main_branch(), REGRESSIONS)
     assert [name for name, change in changes(judged).items() if change is CaseClass.REMOVED] == gone
 

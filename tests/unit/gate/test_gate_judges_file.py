@@ -2,6 +2,7 @@
 
 from datetime import date
 
+import msgspec
 import pytest
 
 from eval_gate.errors import GateError
@@ -17,7 +18,8 @@ def compared(judge: str = "j", **facts) -> JudgeComparison:
 def test_written__read_again__is_the_same() -> None:
     one, other = compared("a", prompts=("0" * 16,)), compared("b", evaluator="tone", run_id="r")
     found = parse_comparisons(with_comparisons([other], [one]).encode(), shown_as="f")
-    assert [dict(each) for each in found] == [dict(one), dict(other)]
+    asdict = msgspec.structs.asdict
+    assert [asdict(each) for each in found] == [asdict(one), asdict(other)]
 
 
 def test_written__same_judge_and_evaluator__the_new_one_stays() -> None:

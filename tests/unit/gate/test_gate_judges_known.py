@@ -7,6 +7,7 @@ import pytest
 from eval_gate.gate.judge_comparisons import Comparisons, with_judges
 from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge
 from eval_gate.model.result import Shard, Yardstick
+from eval_gate.struct import replace
 from tests.support.graded import make_graded, make_graded_run
 
 PROMPT, OTHER = "a" * 16, "b" * 16
@@ -33,7 +34,7 @@ def test_judges__nobody_graded__nobody_is_asked_and_an_older_word_is_gone() -> N
 
     plain = make_graded_run({"a": 1.0})
     forged = with_judges(run(Yardstick(judge="j")), lambda: Comparisons([compared()])).judges
-    assert with_judges(plain.model_copy(update={"judges": forged}), ask).judges is None
+    assert with_judges(replace(plain, judges=forged), ask).judges is None
 
 
 @pytest.mark.parametrize(

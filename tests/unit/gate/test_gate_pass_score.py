@@ -9,6 +9,7 @@ from eval_gate.gate.pass_score import good_enough, held_to, judged_as
 from eval_gate.model.execution import Status, Trial
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.results.ledger import ledger_of
+from eval_gate.struct import replace
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_result, make_run
 from tests.support.verdicts import judge_against
@@ -23,7 +24,7 @@ from tests.support.verdicts import judge_against
         (make_graded("a", 1.0), 1.0, True),
         (make_graded("a", 0.9, graded=False), 0.5, False),
         (make_graded("a", status="error"), 0.5, False),
-        (make_graded("a", status="error").model_copy(update={"score": 0.9}), 0.5, False),
+        (replace(make_graded("a", status="error"), score=0.9), 0.5, False),
         (make_graded("a", status="skipped"), 0.5, False),
         (make_graded("a", trials=(0.9, 0.9, 0.3)), 0.7, True),
         (make_graded("a", trials=(0.9, 0.3, 0.3)), 0.4, False),
@@ -82,14 +83,14 @@ def test_held_to__case_without_grades_among_graded_ones__stays_as_its_record_say
     """A pass score is asked of grades only: what one of two executions means is for the record to say."""
     ends = ((Status.PASSED, 1.0), (Status.FAILED, 0.9))
     tie = tuple(Trial(status=status, score=score, duration_ms=40) for status, score in ends)
-    plain = make_result("b").model_copy(update={"trials": tie, "error": "slow"})
+    plain = replace(make_result("b"), trials=tie, error="slow")
     held = held_to(make_graded_run([make_graded("a", 0.85), plain]), 0.8)
     assert [case.status.value for case in held.suites[0].cases] == ["passed", "passed"]
     assert held.suites[0].cases[1] == plain
 
 
 def test_held_to__case_that_another_tool_called_flaky__stays_so_without_executions() -> None:
-    held = held_to(make_graded_run([make_graded("a", 0.85).model_copy(update={"flaky": True})]), 0.8)
+    held = held_to(make_graded_run([replace(make_graded("a", 0.85), flaky=True)]), 0.8)
     assert (held.suites[0].cases[0].passed, held.suites[0].cases[0].flaky) == (True, True)
 
 

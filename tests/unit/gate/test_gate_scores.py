@@ -10,6 +10,7 @@ from eval_gate.model.comparison import CaseChange, Comparison, Outcome, Verdict
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.struct import replace
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import compare_with, judge_against, rules_of
@@ -267,15 +268,11 @@ def test_decide__pass_score_of_one__is_what_the_record_says(then, now, rules, mo
     """With the default nothing changes: graded or not, the same verdict."""
     earlier, run = sides(then, now)
     plain = [
-        one.model_copy(
-            update={
-                "suites": tuple(
-                    suite.model_copy(
-                        update={"cases": tuple(case.model_copy(update={"graded": False}) for case in suite.cases)}
-                    )
-                    for suite in one.suites
-                )
-            }
+        replace(
+            one,
+            suites=tuple(
+                replace(suite, cases=tuple(replace(case, graded=False) for case in suite.cases)) for suite in one.suites
+            ),
         )
         for one in (earlier, run)
     ]

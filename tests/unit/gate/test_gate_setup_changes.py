@@ -21,6 +21,7 @@ from eval_gate.model.result import RunResult, Yardstick
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.model.yardstick import Difference, DifferenceKind
 from eval_gate.results.run_setup import RunSetup
+from eval_gate.struct import replace
 from eval_gate.targets.program_files import ProgramFiles
 from eval_gate.targets.setup import setup_of_agent
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -77,7 +78,7 @@ def test_target__another_setting__is_said_by_name_with_its_cases_and_counts() ->
 def test_target__setting_of_the_agent_itself__is_said_and_blocks_nothing(role) -> None:
     setting = SettingValue(name="temperature", value="1", role=role)
     then = run(make_baseline_run, identity(), a="a")
-    now = run(make_run, identity(fingerprint="2").model_copy(update={"setup": (setting,)}), a="a")
+    now = run(make_run, replace(identity(fingerprint="2"), setup=(setting,)), a="a")
     (one,) = differences(then, now)
     assert (one.kind, one.setting, one.then, one.now) == (DifferenceKind.AGENT, "temperature", None, "1")
     assert measured_differences(then, now, load_config({}, {}, None).policy.on_record(now)).changed == 0
@@ -104,11 +105,11 @@ def test_case__asked_of_another_target__is_the_one_that_is_said(moved) -> None:
 def test_case__of_two_targets_with_one_name__is_held_against_its_own() -> None:
     one, other = identity(fingerprint="1"), identity(fingerprint="2", responsePath="extra")
     then, now = run(make_baseline_run, one, a="a"), run(make_run, one, a="a")
-    assert differences(then, now.model_copy(update={"targets": (other, one)})) == []
+    assert differences(then, replace(now, targets=(other, one))) == []
 
 
 def test_records_of_older_versions__are_no_change() -> None:
-    old = identity().model_copy(update={"fingerprint": None})
+    old = replace(identity(), fingerprint=None)
     then = make_baseline_run({"a": "passed"}, target=old)
     assert differences(then, run(make_run, identity(responsePath="extra"), a="a")) == []
 
@@ -148,13 +149,13 @@ def test_settings__each_that_can_change_a_result__is_seen_by_the_gate(row: Setti
             return  # tests/integration/test_integration_setup.py
     usual, other = load_config({}, {}, None), load_config(changed(row), {}, None)
     before, after = (
-        measuring(one, ProgramFiles(tmp_path)).model_copy(
-            update={"scores": tuple(map(str, one.results.scores)), "trials": one.limits.trials}
+        replace(
+            measuring(one, ProgramFiles(tmp_path)), scores=tuple(map(str, one.results.scores)), trials=one.limits.trials
         )
         for one in (usual, other)
     )
     then = run(make_baseline_run, identity(), measuring=before, a="a")
-    then = then.model_copy(update={"policy": usual.policy.recorded(before)})
+    then = replace(then, policy=usual.policy.recorded(before))
     now = run(make_run, identity(), measuring=after, a="a")
     found = measured_differences(then, now, other.policy.recorded(after)).differences
     assert len(found) == 1, row.key
@@ -176,17 +177,18 @@ AGENT = SuiteAgent(name="A", model="m", instructions="be brief", tools=("readFil
 OTHER_AGENT = {"instructions": "be long", "tools": ("readFile",), "max_turns": 4}
 
 
-@pytest.mark.parametrize("changed", sorted(SuiteAgent.model_fields.keys() - {"name", "model"}))
+@pytest.mark.parametrize("changed", sorted({*SuiteAgent.__struct_fields__} - {"name", "model"}))
 def test_suite__anything_about_its_agent_is_another__gate_and_resume_see_it(changed) -> None:
-    other = AGENT.model_copy(update={changed: OTHER_AGENT[changed]})
+    other = replace(AGENT, **{changed: OTHER_AGENT[changed]})
     case = EvalCase(id="a", suite="e", messages=(), location=Location(file="e", line=1), fingerprint="f", agent=AGENT)
     sticks = [Yardstick(agent=setup_of_agent(one).fingerprint) for one in (AGENT, other)]
     before, after = (SetupFingerprints(None, {case.key: stick}).of(case) for stick in sticks)
     assert before != after
     bare = TargetIdentity(name="evals/a.json", provider="agent-evals", identity="A")
     then, now = (
-        make(make_suite_result([make_result("a", yardstick=stick)], eval_file="evals/a.json")).model_copy(
-            update={"agents": (setup_of_agent(agent).of(bare),)}
+        replace(
+            make(make_suite_result([make_result("a", yardstick=stick)], eval_file="evals/a.json")),
+            agents=(setup_of_agent(agent).of(bare),),
         )
         for make, agent, stick in ((make_baseline_run, AGENT, sticks[0]), (make_run, other, sticks[1]))
     )
@@ -200,7 +202,7 @@ def test_suite__anything_about_its_agent_is_another__gate_and_resume_see_it(chan
 @given(st.sampled_from(SOURCES), st.booleans())
 def test_fingerprint__any_one_source_is_another__resume_and_gate_see_it(source: str, of_run: bool) -> None:
     plain = Yardstick(**{name: "1" for name in SOURCES if name != "timeout_ms"}, timeout_ms=1)
-    other = plain.model_copy(update={source: 2 if source == "timeout_ms" else "2"})
+    other = replace(plain, **{source: 2 if source == "timeout_ms" else "2"})
     setting = (SettingValue(name="timeoutMs", value="1", default="60000"),)
     how, changed_how = Measuring(), Measuring(settings=setting if of_run else ())
     case = EvalCase(id="a", suite="e", messages=(), location=Location(file="e", line=1), fingerprint="f")

@@ -13,6 +13,7 @@ from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import HELD_BACK, Shard, Yardstick
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.yardstick import DifferenceKind
+from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 USUAL = RunPolicy(fail_on=("regressions",), error_rate=0.05, score_tolerance=0.1, confirm=6, trials=1)
@@ -20,7 +21,7 @@ LOOSER, STRICTER = DifferenceKind.LOOSENED, DifferenceKind.TIGHTENED
 
 
 def _with(**rules: object) -> RunPolicy:
-    return USUAL.model_copy(update=rules)
+    return replace(USUAL, **rules)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def _kinds(then, now, policy: RunPolicy = USUAL, **options) -> dict[str, int]:
 
 
 def _one(make, status: str = "passed", measuring: Measuring | None = None, **fields):
-    stick = {name: fields.pop(name) for name in tuple(fields) if name in Yardstick.model_fields}
+    stick = {name: fields.pop(name) for name in tuple(fields) if name in Yardstick.__struct_fields__}
     parts = {"question": "q", "expectation": "e"} | stick
     case = make_result("a", status, yardstick=Yardstick(**parts), **fields)
     return make(make_suite_result([case, make_result("b")]), measuring=measuring)
@@ -216,7 +217,7 @@ def test_differences__changed__counts_each_case_once_and_only_those_that_passed(
 
 
 def test_differences__everything__the_weightiest_comes_first() -> None:
-    then = _one(make_baseline_run, judge="x").model_copy(update={"policy": _with(must_pass=("a",))})
+    then = replace(_one(make_baseline_run, judge="x"), policy=_with(must_pass=("a",)))
     now = _one(make_run, judge="y")
     kinds = [one.kind for one in measured_differences(then, now, _with(min_pass_rate=0.5)).differences]
     assert kinds == [DifferenceKind.LOOSENED, DifferenceKind.JUDGE, DifferenceKind.TIGHTENED]
@@ -276,7 +277,7 @@ def test_differences__case_that_had_to_pass__is_freed_where_no_pattern_means_it_
     def tagged(make, *tags: str):
         return make(make_suite_result([make_result("a", tags=tags), make_result("b")]))
 
-    then = tagged(make_baseline_run, "core").model_copy(update={"policy": _with(must_pass=("tag:core", "other"))})
+    then = replace(tagged(make_baseline_run, "core"), policy=_with(must_pass=("tag:core", "other")))
     policy = _with(must_pass=("tag:core", "other"))
     (freed,) = measured_differences(then, tagged(make_run), policy).differences
     assert (freed.kind, freed.subject, freed.then, freed.count) == (LOOSER, "must-pass", "a", 1)

@@ -14,6 +14,7 @@ from eval_gate.github import waiver_comments as waivers_rights
 from eval_gate.github.client import Client
 from eval_gate.github.waiver_comments import Discussion, read_comment_waivers
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
+from eval_gate.struct import replace
 from eval_gate.text.secret import Secret
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
@@ -76,7 +77,7 @@ def test_accept__comment_by_somebody_who_may_write__is_a_waiver_with_all_about_i
         ("faq/*", "also", date(2026, 11, 30)),
         ("b", "also", date(2026, 11, 30)),
     ]
-    assert found.waivers[1].origin == origin.model_copy(update={"commit": pull.head_sha})
+    assert found.waivers[1].origin == replace(origin, commit=pull.head_sha)
     assert (found.refusals, found.troubles) == ((), ())
 
 

@@ -17,6 +17,7 @@ from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render, write_reports
 from eval_gate.results.baseline import NOT_ASKED_FOR
+from eval_gate.struct import replace
 from tests.support.graded import make_evaluator, make_graded, make_graded_run
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
@@ -39,7 +40,7 @@ def whole() -> RunResult:
     """A case with everything, and one of every status."""
     request = {"systemPrompt": "grade it", "userPrompt": "the answer: …"}
     style = make_evaluator("style", 0.5, hits=("it greets",), misses=("too long",), reasoning="wordy")
-    facts = make_evaluator("facts", 1.0, weight=2, hits=("names the limit",), evaluator_provider_request=request)
+    facts = make_evaluator("facts", 1.0, weight=2.0, hits=("names the limit",), evaluator_provider_request=request)
     both = make_evaluator(
         "both", 0.75, type="composite", hits=(), misses=("[style] too long",), evaluator_results=(style, facts)
     )
@@ -77,7 +78,7 @@ def test_agentv__everything__looks_like_this(golden) -> None:
 
 @pytest.mark.contract("agentv.persist-evaluator-weight-in-results.weight-included-in-evaluator-results")
 def test_agentv__weight_included_in_evaluator_results() -> None:
-    case = make_graded("a", 0.5, evaluator_results=(make_evaluator("facts", 0.5, weight=2), make_evaluator("style")))
+    case = make_graded("a", 0.5, evaluator_results=(make_evaluator("facts", 0.5, weight=2.0), make_evaluator("style")))
     assert [result["weight"] for result in exported(make_graded_run([case]))[0]["evaluator_results"]] == [2, 1]
 
 
@@ -99,7 +100,7 @@ def test_agentv__accepted_by_the_gate__is_still_a_fail() -> None:
 @pytest.mark.parametrize(
     ("case", "error"),
     [
-        (make_graded("a", status="error").model_copy(update={"score": 0.9}), "agent error: HTTP 500"),
+        (replace(make_graded("a", status="error"), score=0.9), "agent error: HTTP 500"),
         (make_graded("a", status="error", error=None), "no reason was given"),
         (make_graded("a", status="skipped", error="needs a judge"), "skipped: needs a judge"),
         (make_graded("a", status="skipped"), "skipped: no reason was given"),

@@ -14,6 +14,7 @@ from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
+from eval_gate.struct import replace
 from tests.support.verdicts import make_judged, make_waiver, make_waivers
 from tests.unit.reports.test_reports_golden import STATES as PLAIN
 from tests.unit.reports.test_reports_verdict import PULL_REQUEST, STATES, blamed
@@ -99,12 +100,10 @@ def test_name_of_an_earlier_run__of_anybody__is_nothing_but_a_name() -> None:
     run = STATES["main-broke"]
     hostile = {"run_id": "<b>|`x", "sha": None}
     changes = tuple(
-        one.model_copy(update={"compared_with": one.compared_with.model_copy(update=hostile)})
-        if one.compared_with
-        else one
+        replace(one, compared_with=replace(one.compared_with, **hostile)) if one.compared_with else one
         for one in run.comparison.changes
     )
-    run = run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
+    run = replace(run, comparison=replace(run.comparison, changes=changes))
     shown = " ".join(render("console", run, ReportContext()).split())
     assert "compared with ?b???x: the baseline" in shown
     assert "<b>" not in render("md", run, PULL_REQUEST) + render_check(view_of(run, PULL_REQUEST)).page

@@ -12,6 +12,7 @@ from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.reports.rerun import MAX_NAMES, cases_before, rerun_command, rerun_of
 from eval_gate.reports.words.waivers import accept_line
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.struct import replace
 from eval_gate.text.globs import fits
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
@@ -82,13 +83,15 @@ def test_rerun__many_cases_with_nothing_in_common__are_five_and_the_rest_is_coun
 
 
 def test_rerun__only_chosen_cases_were_run__no_pattern_finds_what_was_not() -> None:
-    run = regressed(*(f"a/{number}" for number in range(7))).model_copy(update={"partial": True})
+    run = replace(regressed(*(f"a/{number}" for number in range(7))), partial=True)
     assert rerun_command(["run"], run) == ("eval-gate run --case a/0,a/1,a/2,a/3,a/4", 2)
 
 
 def dependent(name: str, **cases: str) -> SuiteResult:
     """A suite whose cases work on each other's files."""
-    return make_suite_result([make_result(one, status, dependent=True) for one, status in cases.items()], file=name)
+    return make_suite_result(
+        [make_result(one, status, dependent=True) for one, status in cases.items()], eval_file=name
+    )
 
 
 @pytest.mark.contract("agent_evals.run.cases_before")

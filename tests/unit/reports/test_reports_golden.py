@@ -10,7 +10,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.case import Tier
 from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict
-from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.execution import Blame, EvaluatorResult
 from eval_gate.model.result import RunResult, StaleFact, StaleKind
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.style import ConsoleStyle
@@ -99,7 +99,7 @@ REFUSED = "agent error: no connection to 127.0.0.1:1: refused"
 
 
 def interrupted() -> RunResult:
-    cases = [make_result("a"), make_result("b", "error", error=REFUSED, blame="unreachable")]
+    cases = [make_result("a"), make_result("b", "error", error=REFUSED, blame=Blame.UNREACHABLE)]
     cases += [make_result(f"c{number}", "not_run") for number in range(3)]
     run = make_run(
         make_suite_result(cases), stopped="no connection to the target, 5 cases in a row: agent error (start it)"
@@ -212,7 +212,7 @@ def graded() -> RunResult:
         evaluator_provider_request=request,
     )
     case = make_result("r-1", "failed", error="rubric: safety|tone 0/1", evaluator_results=(rubric,), cost_usd=0.0031)
-    case = case.model_copy(update={"judge_cost_usd": 0.0009})
+    case = replace(case, judge_cost_usd=0.0009)
     return judged(make_run(make_suite_result([case, make_result("gs-1", cost_usd=0.002)])), policy=Policy())
 
 

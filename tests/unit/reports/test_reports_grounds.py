@@ -21,6 +21,7 @@ from eval_gate.reports.words.grounds import (
     suite_words,
 )
 from eval_gate.reports.words.spending import certainty, rerun_words
+from eval_gate.struct import replace
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import STEADY, make_executed, make_judged, make_waiver, make_waivers
 
@@ -39,8 +40,8 @@ def change(what: str, why: str, here: str, record: str, chance: float | None = N
     crashed_then = {"crashes": fields.pop("crashed_then", 0)}
     grounds = Grounds(
         why=GroundKind(why),
-        here=counts(here).model_copy(update=crashes),
-        record=counts(record).model_copy(update=crashed_then),
+        here=replace(counts(here), **crashes),
+        record=replace(counts(record), **crashed_then),
         chance=chance,
         newest_failed=newest_failed,
         **fields,
@@ -285,12 +286,10 @@ def test_suite__in_words__has_what_the_records_let_expect() -> None:
         == "6 of 60 cases failed at first, where fewer than 1 usually does; if nothing changed, that "
         "happens 1 time in 1,000,000; from 1 in 100 on it is a drop"
     )
-    more = found.model_copy(update={"expected": 2.6})
+    more = replace(found, expected=2.6)
     assert suite_words(more).startswith("6 of 60 cases failed at first, where about 3 usually do; ")
     assert suite_words(found, others=True).startswith("6 of 60 other cases failed")
-    assert suite_words(found.model_copy(update={"steady": True})).startswith(
-        "6 of 60 cases that seldom fail failed at first"
-    )
+    assert suite_words(replace(found, steady=True)).startswith("6 of 60 cases that seldom fail failed at first")
 
 
 @pytest.mark.contract("verdict.record.bad-days")
@@ -302,7 +301,7 @@ def test_suite__days_of_the_branch_differ__is_said_with_what_it_would_be_without
         "happens 1 time in 32; whole runs on record differ too: if they did not, it would be 1 in 2,000; "
         "from 1 in 100 on it is a drop"
     )
-    lost = found.model_copy(update={"newest": True})
+    lost = replace(found, newest=True)
     assert "; the newest run on record failed much too, and this one has to be worse than that; " in suite_words(lost)
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from jinja2 import Environment, PackageLoader
 
@@ -105,7 +106,7 @@ def test_matrix__target_without_a_run__is_shown_and_nothing_is_called_the_same(g
 
 def test_matrix__json__is_all_of_it(golden) -> None:
     text = render_matrix("json", few())
-    assert Matrix.model_validate_json(text) == few()
+    assert msgspec.json.decode(text, type=Matrix) == few()
     made = json.loads(text)
     golden("matrix/cases.json", json.dumps(made["cases"], indent=2) + "\n")
     assert [target["name"] for target in made["targets"]] == ["gpt-5-mini", "claude", "local"]

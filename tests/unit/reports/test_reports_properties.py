@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, nodes
 from eval_gate.config.outputs import FORMATS
 from eval_gate.config.policy import Policy
 from eval_gate.model.comparison import CaseChange, CaseClass
+from eval_gate.model.execution import CaseDetails
 from eval_gate.reports.console.style import ConsoleStyle, width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER, fit
@@ -18,6 +19,7 @@ from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.struct import replace
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.sizes import size
 from tests.support.verdicts import judge_against
@@ -108,7 +110,7 @@ def test_comment__nothing_fits_but_the_counts__still_says_what_was_left_out() ->
 
 
 def test_summary__answers_of_many_bytes__is_counted_in_bytes() -> None:
-    cases = [make_result(f"c{number}", "failed", details={"response": "界" * 4_000}) for number in range(20)]
+    cases = [make_result(f"c{number}", "failed", details=CaseDetails(response="界" * 4_000)) for number in range(20)]
     view = view_of(judge_against(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
     assert "界" in render_summary(view)
     short = render_summary(view, limit=30_000)
@@ -288,7 +290,7 @@ def test_summary__every_class_of_cases__is_named(change) -> None:
     now = make_run({} if gone else {"the-case": "passed"})
     judged = judge_against(now, Baseline(make_baseline_run({"the-case": "passed"}), "b"), Policy())
     only = CaseChange(suite=FILE, case_id="the-case", change=change)
-    run = judged.model_copy(update={"comparison": judged.comparison.model_copy(update={"changes": (only,)})})
+    run = replace(judged, comparison=replace(judged.comparison, changes=(only,)))
     assert "the-case" in render_summary(view_of(run, ReportContext()))
 
 
@@ -303,8 +305,8 @@ def test_view__same_id_in_two_suites__is_told_apart() -> None:
 
 @pytest.mark.slow
 def test_html__thousands_of_answers__only_those_of_failing_cases() -> None:
-    cases = [make_result(f"c{number}", details={"response": "passing words"}) for number in range(1_001)]
-    cases.append(make_result("bad", "failed", details={"response": "failing words"}))
+    cases = [make_result(f"c{number}", details=CaseDetails(response="passing words")) for number in range(1_001)]
+    cases.append(make_result("bad", "failed", details=CaseDetails(response="failing words")))
     page = render("html", judge_against(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
     assert "failing words" in page
     assert "passing words" not in page

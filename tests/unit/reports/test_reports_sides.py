@@ -196,24 +196,27 @@ def test_comment__the_same_state_again__has_the_same_words() -> None:
     """What differs without being news stands in the last lines: what it took, and when that was."""
     first, second = four(), four()
     slower = tuple(
-        suite.model_copy(
-            update={
-                "cases": tuple(
-                    case.model_copy(update={"duration_ms": 977.0, "cost_usd": 0.0123, "attempts": 2})
-                    for case in suite.cases
+        replace(
+            suite,
+            cases=tuple(
+                replace(
+                    case,
+                    duration_ms=977.0,
+                    cost_usd=0.0123,
+                    attempts=2,
                 )
-            }
+                for case in suite.cases
+            ),
         )
         for suite in second.suites
     )
     spent = {"total_duration_ms": 9_770.0, "wall_ms": 8_800.0, "estimated_cost_usd": 0.77, "input_tokens": 12}
-    second = second.model_copy(
-        update={
-            "run_id": "22222222-2222-4333-8444-555555555555",
-            "timestamp": "2026-11-22T10:00:00Z",
-            "suites": slower,
-            "summary": second.summary.model_copy(update=spent),
-        }
+    second = replace(
+        second,
+        run_id="22222222-2222-4333-8444-555555555555",
+        timestamp="2026-11-22T10:00:00Z",
+        suites=slower,
+        summary=replace(second.summary, **spent),
     )
     again = replace(ON_PAGE, run_url="https://github.com/acme/bot/actions/runs/203/attempts/1")
     texts = [render_comment(view_of(first, ON_PAGE)), render_comment(view_of(second, again))]
@@ -271,8 +274,8 @@ def told(system: str | None, case: str = "a"):
     )
     run = make_judged([make_executed(case, "FFFF", details=here if system else CaseDetails())], {case: STEADY})
     (change,) = run.comparison.changes
-    change = change.model_copy(update={"before": BaselineSide(status=Status.PASSED, details=before)})
-    return run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": (change,)})})
+    change = replace(change, before=BaselineSide(status=Status.PASSED, details=before))
+    return replace(run, comparison=replace(run.comparison, changes=(change,)))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 
 from eval_gate.config.policy import Policy
+from eval_gate.model.result import GitFacts
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import Baseline, unmeasured_run
@@ -13,7 +14,7 @@ from tests.support.verdicts import judge_against
 def judged(count: int = 1):
     outages = tuple(
         unmeasured_run(
-            make_run({"a": "error", "b": "error"}, run_id=f"outage-{number}", git={"sha": f"{number}abc1234"})
+            make_run({"a": "error", "b": "error"}, run_id=f"outage-{number}", git=GitFacts(sha=f"{number}abc1234"))
         )
         for number in range(count)
     )

@@ -155,7 +155,7 @@ def graded() -> RunResult:
     """A graded case that got worse, by its trials."""
     then = {"tone": STEADY}
     case = make_graded("tone", trials=(0.5, 0.4, 0.6, 0.4))
-    case = case.model_copy(update={"reruns": 3, "location": None})
+    case = replace(case, reruns=3, location=None)
     return make_judged([case, make_executed("b", "P")], then | {"b": STEADY})
 
 
@@ -387,10 +387,8 @@ def test_accepted__comment__is_a_link_only_on_this_server(url, linked) -> None:
 
 def test_accepted__record_of_anybody__may_name_entries_that_are_not_there() -> None:
     run = accepted()
-    broken = tuple(
-        one.model_copy(update={"entry": place}) for one, place in zip(run.waiving.waived, (99, -99, 0), strict=True)
-    )
-    odd = run.model_copy(update={"waiving": run.waiving.model_copy(update={"waived": broken})})
+    broken = tuple(replace(one, entry=place) for one, place in zip(run.waiving.waived, (99, -99, 0), strict=True))
+    odd = replace(run, waiving=replace(run.waiving, waived=broken))
     assert [row.id for row in view_of(odd, ReportContext()).waived] == ["faq/hours"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Blame, Trial
+from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import GitFacts, Yardstick
 from eval_gate.results.ledger import (
     EMPTY,
@@ -25,6 +25,7 @@ from eval_gate.results.ledger import (
     yardstick_of,
 )
 from eval_gate.results.ledger_of_run import ledger_beside, ledger_file
+from eval_gate.struct import replace
 from tests.support.graded import make_graded
 from tests.support.results import FILE, make_baseline_run, make_result, make_suite_result
 
@@ -81,9 +82,9 @@ def test_ledger__one_case__is_its_executions(case, expected) -> None:
 
 
 def test_ledger__timed_out_and_vetoed__are_told_apart() -> None:
-    late = Trial(status="error", score=0, duration_ms=9, blame="crashed", timed_out=True)
-    vetoed = Trial(status="failed", score=0.9, duration_ms=9, vetoed=True)
-    case = make_graded("a", 0.9).model_copy(update={"trials": (late, vetoed)})
+    late = Trial(status=Status.ERROR, score=0, duration_ms=9, blame=Blame.CRASHED, timed_out=True)
+    vetoed = Trial(status=Status.FAILED, score=0.9, duration_ms=9, vetoed=True)
+    case = replace(make_graded("a", 0.9), trials=(late, vetoed))
     entry = EMPTY.with_run(run(0, [case])).case(A).entries()[0]
     assert entry.first == (LedgerExecution("T"), LedgerExecution("F"))
 
@@ -134,7 +135,7 @@ def test_up_to__run_that_is_not_there__goes_where_its_time_is() -> None:
 
 def test_up_to__run_that_is_not_there_of_the_same_second__comes_after_those_that_are() -> None:
     ledger = ledger_of([run(1, {"a": "failed"}), run(0, {"a": "passed"})])
-    same = run(1, {"a": "passed"}).model_copy(update={"run_id": "another"})
+    same = replace(run(1, {"a": "passed"}), run_id="another")
     assert letters(ledger.up_to(same)) == "P F P"
 
 

@@ -1,15 +1,17 @@
 """Details are dropped from a run result that is too large, and the next run is compared with it all the same."""
 
+import msgspec
 import pytest
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Trial
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import AskedWords, RunResult, Yardstick
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.lessening import drop_all_details, drop_passing_details
+from eval_gate.struct import replace
 from tests.support.results import make_result, make_run, make_suite_result
 
 SAID = "what only details say"
@@ -36,7 +38,9 @@ KNOWN = Yardstick(question="a" * 16, expectation="b" * 16)
 def case_of(case_id: str, status: str = "passed", **fields):
     """A case with details of every kind."""
     letter = "P" if status == "passed" else "F"
-    trial = Trial(status=status, score=letter == "P", duration_ms=1, details=DETAILS, evaluator_results=(CHECK,))
+    trial = Trial(
+        status=Status(status), score=float(letter == "P"), duration_ms=1.0, details=DETAILS, evaluator_results=(CHECK,)
+    )
     values = {
         "details": DETAILS,
         "evaluator_results": (JUDGED, CHECK),
@@ -46,7 +50,7 @@ def case_of(case_id: str, status: str = "passed", **fields):
         "description": "",
     }
     found = make_result(case_id, status, **(values | fields))
-    return found.model_copy(update={"trials": (trial, trial.model_copy(update={"decisive": True}))})
+    return replace(found, trials=(trial, replace(trial, decisive=True)))
 
 
 def run_of(*cases, run_id: str = "r") -> RunResult:
@@ -59,7 +63,7 @@ def compared(now: RunResult, before: RunResult) -> RunResult:
 
 def says(run: RunResult) -> dict[str, bool]:
     """Which cases still say what only details say."""
-    return {case.id: SAID in case.model_dump_json() for _, case in run.cases()}
+    return {case.id: SAID in msgspec.json.encode(case).decode() for _, case in run.cases()}
 
 
 def test_drop_passing_details__no_comparison__drops_those_of_all_that_simply_pass() -> None:
@@ -112,7 +116,7 @@ def test_drop_all_details__both_sides__say_nothing_and_count_as_they_did() -> No
         run_of(case_of("passes"), case_of("breaks"), case_of("bare"), run_id="b"),
     )
     dropped = drop_all_details(run)
-    assert SAID not in dropped.run.model_dump_json()
+    assert SAID not in msgspec.json.encode(dropped.run).decode()
     assert len(dropped.cases) == 3
     sides = [change.before.status.value for change in dropped.run.comparison.changes if change.before]
     assert sides == ["passed"]

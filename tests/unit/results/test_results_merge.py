@@ -17,6 +17,7 @@ from eval_gate.model.result import GitFacts, MadeBy, Shard, ShardCut
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.results.merge import merge
+from eval_gate.struct import replace
 from tests.support.cases import make_case, make_suite
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import STEADY, judge_against, make_executed, make_judged
@@ -97,7 +98,7 @@ MADE = MadeBy(gate="evals", run_id=42)
             "shard 1 of 2 (run 11111111) and shard 2 of 2 (run 11111111) evaluated other commits: ",
         ),
         (
-            part(2, 2, make_result("b"), git=FIRST.git.model_copy(update={"workspace_sha": "f" * 40})),
+            part(2, 2, make_result("b"), git=replace(FIRST.git, workspace_sha="f" * 40)),
             "shard 1 of 2 (run 11111111) and shard 2 of 2 (run 11111111) had other commits checked out: ",
         ),
         (part(2, 2, make_result("b"), made_by=MADE), "are of other workflow runs: 41, 42"),

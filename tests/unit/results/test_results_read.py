@@ -7,6 +7,7 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from eval_gate.config.policy import Policy
@@ -27,6 +28,7 @@ from eval_gate.results.read import (
 )
 from eval_gate.results.run_times import made_at
 from eval_gate.results.write import write_ledger, write_result
+from eval_gate.struct import replace
 from tests.support.results import RUN_ID, make_run
 from tests.support.verdicts import judge_against
 
@@ -103,7 +105,7 @@ def test_latest__nothing_has_passed_yet__says_what_to_name_and_is_no_free_pass(t
 def test_latest__run_of_chosen_cases_or_one_that_ended_early__is_not_it(tmp_path, fields) -> None:
     write_result(tmp_path, judged_run("passed", OLDER, 1))
     run = judged_run("passed", NEWER, 2)
-    write_result(tmp_path, run.model_copy(update=fields))
+    write_result(tmp_path, replace(run, **fields))
     assert find_baseline("latest", tmp_path).result.run_id == OLDER
 
 
@@ -126,9 +128,9 @@ def test_latest__run_of_chosen_cases_or_one_that_ended_early__is_not_it(tmp_path
 )
 def test_latest__run_of_chosen_cases__is_it_for_a_run_of_no_others(tmp_path, earlier, here, as_good) -> None:
     write_result(tmp_path, judged_run("passed", OLDER, 1))
-    chosen = {"partial": True, "selections": (ChosenCases.model_validate(earlier),)}
-    write_result(tmp_path, judged_run("passed", NEWER, 2).model_copy(update=chosen))
-    asked = (ChosenCases.model_validate(here),) if here else ()
+    chosen = {"partial": True, "selections": (msgspec.convert(earlier, ChosenCases),)}
+    write_result(tmp_path, replace(judged_run("passed", NEWER, 2), **chosen))
+    asked = (msgspec.convert(here, ChosenCases),) if here else ()
     for reference in ("latest", str(tmp_path)):
         found = find_baseline(reference, tmp_path, chosen=asked)
         assert found.result.run_id == (NEWER if as_good else OLDER)
@@ -184,14 +186,14 @@ def test_latest__older_run_was_copied_here_later__is_still_the_older_one(tmp_pat
 @pytest.mark.parametrize("clock", ["2020-01-01T00:00:00Z", "2026-01-01T00:00:00", "no time"])
 def test_latest__what_was_made_last__is_the_newest_whatever_its_clock_said(tmp_path, clock) -> None:
     write_result(tmp_path, judged_run("passed", NEWER, 2))
-    write_result(tmp_path, judged_run("passed", OLDER, 1).model_copy(update={"timestamp": clock}))
+    write_result(tmp_path, replace(judged_run("passed", OLDER, 1), timestamp=clock))
     for reference in ("latest", str(tmp_path)):
         assert find_baseline(reference, tmp_path).result.run_id == OLDER
         assert read_run(reference, tmp_path).run_id == OLDER
 
 
 def test_latest__run_of_the_future__is_passed_over_and_said(tmp_path) -> None:
-    ahead = judged_run("passed", NEWER, 2).model_copy(update={"timestamp": "2999-01-01T00:00:00Z"})
+    ahead = replace(judged_run("passed", NEWER, 2), timestamp="2999-01-01T00:00:00Z")
     write_result(tmp_path, ahead)
     alone = find_baseline("latest", tmp_path)
     assert isinstance(alone, NoBaseline)
@@ -429,7 +431,7 @@ def test_find_baseline__what_it_was_compared_with__is_no_part_of_it(tmp_path) ->
     forms = [NEWER, "latest", str(tmp_path / NEWER), str(tmp_path)]
     forms.append(zipped(tmp_path, ("run.json", (tmp_path / NEWER / "run.json").read_bytes())))
     found = [find_baseline(form, tmp_path).result for form in forms]
-    assert found == [run.model_copy(update={"comparison": None})] * len(forms)
+    assert found == [replace(run, comparison=None)] * len(forms)
     assert [read_run(form, tmp_path) for form in forms] == [run] * len(forms)
 
 

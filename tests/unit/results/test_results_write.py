@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 
+import msgspec
 import pytest
 
 from eval_gate.engine.run import Run
@@ -89,7 +90,7 @@ def test_write_result__within_the_limits__is_indented_and_whole(tmp_path) -> Non
     run = long_run()
     written = write_result(tmp_path, run)
     assert written.run is run
-    assert written.record.read_bytes() == run.model_dump_json(by_alias=True, indent=2).encode()
+    assert written.record.read_bytes() == msgspec.json.format(msgspec.json.encode(run), indent=2)
 
 
 def test_write_result__too_large__drops_details_of_passing_cases_and_says_so(tmp_path, limited) -> None:

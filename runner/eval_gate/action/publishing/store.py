@@ -7,13 +7,15 @@ result, so where it cannot be stored by itself nothing is lost but the click.
 from __future__ import annotations
 
 import base64
-import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
+
+from msgspec import MsgspecError
+from msgspec import json as json_of
 
 from eval_gate.action.log import Log
 from eval_gate.action.precedence import TakenError
@@ -31,6 +33,7 @@ from eval_gate.action.step import Step
 from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.service import ARCHIVE, OwnArtifact, archive, find_own
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.model.base import decode_json
 from eval_gate.model.result import MadeBy
 from eval_gate.results.names import RUN_NAME
 from eval_gate.results.read import read_archived_head
@@ -193,7 +196,7 @@ def _missed(log: Log, why: str, storing: Storing | None) -> None:
 
 def _signed(page: bytes, maker: MadeBy) -> bytes:
     """The page, and who made it, in a form that no text can end early: a re-run may only replace its own."""
-    packed = base64.b64encode(maker.model_dump_json(by_alias=True).encode())
+    packed = base64.b64encode(json_of.encode(maker))
     return page.rstrip() + b"\n<!-- eval-gate:page " + packed + b" -->\n"
 
 
@@ -205,8 +208,8 @@ def _read_page_maker(file: Path, _artifact: OwnArtifact) -> MadeBy | None:
     if match is None:
         return None
     try:
-        return MadeBy.model_validate(json.loads(base64.b64decode(match[1], validate=True)))
-    except (ValueError, RecursionError):
+        return decode_json(base64.b64decode(match[1], validate=True), MadeBy)
+    except (ValueError, MsgspecError):
         return None
 
 

@@ -19,6 +19,7 @@ from eval_gate.errors import GateError
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.base import JsonValue
 from eval_gate.model.result import RunResult
+from eval_gate.struct import replace
 from eval_gate.targets.listing import read_targets
 from eval_gate.text.quoting import shown_name
 
@@ -66,7 +67,7 @@ def with_believed_control(run: RunResult, choice: ControlChoice) -> RunResult:
         "what the base branch's agent said is not counted: this step names "
         f"{_words(choice)}, and the result asked {run.control.target.identity[:300]}"
     )
-    return run.model_copy(update={"control": None, "warnings": (*run.warnings, said)})
+    return replace(run, control=None, warnings=(*run.warnings, said))
 
 
 def _words(choice: ControlChoice) -> str:

@@ -28,6 +28,15 @@ def schema(
     out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), TextForm.JSON)
 
 
+def _schema(kind: type) -> dict[str, object]:
+    """Return the schema of what is read as this kind."""
+    from msgspec.json import schema_components
+
+    (top,), definitions = schema_components([kind], ref_template="#/$defs/{name}")
+    name = str(top["$ref"]).rpartition("/")[2]
+    return {**definitions.pop(name), "$defs": definitions}
+
+
 def schema_of(kind: str) -> dict[str, object]:
     """The schema of one kind of file, as a document of its own. Raises GateError `unknown-value`."""
     from eval_gate.config.wire import json_schema as config_schema
@@ -40,12 +49,12 @@ def schema_of(kind: str) -> dict[str, object]:
 
     made: dict[str, Callable[[], Mapping[str, object]]] = {
         "config": config_schema,
-        "run": partial(RunResult.model_json_schema, mode="serialization"),
-        "suite-result": partial(SuiteResult.model_json_schema, mode="serialization"),
+        "run": partial(_schema, RunResult),
+        "suite-result": partial(_schema, SuiteResult),
         **{name: dialect.json_schema for name, dialect in FORMATS.items()},
         "targets": targets_schema,
         "result-line": ResultLine.model_json_schema,
-        "judges": JudgesFile.model_json_schema,
+        "judges": partial(_schema, JudgesFile),
     }
     if kind not in made:
         what = f"there is no schema {quoted(kind)}{did_you_mean(kind, KINDS)}"

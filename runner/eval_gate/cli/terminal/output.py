@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from msgspec import json
+
 from eval_gate.cli.terminal.console import Verbosity, ascii_only, colours, columns_of, out, say
 from eval_gate.config.load import wrong_file
 from eval_gate.errors import GateError
@@ -19,7 +21,7 @@ from eval_gate.text.inert import TextForm
 def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity, *, as_json: bool) -> None:
     """The result on standard output: the summary for people, or the record for programs."""
     if as_json:
-        out(result.model_dump_json(by_alias=True, indent=2), TextForm.JSON)
+        out(json.format(json.encode(result), indent=2).decode(), TextForm.JSON)
         return
     out(render("console", result, context, style=style_of(verbosity)), end="")
 

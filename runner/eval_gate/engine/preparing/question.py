@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eval_gate.errors import GateError
 from eval_gate.evaluators.expectation import Expectation, expectation_of
-from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import KEPT_QUESTION
@@ -21,8 +20,7 @@ from eval_gate.text.tokens import TokenData
 def asked_of(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> AskedWords:
     """Question and expectation in words, cut to what a record holds. `expected` is that of the case, if it is known."""
     question, expected = _question(case.messages), expected or expectation_of(case, tokens)
-    return construct(
-        AskedWords,
+    return AskedWords(
         question=question[:KEPT_QUESTION],
         expectation=expected.lines,
         cut=expected.cut or len(question) > KEPT_QUESTION,

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from heapq import heapreplace
 from statistics import median_low
 from typing import Final, NamedTuple
 
 from eval_gate.config.selection import Selection
 from eval_gate.errors import GateError, did_you_mean
-from eval_gate.model.base import SameObject
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
 from eval_gate.model.result import RunResult, Shard, ShardCut
+from eval_gate.struct import replace
 from eval_gate.text.quoting import quoted, shown_name
 
 LEAST_US: Final = 1_000
@@ -64,7 +63,7 @@ def _narrowed(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSu
     something else than it did. Who chooses by names, tags or tiers is told instead (`missed_files`).
     """
     return tuple(
-        suite.model_copy(update={"cases": cases if selection.keys is None else _with_those_before(suite.cases, cases)})
+        replace(suite, cases=cases if selection.keys is None else _with_those_before(suite.cases, cases))
         for suite in suites
         if (cases := tuple(case for case in suite.cases if selection.takes(case.key, case.tags, suite.tier)))
     )
@@ -122,7 +121,7 @@ def shard_part(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | No
     """
     dealt = dealt_out(suites, shard.count, before)
     chosen = (
-        suite.model_copy(update={"cases": tuple(case for case in suite.cases if index_of[case.id] == shard.index)})
+        replace(suite, cases=tuple(case for case in suite.cases if index_of[case.id] == shard.index))
         for suite, index_of in zip(suites, dealt, strict=True)
     )
     return tuple(suite for suite in chosen if suite.cases)
@@ -172,13 +171,8 @@ def _lasted(before: RunResult | None) -> Mapping[CaseKey, int]:
     """
     if before is None or before.eval_paths is None or before.shard is not None:
         return {}
-    return _lasted_in(SameObject(before))
-
-
-@lru_cache(maxsize=1)
-def _lasted_in(before: SameObject[RunResult]) -> Mapping[CaseKey, int]:
     return {
         key: max(round(1000 * sum(times) / len(times)), LEAST_US)
-        for key, case in before.thing.cases()
+        for key, case in before.cases()
         if (times := [one.duration_ms for one in case.trials or (case,) if one.status.judged])
     }

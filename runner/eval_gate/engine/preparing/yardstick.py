@@ -18,7 +18,7 @@ from eval_gate.config.settings import RULES, RunConfig
 from eval_gate.engine.folders import cases_before
 from eval_gate.engine.judging import Grading, Judges, wanted_judges
 from eval_gate.engine.preparing.snapshot import texts_with_tokens
-from eval_gate.model.base import JsonValue, construct
+from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
@@ -80,8 +80,7 @@ def yardsticks(
 
     before = {key: digest for suite in suites for key, digest in cases_before(suite).items()}
     return {
-        case.key: construct(
-            Yardstick,
+        case.key: Yardstick(
             question=_question(case, tmp),
             before=before.get(case.key),
             expectation=case.expectation,

@@ -12,6 +12,8 @@ import json
 from pathlib import Path
 from typing import Final
 
+from msgspec import structs
+
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.judge.judge import brief_of, of_verdict
 from eval_gate.evaluators.judge.reply import MAX_ITEM, JudgeVerdict, number, on_scale, shown_score, text_of, texts_in
@@ -20,7 +22,7 @@ from eval_gate.evaluators.weighing import is_full
 from eval_gate.evaluators.wording import cut, items, score_text
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import OutputMessage, Response
+from eval_gate.model.conversation import OutputCall, OutputMessage, Response
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeGrader, CodeJudge
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
 from eval_gate.text.foreign.json import ForeignJsonError, one_score, read_foreign
@@ -142,8 +144,12 @@ def _messages(response: Response) -> list[JsonValue]:
     return [_message(message) for message in found]
 
 
+def _given(call: OutputCall) -> JsonValue:
+    return {name: value for name, value in structs.asdict(call).items() if value is not None}
+
+
 def _message(message: OutputMessage) -> JsonValue:
-    calls: list[JsonValue] = [call.model_dump(exclude_none=True) for call in message.tool_calls]
+    calls: list[JsonValue] = [_given(call) for call in message.tool_calls]
     said: dict[str, JsonValue] = {
         "role": message.role,
         "name": message.name,

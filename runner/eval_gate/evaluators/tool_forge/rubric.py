@@ -158,7 +158,7 @@ def _calls(response: Response) -> str:
 
 def _plain(value: float) -> JsonValue:
     """`3` and not `3.0`: a judge copies what it sees."""
-    return int(value) if value.is_integer() else value
+    return int(value) if float(value).is_integer() else value
 
 
 def read_grades(

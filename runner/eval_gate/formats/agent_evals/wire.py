@@ -35,7 +35,7 @@ class MatchesRegex(_Assertion):
 
     type: Literal["matchesRegex"]
     pattern: str
-    flags: str = Field("", description="Of dgimsuvy each at most once, and not u with v.")
+    flags: str = Field(default="", description="Of dgimsuvy each at most once, and not u with v.")
 
 
 class Equals(_Assertion):
@@ -98,7 +98,7 @@ class Case(Wire):
     description: str | None = None
     prompt: Text
     assertions: list[Annotated[AnyAssertion, Field(discriminator="type")]] = Field(default_factory=list)
-    timeout: Milliseconds | None = Field(None, description="Milliseconds; else defaults.timeout, else 30000.")
+    timeout: Milliseconds | None = Field(default=None, description="Milliseconds; else defaults.timeout, else 30000.")
     tags: list[Text] = Field(default_factory=list)
 
 

@@ -18,7 +18,7 @@ from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.formats.agentv.today import wire as today
 from eval_gate.formats.agentv.turns import MessageTurn, TextPart, TurnReader, brief_of, chat, turns_as_json
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.struct import FrozenStruct, replace
@@ -109,7 +109,7 @@ class CaseReader:
             evaluators=judged.specs,
             aggregation=Aggregation.WEIGHTED_MEAN,
             tags=tuple(found.tags or ()),
-            brief=brief_of(said.turns, said.expected, outcome).model_copy(update={"metadata": said.metadata}),
+            brief=replace(brief_of(said.turns, said.expected, outcome), metadata=said.metadata),
             target=target,
             conversation_id=found.conversation_id,
             location=Location(file=self._findings.file_of(path), line=self._findings.line(path)),
@@ -177,7 +177,7 @@ class CaseReader:
         for spec in specs:
             if spec.checks_nothing:
                 self._findings.warn(f"{spec.name[:80]} checks nothing: it always holds", path, silent=True)
-        asked = [_without_place(spec.model_dump(mode="json"), self._repository) for spec in specs]
+        asked = [_without_place(as_fields(spec), self._repository) for spec in specs]
         return GradedBy(specs, fingerprint(asked), digest(_without_grader(asked)))
 
 

@@ -15,7 +15,7 @@ from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.recognising import name_used
 from eval_gate.model import limits
-from eval_gate.model.base import JsonValue, construct
+from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message
 from eval_gate.struct import FrozenStruct
@@ -219,8 +219,7 @@ def turns_as_json(turns: Sequence[MessageTurn]) -> list[JsonValue]:
 def brief_of(turns: Sequence[MessageTurn], expected: Sequence[MessageTurn], expected_outcome: str) -> Brief:
     """What the case says to graders, and to targets that take a prompt and files."""
     files = [file for turn in turns for file in turn.files]
-    return construct(  # all of it was checked as it is written, and may be lists in lists
-        Brief,
+    return Brief(  # all of it was checked as it is written, and may be lists in lists
         question=question(turns, linked=False),
         linked_question=question(turns, linked=True),
         expected_outcome=expected_outcome,

@@ -69,7 +69,7 @@ class Message(Wire):
     role: Role
     content: SkipValidation[str | list[Part] | dict[str, JsonValue] | None] = None
     tool_calls: SkipValidation[list[Call] | None] = Field(
-        None, validation_alias=AliasChoices("tool_calls", "toolCalls"), description="For expected messages."
+        default=None, validation_alias=AliasChoices("tool_calls", "toolCalls"), description="For expected messages."
     )
     name: str | None = None
 
@@ -87,21 +87,25 @@ class Evaluator(Wire):
     """What every kind of evaluator has."""
 
     name: Text | None = None
-    weight: Weight = Field(1.0, description="What its score counts in the mean; 0 is recorded and not counted.")
+    weight: Weight = Field(default=1.0, description="What its score counts in the mean; 0 is recorded and not counted.")
     negate: bool = Field(default=False, description="Its score is turned round: what it finds must not be there.")
     required: bool | Share = Field(default=False, description="The case scores 0 when it does not reach min_score.")
-    min_score: Share | None = Field(None, description="What a required evaluator has to reach; 0.8 by default.")
+    min_score: Share | None = Field(default=None, description="What a required evaluator has to reach; 0.8 by default.")
 
 
 class LlmJudge(Evaluator):
     """A model grades the answer."""
 
     type: Literal["llm_judge", "llm-judge", "llm-grader", "llm-rubric"]
-    prompt: Text | None = Field(None, description="An own prompt: a file near the eval file, or the text itself.")
+    prompt: Text | None = Field(
+        default=None, description="An own prompt: a file near the eval file, or the text itself."
+    )
     rubrics: SkipValidation[list[Check | str] | None] = None
     include_trace: bool = Field(default=False, validation_alias=AliasChoices("include_trace", "includeTrace"))
-    judge_target: Text | None = Field(None, validation_alias=AliasChoices("judge_target", "judgeTarget", "target"))
-    model: Free = Field(None, description="Not used: name a target in judge_target.")
+    judge_target: Text | None = Field(
+        default=None, validation_alias=AliasChoices("judge_target", "judgeTarget", "target")
+    )
+    model: Free = Field(default=None, description="Not used: name a target in judge_target.")
 
 
 class CodeJudge(Evaluator):
@@ -111,9 +115,9 @@ class CodeJudge(Evaluator):
     script: SkipValidation[str | list[str]] = Field(
         validation_alias=AliasChoices(*COMMAND), description="A shell line, or a program and its arguments."
     )
-    cwd: Text | None = Field(None, description="Relative to the eval file; the eval file's folder by default.")
+    cwd: Text | None = Field(default=None, description="Relative to the eval file; the eval file's folder by default.")
     timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        None, validation_alias=AliasChoices("timeout_seconds", "timeoutSeconds")
+        default=None, validation_alias=AliasChoices("timeout_seconds", "timeoutSeconds")
     )
 
 
@@ -129,9 +133,9 @@ class ToolTrajectory(Evaluator):
 
     type: Literal["tool_trajectory", "tool-trajectory"]
     mode: Literal["any_order", "in_order", "exact"]
-    minimums: dict[Text, Count] | None = Field(None, description="Calls of each tool at least; for any_order.")
+    minimums: dict[Text, Count] | None = Field(default=None, description="Calls of each tool at least; for any_order.")
     expected: SkipValidation[list[ExpectedCall] | None] = Field(
-        None, description="The calls in their order; for in_order and exact."
+        default=None, description="The calls in their order; for in_order and exact."
     )
 
 
@@ -157,8 +161,10 @@ class JudgeAggregator(Wire):
     """A model makes one score of the members' results."""
 
     type: Literal["llm_judge", "llm-judge", "llm-grader", "llm-rubric"]
-    prompt: Text | None = Field(None, description="A file or the text itself, with {{EVALUATOR_RESULTS_JSON}}.")
-    judge_target: Text | None = Field(None, validation_alias=AliasChoices("judge_target", "judgeTarget", "target"))
+    prompt: Text | None = Field(default=None, description="A file or the text itself, with {{EVALUATOR_RESULTS_JSON}}.")
+    judge_target: Text | None = Field(
+        default=None, validation_alias=AliasChoices("judge_target", "judgeTarget", "target")
+    )
     model: Free = None
 
 
@@ -169,7 +175,9 @@ class Composite(Evaluator):
     """Several evaluators that count as one."""
 
     type: Literal["composite"]
-    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(None, validation_alias=AliasChoices(*EVALUATORS))
+    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(
+        default=None, validation_alias=AliasChoices(*EVALUATORS)
+    )
     aggregator: SkipValidation[Aggregator | None] = None
 
 
@@ -180,7 +188,9 @@ class Execution(Wire):
     """Who is asked, and who judges."""
 
     target: Text | None = None
-    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(None, validation_alias=AliasChoices(*EVALUATORS))
+    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(
+        default=None, validation_alias=AliasChoices(*EVALUATORS)
+    )
 
 
 def _listed(value: object) -> object:
@@ -202,26 +212,32 @@ class Case(Wire):
         validation_alias=AliasChoices(*INPUT), description="The conversation put to the target, or one text."
     )
     expected_messages: SkipValidation[str | list[Message] | None] = Field(
-        None, validation_alias=AliasChoices(*EXPECTED), description="A good answer; the last message is the reference."
+        default=None,
+        validation_alias=AliasChoices(*EXPECTED),
+        description="A good answer; the last message is the reference.",
     )
     conversation_id: str | None = None
     execution: SkipValidation[Execution | None] = None
-    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(None, validation_alias=AliasChoices(*EVALUATORS))
-    rubrics: SkipValidation[list[Check | str] | None] = Field(None, description="Checks for a judge, put first.")
+    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(
+        default=None, validation_alias=AliasChoices(*EVALUATORS)
+    )
+    rubrics: SkipValidation[list[Check | str] | None] = Field(
+        default=None, description="Checks for a judge, put first."
+    )
     description: str | None = None
     tags: Tags | None = None
-    note: Free = Field(None, description="For people; not read.")
+    note: Free = Field(default=None, description="For people; not read.")
 
 
 class Suite(Wire):
     """An AgentV eval file."""
 
-    schema_marker: Free = Field(None, validation_alias="$schema")
-    description: Free = Field(None, description="For people; not read.")
-    dataset: Text | None = Field(None, description="The name in results; the file's name by default.")
+    schema_marker: Free = Field(default=None, validation_alias="$schema")
+    description: Free = Field(default=None, description="For people; not read.")
+    dataset: Text | None = Field(default=None, description="The name in results; the file's name by default.")
     execution: SkipValidation[Execution | None] = None
-    target: Text | None = Field(None, description="The older form of execution.target.")
-    evaluator: str | None = Field(None, description="The kind of the default evaluator: llm_judge.")
+    target: Text | None = Field(default=None, description="The older form of execution.target.")
+    evaluator: str | None = Field(default=None, description="The kind of the default evaluator: llm_judge.")
     cases: SkipValidation[list[Case]] = Field(default_factory=list, validation_alias=AliasChoices(*NAMES), min_length=1)
 
 

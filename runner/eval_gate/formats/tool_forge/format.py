@@ -16,7 +16,7 @@ from eval_gate.formats.documents import JSON, YAML
 from eval_gate.formats.reader import DocumentReader, Findings
 from eval_gate.formats.tool_forge import checks
 from eval_gate.formats.tool_forge.wire import Case, Envelope, Expect
-from eval_gate.model.base import JsonValue, construct
+from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs import evaluator as specs
@@ -82,7 +82,7 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
             _case(
                 case,
                 one,
-                construct(Location, file=source.file, line=reader.line(("cases", index))),
+                Location(file=source.file, line=reader.line(("cases", index))),
                 warned.of_case(index),
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
@@ -150,12 +150,11 @@ def _all_expected(cases: Iterable[Case], raw_cases: Iterable[JsonValue], finding
 def _case(case: Case, expected: _Expected, location: Location, warnings: tuple[str, ...]) -> EvalCase:
     max_turns = case.max_turns or 5
     question = sorted_json([case.input.message, case.stubs, max_turns])
-    return construct(  # all of it was checked as it is written, and is large where somebody means harm
-        EvalCase,
+    return EvalCase(  # all of it was checked as it is written, and is large where somebody means harm
         id=case.id,
         suite=location.file,
         description=case.description,
-        messages=(construct(Message, role="user", content=case.input.message),),
+        messages=(Message(role="user", content=case.input.message),),
         evaluators=expected.evaluators,
         difficulty=case.difficulty,
         tags=tuple(case.tags or ()),
@@ -172,6 +171,12 @@ def _case(case: Case, expected: _Expected, location: Location, warnings: tuple[s
 _NOTHING: Final = sorted_json([])
 
 
+def _meant(evaluator: specs.EvaluatorSpec) -> dict[str, JsonValue]:
+    """Return what an evaluator expects, as JSON; a rubric's question is a part of what is asked."""
+    fields: dict[str, JsonValue] = as_fields(evaluator)
+    return {name: value for name, value in fields.items() if name != "question"}
+
+
 class _Expected(NamedTuple):
     """What a case expects, as data, and as JSON that is the same for all ways to write it down."""
 
@@ -181,17 +186,16 @@ class _Expected(NamedTuple):
     @classmethod
     def of(cls, evaluators: tuple[specs.EvaluatorSpec, ...]) -> _Expected:
         """What has no part in it is left out: the question in a rubric, and what is true of every answer."""
-        said: list[JsonValue] = [one.model_dump(exclude={"question"}) for one in evaluators if not one.checks_nothing]
+        said: list[JsonValue] = [_meant(one) for one in evaluators if not one.checks_nothing]
         return cls(evaluators, sorted_json(said))
 
 
 def _rubric(case: Case) -> Iterable[specs.EvaluatorSpec]:
     """The rubric, after the assertions: it is graded only when these hold."""
     if case.rubric:
-        yield construct(
-            specs.Rubric,
+        yield specs.Rubric(
             dimensions=tuple(
-                specs.RubricDimension(name=one.dimension, max_score=one.max_score, criteria=one.criteria)
+                specs.RubricDimension(name=one.dimension, max_score=float(one.max_score), criteria=one.criteria)
                 for one in case.rubric
             ),
             question=case.input.message,
@@ -204,9 +208,9 @@ _NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = specs.NoToolErrors(), specs.ResponseNonEm
 
 
 @lru_cache(maxsize=4_096)
-def _shared(kind: type[specs.EvaluatorSpec], **fields: object) -> specs.EvaluatorSpec:
-    """One object for all cases that say the same, as most of a suite do: its assertions are most of what a case is."""
-    return construct(kind, **fields)
+def _shared(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
+    """Return one object for all cases that expect the same: assertions are most of what a case takes in memory."""
+    return spec
 
 
 def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
@@ -217,19 +221,17 @@ def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
 
 def _about_tools(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     if expect.tools_called is not None:
-        yield _shared(specs.ToolsCalled, names=tuple(expect.tools_called))
+        yield _shared(specs.ToolsCalled(names=tuple(expect.tools_called)))
     if expect.tools_called_any_order is not None:
-        yield _shared(specs.ToolsCalledAnyOrder, names=tuple(expect.tools_called_any_order))
+        yield _shared(specs.ToolsCalledAnyOrder(names=tuple(expect.tools_called_any_order)))
     if expect.tools_acceptable is not None:
-        yield _shared(specs.ToolsAcceptable, sets=tuple(map(tuple, expect.tools_acceptable)))
+        yield _shared(specs.ToolsAcceptable(sets=tuple(map(tuple, expect.tools_acceptable))))
     if expect.tools_not_called is not None:
-        yield _shared(specs.ToolsNotCalled, names=tuple(expect.tools_not_called))
+        yield _shared(specs.ToolsNotCalled(names=tuple(expect.tools_not_called)))
     if expect.tool_params is not None:
         yield specs.ToolParams(
             checks=tuple(
-                construct(
-                    specs.ParamCheck, tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value
-                )
+                specs.ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
                 for one in expect.tool_params
             )
         )
@@ -241,18 +243,18 @@ def _about_the_answer(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     if expect.response_non_empty:
         yield _RESPONSE_NON_EMPTY
     if expect.response_contains is not None:
-        yield _shared(specs.ResponseContains, values=tuple(expect.response_contains))
+        yield _shared(specs.ResponseContains(values=tuple(expect.response_contains)))
     if expect.response_contains_any is not None:
-        yield _shared(specs.ResponseContainsAny, groups=tuple(map(tuple, expect.response_contains_any)))
+        yield _shared(specs.ResponseContainsAny(groups=tuple(map(tuple, expect.response_contains_any))))
     if expect.response_not_contains is not None:
-        yield _shared(specs.ResponseNotContains, values=tuple(expect.response_not_contains))
+        yield _shared(specs.ResponseNotContains(values=tuple(expect.response_not_contains)))
     patterns = (*(expect.response_matches or ()), *((expect.regex_pattern,) if expect.regex_pattern else ()))
     if patterns:
-        yield _shared(specs.ResponseMatches, patterns=patterns)
+        yield _shared(specs.ResponseMatches(patterns=patterns))
     if expect.max_latency_ms is not None:
-        yield _shared(specs.MaxLatency, limit_ms=float(expect.max_latency_ms))
+        yield _shared(specs.MaxLatency(limit_ms=float(expect.max_latency_ms)))
     if expect.max_tokens is not None:
-        yield _shared(specs.MaxTokens, limit=expect.max_tokens)
+        yield _shared(specs.MaxTokens(limit=expect.max_tokens))
 
 
 _EXPECTATION: Final = ("expect", "rubric", "referenceData")

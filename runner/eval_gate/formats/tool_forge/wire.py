@@ -32,24 +32,31 @@ class ParamAssertion(Wire):
 class Expect(Wire):
     """What must be true of the answer. Absent keys assert nothing; `toolsCalled: []` asserts that no tool is called."""
 
-    tools_called: list[Text] | None = Field(None, description="Exactly these tools in this order.")
+    tools_called: list[Text] | None = Field(default=None, description="Exactly these tools in this order.")
     tools_called_any_order: list[Text] | None = Field(
-        None, description="Exactly these tools, each as often as named, in any order: for models that call in parallel."
+        default=None,
+        description="Exactly these tools, each as often as named, in any order: for models that call in parallel.",
     )
     tools_acceptable: list[list[Text]] | None = Field(
-        None, min_length=1, description='Any of these sets of tools; ["__none__"] means none at all.'
+        default=None, min_length=1, description='Any of these sets of tools; ["__none__"] means none at all.'
     )
-    tools_not_called: list[Text] | None = Field(None, description="None of these tools.")
-    tool_params: list[ParamAssertion] | None = Field(None, description="Expectations about parameters.")
-    no_tool_errors: bool | None = Field(None, description="Every tool call succeeded.")
-    response_non_empty: bool | None = Field(None, description="The answer is not blank.")
-    response_contains: list[str] | None = Field(None, description="All of these appear, case-sensitive.")
-    response_contains_any: list[list[str]] | None = Field(None, description="At least one of each group appears.")
-    response_not_contains: list[str] | None = Field(None, description="None of these appears, case-sensitive.")
-    response_matches: list[Text] | None = Field(None, description="All of these ECMAScript patterns find something.")
-    max_latency_ms: Positive | None = Field(None, description="Milliseconds from sending to the complete answer.")
-    max_tokens: Annotated[int, Field(gt=0)] | None = Field(None, description="Tokens of the answer at most.")
-    regex_pattern: Text | None = Field(None, description="The same as responseMatches with one pattern.")
+    tools_not_called: list[Text] | None = Field(default=None, description="None of these tools.")
+    tool_params: list[ParamAssertion] | None = Field(default=None, description="Expectations about parameters.")
+    no_tool_errors: bool | None = Field(default=None, description="Every tool call succeeded.")
+    response_non_empty: bool | None = Field(default=None, description="The answer is not blank.")
+    response_contains: list[str] | None = Field(default=None, description="All of these appear, case-sensitive.")
+    response_contains_any: list[list[str]] | None = Field(
+        default=None, description="At least one of each group appears."
+    )
+    response_not_contains: list[str] | None = Field(default=None, description="None of these appears, case-sensitive.")
+    response_matches: list[Text] | None = Field(
+        default=None, description="All of these ECMAScript patterns find something."
+    )
+    max_latency_ms: Positive | None = Field(
+        default=None, description="Milliseconds from sending to the complete answer."
+    )
+    max_tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Tokens of the answer at most.")
+    regex_pattern: Text | None = Field(default=None, description="The same as responseMatches with one pattern.")
 
     @model_validator(mode="after")
     def _one_kind_of_routing(self) -> Self:
@@ -92,7 +99,9 @@ class Case(Wire):
     tags: list[Text] | None = None
     input: CaseInput
     expect: Expect | None = None
-    stubs: dict[str, JsonValue] | None = Field(None, description="Stubbed tool results; presence means stub mode.")
+    stubs: dict[str, JsonValue] | None = Field(
+        default=None, description="Stubbed tool results; presence means stub mode."
+    )
     max_turns: Annotated[int, Field(ge=1)] | None = None
     rubric: Annotated[list[RubricDimension], Field(min_length=1)] | None = None
     reference_data: dict[str, JsonValue] | None = None

@@ -126,7 +126,7 @@ def _settled(
         found = standing_of(seen, facts.record.counts, confirmation.prior) if answers.works else ControlStanding.OPEN
         never = CaseClass.UNSETTLED if seen.passes else CaseClass.STILL_FAILING
         change = never if found is ControlStanding.CLEARED else None
-    told = grounds.model_copy(update={"control": seen})
+    told = replace(grounds, control=seen)
     if change is None:
         return replace(one, grounds=told if seen.runs else grounds)
     return replace(one, change=change, grounds=_cleared(told))
@@ -134,7 +134,12 @@ def _settled(
 
 def _cleared(grounds: Grounds) -> Grounds:
     """Nothing is left to be tested: whatever the record lets expect, this is not of the change."""
-    return grounds.model_copy(update={"why": GroundKind.CONTROL, "chance": None, "needed": None})
+    return replace(
+        grounds,
+        why=GroundKind.CONTROL,
+        chance=None,
+        needed=None,
+    )
 
 
 def _suite(settlement: Settlement, facts: Sequence[CaseFacts], answers: Answers) -> SuiteFinding:
@@ -153,7 +158,7 @@ def _suite(settlement: Settlement, facts: Sequence[CaseFacts], answers: Answers)
         return found
     again = suite_finding([Stratum.of(there, here) for there, here in both], CONTROL_LIMIT)
     there = Counts(passes=sum(one.passes for one, _ in both), failures=sum(one.failures for one, _ in both))
-    return found.model_copy(update={"control": there, "control_chance": again.chance})
+    return replace(found, control=there, control_chance=again.chance)
 
 
 def scores_with_answers(
@@ -168,7 +173,7 @@ def scores_with_answers(
     if not both or len(both) < _MOSTLY * len(scored):
         return found
     again = score_finding(both, CONTROL_LIMIT)
-    return found.model_copy(update={"control_fall": again.fall, "control_chance": again.chance})
+    return replace(found, control_fall=again.fall, control_chance=again.chance)
 
 
 def _scores(case: CaseResult) -> tuple[float, ...]:

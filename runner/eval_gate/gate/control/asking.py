@@ -191,12 +191,12 @@ def _could_turn(run: RunResult, question: GateQuestion, comparison: Comparison, 
         if key not in askable or (not case.status.judged and key not in regressions):
             return case
         if key in regressions:
-            return case.model_copy(update={"control": (_FAILS,) * MOST_OF_A_CASE})
+            return replace(case, control=(_FAILS,) * MOST_OF_A_CASE)
         first = case.executions()[0]
         worse = first if first.status.judged and case.graded else _PASSES if case.passed else _FAILS
-        return case.model_copy(update={"control": (worse,) * TWICE})
+        return replace(case, control=(worse,) * TWICE)
 
     imagined = run.with_cases({key: as_here(key, case) for key, case in run.cases()})
-    imagined = imagined.model_copy(update={"control": Control(target=run.target)})
+    imagined = replace(imagined, control=Control(target=run.target))
     verdict = judge(imagined, replace(question, more_waivers=None)).verdict
     return verdict is None or verdict.outcome is not Outcome.FAIL

@@ -123,7 +123,12 @@ def by_answers(
 
 def _undecided(one: Settled) -> Settled:
     assert one.grounds is not None
-    grounds = one.grounds.model_copy(update={"why": GroundKind.SLOW, "chance": None, "needed": None})
+    grounds = replace(
+        one.grounds,
+        why=GroundKind.SLOW,
+        chance=None,
+        needed=None,
+    )
     return replace(one, change=CaseClass.ERRORED, grounds=grounds)
 
 

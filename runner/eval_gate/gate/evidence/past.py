@@ -21,7 +21,6 @@ from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
 from eval_gate.gate.evidence.suite.noise import PooledVariance, ScoreVariance, pooled_variance
 from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.gate.pass_score import passes
-from eval_gate.model.base import SameObject
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import ScoreRecord, Tally
 from eval_gate.model.execution import Status, Trial
@@ -40,7 +39,7 @@ from eval_gate.results.ledger import (
     executions_of,
     yardstick_of,
 )
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 
 _STATUS: Final = {"P": Status.PASSED, "F": Status.FAILED}
 _CRASHES: Final = frozenset("CT")
@@ -212,7 +211,7 @@ class Past:
             record = record_of([one for at, one in seen if at < level], self._may_look_mended)
             # where the whole branch broke, the runs that say so are those of the level before
             since = broken_since([one for _, one in seen])
-            self._records[runs, fits] = record.model_copy(update={"broken_since": since})
+            self._records[runs, fits] = replace(record, broken_since=since)
         return self._records[runs, fits]
 
     def _seen(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, CaseSeen]]:
@@ -257,12 +256,7 @@ class Past:
 
 def past_before(baseline: Baseline, pass_score: float) -> Past:
     """The past that ends with this baseline. What was worked out for one run is there for the next one."""
-    return _past_before(SameObject(baseline), pass_score)
-
-
-@lru_cache(maxsize=1)
-def _past_before(baseline: SameObject[Baseline], pass_score: float) -> Past:
-    return Past(baseline.thing, pass_score)
+    return Past(baseline, pass_score)
 
 
 def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:

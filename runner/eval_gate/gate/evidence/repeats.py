@@ -54,4 +54,9 @@ def without_repeats(facts: CaseFacts, found: Repeats | None) -> CaseFacts:
 
 def with_repeats(grounds: Grounds, facts: CaseFacts, found: Repeats) -> Grounds:
     """What decided, with every execution in the counts again, and what is to be said of the re-runs."""
-    return grounds.model_copy(update={"here": facts.here, "reruns": facts.again.runs, "repeats": found})
+    return replace(
+        grounds,
+        here=facts.here,
+        reruns=facts.again.runs,
+        repeats=found,
+    )

@@ -224,4 +224,4 @@ def _longer(record: CaseRecord, factor: float) -> CaseRecord:
     failures = round(counts.failures * runs / counts.runs)
     crashes = round(counts.crashes * runs / counts.runs)
     scaled = Counts(passes=runs - failures, failures=failures, crashes=min(crashes, failures))
-    return record.model_copy(update={"counts": scaled})
+    return replace(record, counts=scaled)

@@ -19,9 +19,10 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
+from msgspec import json
+
 from eval_gate.gate.scores import exceeds
 from eval_gate.gate.waivers.names import CaseNames, Renamed
-from eval_gate.model.base import construct
 from eval_gate.model.case import CaseKey, CaseName
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
 from eval_gate.model.result import CaseResult, RunResult
@@ -36,6 +37,7 @@ from eval_gate.model.waiver import (
     WaiverState,
     Waiving,
 )
+from eval_gate.struct import replace
 from eval_gate.text.escape import first_few
 
 _UNJUDGED = frozenset({CaseClass.ERRORED, CaseClass.NOT_RUN})
@@ -48,8 +50,7 @@ def standings(
     """How every case of a run stands, in the order of the run; the run is held to the policy's pass score."""
     changes = {one.key: one for one in (comparison.changes if comparison else ())}
     return tuple(
-        construct(
-            CaseStanding,
+        CaseStanding(
             suite=key.suite,
             case_id=key.case_id,
             standing=_standing(case, changes.get(key), max_score_drop),
@@ -125,12 +126,17 @@ def without_must_pass(waiving: Waiving, must_pass: Container[CaseKey]) -> Waivin
     failing = [one for one in waiving.waived if one.standing is not WaiverStanding.WAVERS]
     denied = [one.case_id for one in failing if one.key in must_pass]
     if not denied:
-        return waiving.model_copy(update={"entries": entries, "waived": waived})
+        return replace(waiving, entries=entries, waived=waived)
     what, whom = f"{len(denied)} cases that must pass fail", "them"
     if len(denied) == 1:
         what, whom = "a case that must pass fails", "it"
     said = f"{what}, and no acceptance or quarantine holds for {whom}: {first_few(denied, 3)}"
-    return waiving.model_copy(update={"entries": entries, "waived": waived, "troubles": (*waiving.troubles, said)})
+    return replace(
+        waiving,
+        entries=entries,
+        waived=waived,
+        troubles=(*waiving.troubles, said),
+    )
 
 
 def _entry_without(entry: WaiverEntry, must_pass: Container[CaseKey]) -> WaiverEntry:
@@ -143,8 +149,7 @@ def _entry_without(entry: WaiverEntry, must_pass: Container[CaseKey]) -> WaiverE
         state = WaiverState.SUPERFLUOUS if passing and not unjudged else WaiverState.IDLE
     elif state is WaiverState.SUPERFLUOUS and not passing:
         state = WaiverState.IDLE
-    told = {"failing": failing, "passing": passing, "unjudged": unjudged, "state": state}
-    return entry.model_copy(update=told)
+    return replace(entry, failing=failing, passing=passing, unjudged=unjudged, state=state)
 
 
 def _entry(waiver: Waiver, names: CaseNames, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:
@@ -198,5 +203,5 @@ def _order(waiver: Waiver) -> tuple[bool, str, int, str]:
     """Files before comments, by line and by date; the whole of a waiver decides where these are the same."""
     origin = waiver.origin
     if isinstance(origin, FileOrigin):
-        return False, origin.file, origin.line, waiver.model_dump_json()
-    return True, origin.written, 0, waiver.model_dump_json()
+        return False, origin.file, origin.line, json.encode(waiver).decode()
+    return True, origin.written, 0, json.encode(waiver).decode()

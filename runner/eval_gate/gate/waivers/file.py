@@ -93,7 +93,7 @@ def marked_new(waivers: Iterable[Waiver], base: Sequence[Waiver]) -> tuple[Waive
 def _marked(waiver: Waiver, *, new: bool) -> Waiver:
     if not isinstance(waiver.origin, FileOrigin):
         return waiver
-    return waiver.model_copy(update={"origin": waiver.origin.model_copy(update={"new": new})})
+    return replace(waiver, origin=replace(waiver.origin, new=new))
 
 
 def _nothing(file: Path, shown_as: str) -> bytes:

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import Final
 
 import yaml
+from msgspec import json
 
 from eval_gate.errors import PAGES, GateError, Problem
 from eval_gate.gate.waivers.file import parse_waivers, read_date
@@ -140,12 +141,15 @@ def _as_renewed(entries: Sequence[Waiver], before: dict[str, Waiver]) -> Iterato
     for entry in entries:
         earlier = before.get(entry.case)
         by = earlier.by if earlier is not None and entry.by is None else entry.by
-        yield entry.model_copy(update={"by": by})
+        yield replace(entry, by=by)
+
+
+_NOWHERE: Final = FileOrigin(file="", line=0)
 
 
 def _said(waiver: Waiver) -> str:
     """All that an entry says, as JSON: not where it stands, which changes when another one comes before it."""
-    return waiver.model_dump_json(exclude={"origin"})
+    return json.encode(replace(waiver, origin=_NOWHERE)).decode()
 
 
 def _still_holds(waiver: Waiver) -> Problem:

@@ -472,7 +472,7 @@ class ArtifactStore:
     def _why_unmeasured(self, result: RunResult, run: RunFacts) -> str:
         """The same of how much of it was judged. It is remembered: the baseline says what it was preferred to."""
         if not is_measured(result):
-            self._unmeasured.append(unmeasured_run(result).model_copy(update={"sha": run.head_sha}))
+            self._unmeasured.append(replace(unmeasured_run(result), sha=run.head_sha))
             return "that could not be measured"
         return ""
 
@@ -488,7 +488,7 @@ class ArtifactStore:
         # what the artifact says of its commit is a claim; GitHub knows
         git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
         baseline = Baseline(
-            result=usable.run.model_copy(update={"git": git}),
+            result=replace(usable.run, git=git),
             source=_source(artifact, run),
             age_days=_days_since(artifact.created_at, now),
             commits_behind=self._behind(behind),

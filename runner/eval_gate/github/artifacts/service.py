@@ -52,12 +52,12 @@ Model = TypeVar("Model", bound=ApiAnswer)
 
 class _Created(ApiAnswer):
     ok: bool = False
-    url: str = Field("", validation_alias=AliasChoices("signed_upload_url", "signedUploadUrl"))
+    url: str = Field(default="", validation_alias=AliasChoices("signed_upload_url", "signedUploadUrl"))
 
 
 class _Finalized(ApiAnswer):
     ok: bool = False
-    id: str = Field("", validation_alias=AliasChoices("artifact_id", "artifactId"), coerce_numbers_to_str=True)
+    id: str = Field(default="", validation_alias=AliasChoices("artifact_id", "artifactId"), coerce_numbers_to_str=True)
 
 
 def archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
@@ -225,7 +225,7 @@ class _Listed(ApiAnswer):
 
 
 class _Signed(ApiAnswer):
-    url: str = Field("", validation_alias=AliasChoices("signed_url", "signedUrl"))
+    url: str = Field(default="", validation_alias=AliasChoices("signed_url", "signedUrl"))
 
 
 def find_own(client: Client, service: ArtifactService, name: str) -> OwnArtifact | None:

@@ -6,23 +6,23 @@ Source: Agent Evals, "Assertion Types" and "File Assertions"; `fileNotExists` is
 
 from typing import Final, Literal
 
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, as_json
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
 from eval_gate.model.specs.everywhere import finds_everywhere
 
 
-class SuiteAssertion(NamedEvaluatorSpec):
+class SuiteAssertion(NamedEvaluatorSpec, kw_only=True):
     """One assertion of a suite; its own `description`, where it has one, is its name in results."""
 
     @property
     def as_written(self) -> dict[str, JsonValue]:
         """The assertion under the suite file's names, with its defaults."""
         others = {"weight", "label", "negate", "floor"}
-        fields: dict[str, JsonValue] = self.model_dump(mode="json", by_alias=True, exclude=others)
+        fields = {name: value for name, value in as_json(self).items() if name not in others}
         return fields | ({"description": self.label} if self.label else {})
 
 
-class OutputContains(SuiteAssertion):
+class OutputContains(SuiteAssertion, kw_only=True):
     """The value is in the answer."""
 
     type: Literal["contains"] = "contains"
@@ -35,7 +35,7 @@ class OutputContains(SuiteAssertion):
         return not self.value
 
 
-class OutputMatches(SuiteAssertion):
+class OutputMatches(SuiteAssertion, kw_only=True):
     """The ECMAScript pattern finds something in the answer."""
 
     type: Literal["matchesRegex"] = "matchesRegex"
@@ -48,14 +48,14 @@ class OutputMatches(SuiteAssertion):
         return finds_everywhere(self.pattern, self.flags)
 
 
-class OutputEquals(SuiteAssertion):
+class OutputEquals(SuiteAssertion, kw_only=True):
     """The answer is this text, or this value when it is read as JSON."""
 
     type: Literal["equals"] = "equals"
     expected: JsonValue
 
 
-class OutputJsonPath(SuiteAssertion):
+class OutputJsonPath(SuiteAssertion, kw_only=True):
     """The value at a dotted path of the answer, which is read as JSON, is this one."""
 
     type: Literal["jsonPath"] = "jsonPath"
@@ -63,21 +63,21 @@ class OutputJsonPath(SuiteAssertion):
     expected: JsonValue
 
 
-class FileExists(SuiteAssertion):
+class FileExists(SuiteAssertion, kw_only=True):
     """There is such a file, or folder, when the agent is done."""
 
     type: Literal["fileExists"] = "fileExists"
     path: str
 
 
-class FileNotExists(SuiteAssertion):
+class FileNotExists(SuiteAssertion, kw_only=True):
     """There is neither such a file nor such a folder when the agent is done."""
 
     type: Literal["fileNotExists"] = "fileNotExists"
     path: str
 
 
-class FileContains(SuiteAssertion):
+class FileContains(SuiteAssertion, kw_only=True):
     """The value is in the file."""
 
     type: Literal["fileContains"] = "fileContains"
@@ -86,7 +86,7 @@ class FileContains(SuiteAssertion):
     case_sensitive: bool = True
 
 
-class FileJsonPath(SuiteAssertion):
+class FileJsonPath(SuiteAssertion, kw_only=True):
     """The value at a dotted path of a JSON file is this one."""
 
     type: Literal["fileJsonPath"] = "fileJsonPath"

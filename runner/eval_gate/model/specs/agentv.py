@@ -3,9 +3,9 @@
 Source: AgentV 4.42.4 (its documentation of graders); which features are read stands in docs/agentv.md.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
@@ -28,7 +28,7 @@ ArgsMatch = Literal["exact", "superset", "subset", "ignore"]
 Metric = Literal["tool_calls", "model_calls", "tokens", "input_tokens", "output_tokens", "cost", "ms"]
 
 
-class TextAssertion(NamedEvaluatorSpec):
+class TextAssertion(NamedEvaluatorSpec, kw_only=True):
     """The answer holds these texts, begins or ends with one, is one, or is JSON. `flags` belong to `regex`."""
 
     type: TextQuestion
@@ -49,7 +49,7 @@ class TextAssertion(NamedEvaluatorSpec):
                 return False
 
 
-class ExpectedCall(Frozen):
+class ExpectedCall(Frozen, kw_only=True):
     """A tool call that is expected. `args` None compares no arguments; `match` is a mode, or the fields that count."""
 
     tool: str
@@ -58,38 +58,38 @@ class ExpectedCall(Frozen):
     max_duration_ms: float | None = None
 
 
-class CallSequence(NamedEvaluatorSpec):
+class CallSequence(NamedEvaluatorSpec, kw_only=True):
     """Which tools were called, with which arguments; the score is the share of what is as expected."""
 
     type: Literal["tool_trajectory"] = "tool_trajectory"
     mode: Literal["in_order", "exact", "subset", "superset"]
-    expected: tuple[ExpectedCall, ...] = Field(min_length=1)
+    expected: Annotated[tuple[ExpectedCall, ...], Meta(min_length=1)]
 
 
-class SkillTrigger(NamedEvaluatorSpec):
+class SkillTrigger(NamedEvaluatorSpec, kw_only=True):
     """The agent made use of this skill, or did not."""
 
     type: Literal["skill-trigger"] = "skill-trigger"
-    skill: str = Field(min_length=1)
+    skill: Annotated[str, Meta(min_length=1)]
     should_trigger: bool = True
 
 
-class MetricLimit(Frozen):
+class MetricLimit(Frozen, kw_only=True):
     """The most that one number of an execution may be."""
 
     of: Metric
-    limit: float = Field(ge=0, allow_inf_nan=False)
+    limit: Annotated[float, Meta(ge=0)]
 
 
-class ExecutionMetrics(NamedEvaluatorSpec):
+class ExecutionMetrics(NamedEvaluatorSpec, kw_only=True):
     """Every limit is kept; `in_parts`: the score is the share of those that are, else all or nothing."""
 
     type: Literal["execution-metrics", "latency", "cost", "token-usage"]
-    limits: tuple[MetricLimit, ...] = Field(min_length=1)
+    limits: Annotated[tuple[MetricLimit, ...], Meta(min_length=1)]
     in_parts: bool = False
 
 
-class FieldCheck(Frozen):
+class FieldCheck(Frozen, kw_only=True):
     """One field of an answer that is JSON, compared with the same field of the expected answer.
 
     `day_first` says how `03/04/2026` is read; None takes what the numbers allow, the month first where they allow both.
@@ -98,16 +98,16 @@ class FieldCheck(Frozen):
     path: str
     match: Literal["exact", "numeric_tolerance", "date"]
     required: bool = True
-    weight: float = Field(1.0, ge=0, allow_inf_nan=False)
-    tolerance: float = Field(0.0, ge=0, allow_inf_nan=False)
+    weight: Annotated[float, Meta(ge=0)] = 1.0
+    tolerance: Annotated[float, Meta(ge=0)] = 0.0
     relative: bool = False
     day_first: bool | None = None
 
 
-class FieldAccuracy(NamedEvaluatorSpec):
+class FieldAccuracy(NamedEvaluatorSpec, kw_only=True):
     """The weighted share of the fields that are as expected, or all of them."""
 
     type: Literal["field-accuracy"] = "field-accuracy"
-    fields: tuple[FieldCheck, ...] = Field(min_length=1)
+    fields: Annotated[tuple[FieldCheck, ...], Meta(min_length=1)]
     expected: JsonValue
     all_or_nothing: bool = False

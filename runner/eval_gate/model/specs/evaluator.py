@@ -2,20 +2,21 @@
 
 from typing import Annotated, ClassVar, Literal
 
+from msgspec import Meta, field
 from pydantic import Field, SerializeAsAny
 
 from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.specs.everywhere import finds_everywhere
 
 
-class EvaluatorSpec(Frozen):
+class EvaluatorSpec(Frozen, kw_only=True):
     """What is to be judged, as data. `eval_gate.evaluators` knows how.
 
     `type` is the name people read in results and messages; for tool-forge it is the assertion's key.
     """
 
     type: str
-    weight: float = Field(1.0, ge=0, allow_inf_nan=False)
+    weight: Annotated[float, Meta(ge=0)] = 1.0
 
     @property
     def name(self) -> str:
@@ -28,21 +29,21 @@ class EvaluatorSpec(Frozen):
         return False
 
 
-class ToolsCalled(EvaluatorSpec):
+class ToolsCalled(EvaluatorSpec, kw_only=True):
     """Exactly these tool names in this order, repeats included."""
 
     type: Literal["toolsCalled"] = "toolsCalled"
     names: tuple[str, ...]
 
 
-class ToolsCalledAnyOrder(EvaluatorSpec):
+class ToolsCalledAnyOrder(EvaluatorSpec, kw_only=True):
     """Exactly these tool names, each as often as it is named, in any order: for models that call in parallel."""
 
     type: Literal["toolsCalledAnyOrder"] = "toolsCalledAnyOrder"
     names: tuple[str, ...]
 
 
-class ToolsAcceptable(EvaluatorSpec):
+class ToolsAcceptable(EvaluatorSpec, kw_only=True):
     """The set of called names equals one of these sets; `NONE` (or an empty set) means no tool at all."""
 
     NONE: ClassVar[str] = "__none__"
@@ -50,7 +51,7 @@ class ToolsAcceptable(EvaluatorSpec):
     sets: tuple[tuple[str, ...], ...]
 
 
-class ToolsNotCalled(EvaluatorSpec):
+class ToolsNotCalled(EvaluatorSpec, kw_only=True):
     """None of these names was called."""
 
     type: Literal["toolsNotCalled"] = "toolsNotCalled"
@@ -62,7 +63,7 @@ class ToolsNotCalled(EvaluatorSpec):
         return not self.names
 
 
-class ParamCheck(Frozen):
+class ParamCheck(Frozen, kw_only=True):
     """One parameter of the first call of one tool. `value` may hold tokens; it is absent for `exists`/`notExists`."""
 
     tool: str
@@ -71,7 +72,7 @@ class ParamCheck(Frozen):
     value: JsonValue = None
 
 
-class ToolParams(EvaluatorSpec):
+class ToolParams(EvaluatorSpec, kw_only=True):
     """Every check holds."""
 
     type: Literal["toolParams"] = "toolParams"
@@ -83,19 +84,19 @@ class ToolParams(EvaluatorSpec):
         return not self.checks
 
 
-class NoToolErrors(EvaluatorSpec):
+class NoToolErrors(EvaluatorSpec, kw_only=True):
     """No called tool failed; what that means depends on how the case is run (contract, section 3)."""
 
     type: Literal["noToolErrors"] = "noToolErrors"
 
 
-class ResponseNonEmpty(EvaluatorSpec):
+class ResponseNonEmpty(EvaluatorSpec, kw_only=True):
     """The text is not blank."""
 
     type: Literal["responseNonEmpty"] = "responseNonEmpty"
 
 
-class ResponseContains(EvaluatorSpec):
+class ResponseContains(EvaluatorSpec, kw_only=True):
     """Every value is in the text, case-sensitive. Values may hold tokens."""
 
     type: Literal["responseContains"] = "responseContains"
@@ -107,7 +108,7 @@ class ResponseContains(EvaluatorSpec):
         return not any(self.values)
 
 
-class ResponseContainsAny(EvaluatorSpec):
+class ResponseContainsAny(EvaluatorSpec, kw_only=True):
     """Of every group at least one member is in the text, case-sensitive. Members may hold tokens."""
 
     type: Literal["responseContainsAny"] = "responseContainsAny"
@@ -119,7 +120,7 @@ class ResponseContainsAny(EvaluatorSpec):
         return not any(group and all(group) for group in self.groups)
 
 
-class ResponseNotContains(EvaluatorSpec):
+class ResponseNotContains(EvaluatorSpec, kw_only=True):
     """No value is in the text, case-sensitive. Values may hold tokens."""
 
     type: Literal["responseNotContains"] = "responseNotContains"
@@ -131,7 +132,7 @@ class ResponseNotContains(EvaluatorSpec):
         return not self.values
 
 
-class ResponseMatches(EvaluatorSpec):
+class ResponseMatches(EvaluatorSpec, kw_only=True):
     """Every ECMAScript pattern finds something in the text (`new RegExp(pattern)`, no flags)."""
 
     type: Literal["responseMatches"] = "responseMatches"
@@ -143,21 +144,21 @@ class ResponseMatches(EvaluatorSpec):
         return all(finds_everywhere(pattern) for pattern in self.patterns)
 
 
-class MaxLatency(EvaluatorSpec):
+class MaxLatency(EvaluatorSpec, kw_only=True):
     """The wall clock, measured by us, stays within the limit (milliseconds)."""
 
     type: Literal["maxLatencyMs"] = "maxLatencyMs"
     limit_ms: float
 
 
-class MaxTokens(EvaluatorSpec):
+class MaxTokens(EvaluatorSpec, kw_only=True):
     """The response is at most this many tokens long."""
 
     type: Literal["maxTokens"] = "maxTokens"
     limit: int
 
 
-class NamedEvaluatorSpec(EvaluatorSpec):
+class NamedEvaluatorSpec(EvaluatorSpec, kw_only=True):
     """An evaluator that may have a name of its own: one case may have several of a type.
 
     `negate` turns its score round: what it finds must not be there. `floor` is the least that its score has to be;
@@ -166,7 +167,7 @@ class NamedEvaluatorSpec(EvaluatorSpec):
 
     label: str | None = None
     negate: bool = False
-    floor: float | None = Field(None, gt=0, le=1)
+    floor: Annotated[float, Meta(gt=0, le=1)] | None = None
 
     @property
     def name(self) -> str:
@@ -174,7 +175,7 @@ class NamedEvaluatorSpec(EvaluatorSpec):
         return self.label or self.type
 
 
-class LlmJudge(NamedEvaluatorSpec):
+class LlmJudge(NamedEvaluatorSpec, kw_only=True):
     """A model grades the answer from 0 to 1 (AgentV); 1 passes. What it is shown stands in the case's `brief`.
 
     `prompt` is the text of an own template, already read from its file; None takes ours.
@@ -187,24 +188,24 @@ class LlmJudge(NamedEvaluatorSpec):
     """The target that grades; None takes the run's."""
 
 
-class RubricCheck(Frozen):
+class RubricCheck(Frozen, kw_only=True):
     """One thing that is satisfied or not. `required`: the case fails when it is not, whatever the others say."""
 
-    id: str = Field(min_length=1)
+    id: Annotated[str, Meta(min_length=1)]
     description: str
-    weight: float = Field(1.0, ge=0, allow_inf_nan=False)
+    weight: Annotated[float, Meta(ge=0)] = 1.0
     required: bool = True
 
 
-class RubricJudge(NamedEvaluatorSpec):
+class RubricJudge(NamedEvaluatorSpec, kw_only=True):
     """A model says of every check whether the answer satisfies it (AgentV, `rubrics`); score is the weighted share."""
 
     type: Literal["llm_judge"] = "llm_judge"
-    checks: tuple[RubricCheck, ...] = Field(min_length=1)
+    checks: Annotated[tuple[RubricCheck, ...], Meta(min_length=1)]
     judge_target: str | None = None
 
 
-class CodeJudge(NamedEvaluatorSpec):
+class CodeJudge(NamedEvaluatorSpec, kw_only=True):
     """A command grades: JSON about case and answer on stdin, a score on stdout (AgentV).
 
     `command` is one shell line, or a program with its arguments. `cwd` is absolute.
@@ -216,7 +217,7 @@ class CodeJudge(NamedEvaluatorSpec):
     timeout_seconds: float | None = None
 
 
-class CodeGrader(CodeJudge):
+class CodeGrader(CodeJudge, kw_only=True):
     """A command grades as today's AgentV asks it: with other names on stdin, and more ways to answer.
 
     `config` is what stands at the evaluator beside all that is known.
@@ -226,7 +227,7 @@ class CodeGrader(CodeJudge):
     config: dict[str, JsonValue] | None = None
 
 
-class ToolTrajectory(NamedEvaluatorSpec):
+class ToolTrajectory(NamedEvaluatorSpec, kw_only=True):
     """Which tools were called, and in which order (AgentV).
 
     `minimums` belong to `any_order`, `expected` to the other modes. The one that belongs to the mode must not be empty.
@@ -234,7 +235,7 @@ class ToolTrajectory(NamedEvaluatorSpec):
 
     type: Literal["tool_trajectory"] = "tool_trajectory"
     mode: Literal["any_order", "in_order", "exact"]
-    minimums: dict[str, int] = Field(default_factory=dict)
+    minimums: dict[str, int] = field(default_factory=dict)
     expected: tuple[str, ...] = ()
 
     @property
@@ -243,24 +244,24 @@ class ToolTrajectory(NamedEvaluatorSpec):
         return self.mode == "any_order" and not self.negate and not any(self.minimums.values())
 
 
-class WeightedAverage(Frozen):
+class WeightedAverage(Frozen, kw_only=True):
     """The members' weighted mean; a member without a weight of its own here counts 1."""
 
     type: Literal["weighted_average"] = "weighted_average"
-    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = field(default_factory=dict)
 
 
-class ThresholdAggregator(Frozen):
+class ThresholdAggregator(Frozen, kw_only=True):
     """The share of the members that pass, each at 0.8 of its score or more.
 
     As a member of another such whole, the whole itself passes when the share is `threshold` or more.
     """
 
     type: Literal["threshold"] = "threshold"
-    threshold: float = Field(ge=0, le=1)
+    threshold: Annotated[float, Meta(ge=0, le=1)]
 
 
-class CodeAggregator(Frozen):
+class CodeAggregator(Frozen, kw_only=True):
     """A command makes one score of the members' results. `cwd` is absolute."""
 
     type: Literal["code_judge"] = "code_judge"
@@ -268,7 +269,7 @@ class CodeAggregator(Frozen):
     cwd: str
 
 
-class JudgeAggregator(Frozen):
+class JudgeAggregator(Frozen, kw_only=True):
     """A model makes one score of the members' results. `prompt` None takes ours."""
 
     type: Literal["llm_judge"] = "llm_judge"
@@ -276,11 +277,11 @@ class JudgeAggregator(Frozen):
     judge_target: str | None = None
 
 
-class Composite(NamedEvaluatorSpec):
+class Composite(NamedEvaluatorSpec, kw_only=True):
     """Several evaluators that count as one (AgentV)."""
 
     type: Literal["composite"] = "composite"
-    members: tuple[SerializeAsAny[EvaluatorSpec], ...] = Field(min_length=1)
+    members: Annotated[tuple[SerializeAsAny[EvaluatorSpec], ...], Meta(min_length=1)]
     aggregator: WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator = WeightedAverage()
 
     @property
@@ -290,11 +291,11 @@ class Composite(NamedEvaluatorSpec):
         return counted and all(member.checks_nothing for member in self.members)
 
 
-class RubricDimension(Frozen):
+class RubricDimension(Frozen, kw_only=True):
     """One thing a rubric looks at. `max_score` 1 is yes or no; `criteria` says what each score means."""
 
-    name: str = Field(min_length=1)
-    max_score: float = Field(gt=0, allow_inf_nan=False)
+    name: Annotated[str, Meta(min_length=1)]
+    max_score: Annotated[float, Meta(gt=0)]
     criteria: str
 
     @property
@@ -303,7 +304,7 @@ class RubricDimension(Frozen):
         return self.max_score == 1
 
 
-class Rubric(EvaluatorSpec):
+class Rubric(EvaluatorSpec, kw_only=True):
     """A model grades several dimensions of the answer at once (tool-forge, RubricEvalCase).
 
     `reference_data` is the truth the answer is compared with; None means there is none. A binary dimension needs its
@@ -311,7 +312,7 @@ class Rubric(EvaluatorSpec):
     """
 
     type: Literal["rubric"] = "rubric"
-    dimensions: tuple[RubricDimension, ...] = Field(min_length=1)
+    dimensions: Annotated[tuple[RubricDimension, ...], Meta(min_length=1)]
     question: str
     reference_data: JsonValue = None
-    pass_at: float = Field(0.6, ge=0, le=1)
+    pass_at: Annotated[float, Meta(ge=0, le=1)] = 0.6

@@ -11,6 +11,9 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
+from msgspec import structs
+
+from eval_gate.model.base import as_json
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
@@ -51,10 +54,10 @@ def _record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, A
         "evaluator_provider_request": _first_request(results),
         "evaluator_results": [_evaluator(result) for result in results],
         # the specification writes its keys in camelCase
-        "trace_summary": case.trace_summary and case.trace_summary.model_dump(mode="json", by_alias=True),
+        "trace_summary": case.trace_summary and as_json(case.trace_summary),
         "error": None if judged else _why_not(run, case),
         "duration_ms": case.duration_ms,
-        "usage": case.usage and case.usage.model_dump(mode="json"),
+        "usage": case.usage and structs.asdict(case.usage),
         "cost_usd": case.cost_usd,
         "attempts": case.attempts,
     }

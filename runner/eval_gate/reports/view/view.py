@@ -35,6 +35,7 @@ from eval_gate.reports.words.power import sight_lines
 from eval_gate.reports.words.spending import certainty, rerun_words, spending_words
 from eval_gate.reports.words.verdict import since_words
 from eval_gate.reports.words.waivers import accept_command
+from eval_gate.struct import replace
 
 MAX_TARGETS: Final = 10
 OPEN_ROWS: Final = 10
@@ -305,7 +306,7 @@ class View(CaseLists):
 def view_of(run: RunResult, context: ReportContext) -> View:
     """The view of a judged run. A run without a verdict was interrupted, or is complete and nothing judged it yet."""
     if run.verdict is None:  # what is known of its cases is no judgement yet
-        run = run.model_copy(update={"comparison": None})
+        run = replace(run, comparison=None)
     return View(judged_as(run), run.verdict or _no_verdict(run), context)
 
 

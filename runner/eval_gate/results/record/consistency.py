@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
+from eval_gate.struct import replace
 
 COUNTS: Final = ("total_cases", "passed", "failed", "errored", "skipped", "not_run", "flaky", "pass_rate")
 """What of a summary follows from nothing but the cases."""
@@ -62,12 +65,17 @@ def counted_anew(run: RunResult) -> RunResult:
     """
     suites = tuple(map(_counted, run.suites)) if any(map(_miscounted, run.suites)) else run.suites
     if not run.complete:
-        return run if suites is run.suites else run.model_copy(update={"suites": suites})
+        return run if suites is run.suites else replace(run, suites=suites)
     summary = _recounted(run.summary, [case for suite in suites for case in suite.cases])
     if suites is run.suites and summary is run.summary:
         return run
     said = "the record's counts were not those of its cases: they are counted anew"
-    return run.model_copy(update={"suites": suites, "summary": summary, "warnings": (*run.warnings, said)})
+    return replace(
+        run,
+        suites=suites,
+        summary=summary,
+        warnings=(*run.warnings, said),
+    )
 
 
 def _miscounted(suite: SuiteResult) -> bool:
@@ -78,14 +86,13 @@ def _miscounted(suite: SuiteResult) -> bool:
 
 def _counted(suite: SuiteResult) -> SuiteResult:
     cases = tuple(map(_plain, suite.cases))
-    return suite.model_copy(update={"cases": cases, "summary": _recounted(suite.summary, cases)})
+    return replace(suite, cases=cases, summary=_recounted(suite.summary, cases))
 
 
 def _plain(case: CaseResult) -> CaseResult:
     if case.passed is (case.status is Status.PASSED):
         return case
-    failed = {"status": Status.FAILED} if case.status is Status.PASSED else {}
-    return case.model_copy(update={"passed": False, **failed})
+    return replace(case, passed=False, status=Status.FAILED if case.status is Status.PASSED else case.status)
 
 
 def _recounted(summary: Summary, cases: Sequence[CaseResult]) -> Summary:
@@ -103,4 +110,4 @@ def _recounted(summary: Summary, cases: Sequence[CaseResult]) -> Summary:
         passed / (passed + failed) if passed + failed else None,
     )
     said = tuple(getattr(summary, name) for name in COUNTS)
-    return summary if said == counts else summary.model_copy(update=dict(zip(COUNTS, counts, strict=True)))
+    return summary if said == counts else structs.replace(summary, **dict(zip(COUNTS, counts, strict=True)))

@@ -8,6 +8,7 @@ from typing import Final
 from eval_gate.model.result import RunResult, SuiteResult, ToolIdentity
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
+from eval_gate.struct import replace
 
 CONTRACT: Final = "tool-forge contract"
 """The name of the tool of such a run: who made it is not said."""
@@ -16,12 +17,11 @@ CONTRACT: Final = "tool-forge contract"
 def run_of_suite(suite: SuiteResult) -> RunResult:
     """The run. It has no fingerprints, so that its cases are compared by their ids alone."""
     told = suite.summary
-    summary = summarise(suite.cases).model_copy(
-        update={
-            "skipped_assertions": told.skipped_assertions,
-            "total_duration_ms": told.total_duration_ms,
-            "estimated_cost_usd": told.estimated_cost_usd,
-        }
+    summary = replace(
+        summarise(suite.cases),
+        skipped_assertions=told.skipped_assertions,
+        total_duration_ms=told.total_duration_ms,
+        estimated_cost_usd=told.estimated_cost_usd,
     )
     name = suite.eval_file or f"{suite.tool_name}.{suite.tier}.json"
     endpoint = suite.agent_endpoint or "unknown"
@@ -31,6 +31,6 @@ def run_of_suite(suite: SuiteResult) -> RunResult:
         complete=True,
         tool=ToolIdentity(name=CONTRACT, version="unknown"),
         target=TargetIdentity(name=PurePosixPath(endpoint).name or endpoint, provider="unknown", identity=endpoint),
-        suites=(suite.model_copy(update={"eval_file": name}),),
+        suites=(replace(suite, eval_file=name),),
         summary=summary,
     )

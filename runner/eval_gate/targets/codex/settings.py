@@ -38,7 +38,7 @@ class CodexSettings(ProgramSettings):
 
     provider: Literal["codex"] = "codex"
     executable: Annotated[Place, PLACE_OF_THE_AGENT] = Field(
-        "codex", description="A name that is looked up on PATH, or a path."
+        default="codex", description="A name that is looked up on PATH, or a path."
     )
     args: Annotated[
         Secret[tuple[Value, ...]],
@@ -49,15 +49,17 @@ class CodexSettings(ProgramSettings):
         validate_default=True,
         description="More arguments, a list or one text as in a shell; they come before the final `-`.",
     )
-    cwd: Place | None = Field(None, description="Where Codex works; a fresh empty folder per case unless given.")
-    timeout_seconds: float | None = Field(None, gt=0, le=LONGEST_S)
+    cwd: Place | None = Field(
+        default=None, description="Where Codex works; a fresh empty folder per case unless given."
+    )
+    timeout_seconds: float | None = Field(default=None, gt=0, le=LONGEST_S)
     log_dir: Annotated[Place | None, NoEffect("it is where logs are written")] = Field(
-        None, description=".agentv/logs/codex unless given."
+        default=None, description=".agentv/logs/codex unless given."
     )
     log_format: Annotated[Literal["summary", "json"], NoEffect("it is how logs are written")] = Field(
-        "summary", description="A line per event, or the events themselves."
+        default="summary", description="A line per event, or the events themselves."
     )
     system_prompt: Annotated[Secret[Text] | None, OF_THE_AGENT] = Field(
-        None, description="Stands first in the prompt, instead of our own words."
+        default=None, description="Stands first in the prompt, instead of our own words."
     )
     provider_batching: bool = Field(default=False, description="Codex cannot: every case is asked on its own.")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar, get_args
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall, TraceEvent
+from eval_gate.model.conversation import EventType, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.limits import (
     ANSWER_CALLS,
     ANSWER_EVENTS,
@@ -22,12 +22,13 @@ from eval_gate.model.limits import (
     in_range,
 )
 from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.javascript.strings import as_text
 
 Part = TypeVar("Part")
-_EVENT_TYPES: Final = get_args(TraceEvent.model_fields["type"].annotation)
+_EVENT_TYPES: Final[Mapping[object, EventType]] = {one: one for one in get_args(EventType)}
 _BOM: Final = "\ufeff"
 LONGEST_CALL_MS: Final = 1e9
 """The longest that one tool call may be said to have taken: more than eleven days."""
@@ -47,7 +48,7 @@ def read_answer(content: str) -> Response:
         if found is not None:
             return found
         bare = _bare(content)
-        return bare.model_copy(update={"warnings": lost.warnings()})
+        return replace(bare, warnings=lost.warnings())
     return _bare(content)
 
 
@@ -190,20 +191,18 @@ def _trace(document: Mapping[str, JsonValue], lost: _Lost) -> tuple[TraceEvent, 
 
 
 def _event(raw: JsonValue) -> TraceEvent | None:
-    if not isinstance(raw, dict) or raw.get("type") not in _EVENT_TYPES:
+    if not isinstance(raw, dict) or not isinstance(kind := raw.get("type"), str) or kind not in _EVENT_TYPES:
         return None
     text = raw.get("text")
-    return TraceEvent.model_validate(
-        {
-            "type": raw["type"],
-            "timestamp": _name(raw, "timestamp"),
-            "id": _name(raw, "id"),
-            "name": _name(raw, "name"),
-            "input": raw.get("input"),
-            "output": raw.get("output"),
-            "text": text if isinstance(text, str) else None,
-            "metadata": _mapping(raw, "metadata"),
-        }
+    return TraceEvent(
+        type=_EVENT_TYPES[kind],
+        timestamp=_name(raw, "timestamp"),
+        id=_name(raw, "id"),
+        name=_name(raw, "name"),
+        input=raw.get("input"),
+        output=raw.get("output"),
+        text=text if isinstance(text, str) else None,
+        metadata=_mapping(raw, "metadata"),
     )
 
 

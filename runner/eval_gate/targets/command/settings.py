@@ -53,10 +53,12 @@ class HealthCheck(DescribedSettings):
     """Asked once before the first case: an address that must answer 2xx, or a command that must exit with 0."""
 
     type: Literal["http", "command"]
-    url: SecretAddress[Annotated[str, AfterValidator(_url)]] | None = Field(None, description="With `type: http`.")
-    command_template: Secret[CommandText] | None = Field(None, description="With `type: command`.")
-    cwd: Place | None = Field(None, description="With `type: command`; the target's own unless given.")
-    timeout_seconds: Seconds | None = Field(None, description="The target's own unless given, else 30.")
+    url: SecretAddress[Annotated[str, AfterValidator(_url)]] | None = Field(
+        default=None, description="With `type: http`."
+    )
+    command_template: Secret[CommandText] | None = Field(default=None, description="With `type: command`.")
+    cwd: Place | None = Field(default=None, description="With `type: command`; the target's own unless given.")
+    timeout_seconds: Seconds | None = Field(default=None, description="The target's own unless given, else 30.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -87,13 +89,14 @@ class CliSettings(ProgramSettings):
         " prints."
     )
     preset: ProgramName | None = Field(
-        None, description="The program whose stream of events the answer is: then its tools, tokens and cost are known."
+        default=None,
+        description="The program whose stream of events the answer is: then its tools, tokens and cost are known.",
     )
     files_format: Annotated[str, AfterValidator(_file_format), Shown("it is how a file is named in a command")] = Field(
-        "{path}", description="How one file is written into {FILES}, with {path} and {basename}."
+        default="{path}", description="How one file is written into {FILES}, with {path} and {basename}."
     )
-    cwd: Place | None = Field(None, description="Where the command runs; the eval file's folder unless given.")
-    timeout_seconds: Seconds | None = Field(None, description="How long one call may take.")
+    cwd: Place | None = Field(default=None, description="Where the command runs; the eval file's folder unless given.")
+    timeout_seconds: Seconds | None = Field(default=None, description="How long one call may take.")
     healthcheck: Annotated[HealthCheck | None, READINESS] = None
     verbose: Annotated[bool, NoEffect("it is what is said of a response")] = Field(
         default=False, description="Say with every answer which command was run."
@@ -102,9 +105,9 @@ class CliSettings(ProgramSettings):
         default=False, description="Leave prompt and output files where they are."
     )
     provider_batching: bool = Field(default=False, description="All cases of a file in one call.")
-    batch_size: int | None = Field(None, ge=1, description="With providerBatching: so many cases in one call.")
+    batch_size: int | None = Field(default=None, ge=1, description="With providerBatching: so many cases in one call.")
     max_retries: Annotated[int | None, RETRIES] = Field(
-        None, ge=0, le=20, description="How often a call that timed out is repeated."
+        default=None, ge=0, le=20, description="How often a call that timed out is repeated."
     )
 
     @model_validator(mode="after")

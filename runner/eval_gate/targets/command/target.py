@@ -22,6 +22,7 @@ from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.captured import Captured
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.process.run import ProcessError, StartRefusal
+from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, CalledCommand, Caller, CommandCall, last_words
@@ -155,9 +156,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         if answer.cut:
             kept = f"{len(answer.data):,} of them are kept, at its beginning and end"
             warnings.append(f"the answer was cut: of {answer.total:,} bytes {kept}")
-        return response.model_copy(
-            update={"duration_ms": called.finished.seconds * 1000, "warnings": tuple(warnings)},
-        )
+        return replace(response, duration_ms=called.finished.seconds * 1000, warnings=tuple(warnings))
 
     def _streamed(self, preset: ProgramName, called: CalledCommand, answer: Captured) -> Response:
         """The answer in a program's events. Raises TargetError."""
@@ -165,8 +164,8 @@ class CliTarget(DescribedTarget[CliSettings]):
             what = f"the program printed {answer.total:,} bytes, more than the {MAX_STREAM:,} that are read"
             raise TargetError(what, fault=TargetFault.MALFORMED)
         response = read_stream(preset, answer.text())
-        told = {"duration_ms": called.finished.seconds * 1000, "warnings": (*response.warnings, *self._told(called))}
-        return response.model_copy(update=told)
+        warnings = (*response.warnings, *self._told(called))
+        return replace(response, duration_ms=called.finished.seconds * 1000, warnings=warnings)
 
     async def _batch(self, requests: Sequence[Request]) -> dict[str, Response]:
         calls = [self._call_of(request, request.trial) for request in requests]
@@ -185,7 +184,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         found = read_batch(answer.text(), [request.case_id for request in requests])
         share_ms, told = called.finished.seconds * 1000 / len(requests), self._told(called)
         return {
-            case_id: response.model_copy(update={"duration_ms": share_ms, "warnings": (*response.warnings, *told)})
+            case_id: replace(response, duration_ms=share_ms, warnings=(*response.warnings, *told))
             for case_id, response in found.items()
         }
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from eval_gate.model.base import JsonValue, construct
+from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import (
     ANSWER_CALLS,
@@ -79,8 +79,7 @@ class AnswerReader:
         calls = self.calls.calls_of(document, escaped=escaped)
         text = self._text(document, silent=bool(calls))
         known = calls is not None or self._said_none(document)
-        return construct(
-            Response,
+        return Response(
             text=well_formed(text),
             tool_calls=calls or (),
             calls_known=True if known else None,
@@ -184,7 +183,7 @@ def usage_in(document: JsonValue) -> Usage | None:
     usage = document.get("usage") if isinstance(document, dict) else None
     if not isinstance(usage, dict):
         return None
-    return construct(Usage, input_tokens=_tokens(usage, _INPUT), output_tokens=_tokens(usage, _OUTPUT))
+    return Usage(input_tokens=_tokens(usage, _INPUT), output_tokens=_tokens(usage, _OUTPUT))
 
 
 def _tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None:
@@ -346,8 +345,7 @@ class CallFields:
         params = self._params(parts, place)
         if escaped:  # only an escape can bring half a surrogate pair
             params, result = _well_formed_values(params), _well_formed_values(result)
-        return construct(
-            ToolCall,
+        return ToolCall(
             name=well_formed(name),
             params=params,
             success=success,

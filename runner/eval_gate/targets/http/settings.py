@@ -105,7 +105,7 @@ class HttpHealthCheck(DescribedSettings):
 
     type: Literal["http"] = "http"
     url: SecretAddress[Text]
-    timeout_seconds: float = Field(10, gt=0, le=600)
+    timeout_seconds: float = Field(default=10, gt=0, le=600)
 
 
 def _health_check(value: object) -> object:
@@ -118,21 +118,23 @@ class ToolResults(DescribedSettings):
 
     path: PathText = Field(description="Where the list of results is, such as messages[?type=tool].")
     id_field: PathText = Field(description="Where a result names its call, by that call's idField.")
-    result_field: PathText | None = Field(None, description="Where the result itself is.")
-    success_field: PathText | None = Field(None, description="Whether it went well: true, false or a word for either.")
-    error_field: PathText | None = Field(None, description="What is there and not null says that it failed.")
+    result_field: PathText | None = Field(default=None, description="Where the result itself is.")
+    success_field: PathText | None = Field(
+        default=None, description="Whether it went well: true, false or a word for either."
+    )
+    error_field: PathText | None = Field(default=None, description="What is there and not null says that it failed.")
 
 
 class EventRule(DescribedSettings):
     """Which events of a stream, or which answers, are meant, and where in them something is."""
 
-    event: Annotated[str, IN_A_RESPONSE] | None = Field(None, description="The name of a server-sent event.")
+    event: Annotated[str, IN_A_RESPONSE] | None = Field(default=None, description="The name of a server-sent event.")
     where: Annotated[Text, AfterValidator(_condition), IN_A_RESPONSE] | None = Field(
-        None, description="As in a path: type=error."
+        default=None, description="As in a path: type=error."
     )
-    path: PathText | None = Field(None, description="Where it is; else it is the whole of what is meant.")
+    path: PathText | None = Field(default=None, description="Where it is; else it is the whole of what is meant.")
     id: PathText | None = Field(
-        None, description="Of text: where its message is named. Messages get a blank line between."
+        default=None, description="Of text: where its message is named. Messages get a blank line between."
     )
 
 
@@ -165,33 +167,42 @@ class ResponseFormat(StrEnum):
 class Events(DescribedSettings):
     """What the events of a streamed answer say."""
 
-    text: Rules = Field((), description="Which carry text, a piece each; else those with something at responsePath.")
-    tool_call: Rules = Field((), description="Which say something of a call: its name, arguments, result. By idField.")
-    whole: Rules = Field((), description="Which hold the whole answer: the last is read as an answer in JSON is.")
-    done: Rules = Field((), description="Which end the answer. One that ends without them broke off.")
+    text: Rules = Field(
+        default=(), description="Which carry text, a piece each; else those with something at responsePath."
+    )
+    tool_call: Rules = Field(
+        default=(), description="Which say something of a call: its name, arguments, result. By idField."
+    )
+    whole: Rules = Field(
+        default=(), description="Which hold the whole answer: the last is read as an answer in JSON is."
+    )
+    done: Rules = Field(default=(), description="Which end the answer. One that ends without them broke off.")
 
 
 class Polling(DescribedSettings):
     """How the answer of an agent is had that answers later."""
 
     url: SecretAddress[Text] | None = Field(
-        None, description="Where a job is asked about, with {{id}}; relative to the agent's URL."
+        default=None, description="Where a job is asked about, with {{id}}; relative to the agent's URL."
     )
-    url_path: PathText | None = Field(None, description="Where the first answer says it instead; else Location does.")
-    id_path: PathText | None = Field(None, description="Where the first answer has {{id}}.")
+    url_path: PathText | None = Field(
+        default=None, description="Where the first answer says it instead; else Location does."
+    )
+    id_path: PathText | None = Field(default=None, description="Where the first answer has {{id}}.")
     request_template: Secret[JsonValue] = Field(
-        None, validate_default=True, description="A JSON body to ask with: then by POST, else by GET."
+        default=None, validate_default=True, description="A JSON body to ask with: then by POST, else by GET."
     )
-    status_path: PathTexts = Field(("status",), description="Where an answer says how the job stands.")
+    status_path: PathTexts = Field(default=("status",), description="Where an answer says how the job stands.")
     done: Words = Field(
-        ("done", "completed", "complete", "succeeded", "success", "finished"), description="Words for a finished job."
+        default=("done", "completed", "complete", "succeeded", "success", "finished"),
+        description="Words for a finished job.",
     )
     failed: Words = Field(
-        ("failed", "failure", "error", "errored", "cancelled", "canceled", "rejected", "expired"),
+        default=("failed", "failure", "error", "errored", "cancelled", "canceled", "rejected", "expired"),
         description="Words for a job that comes to nothing. All others: it is at work.",
     )
-    interval_ms: float = Field(1000, ge=20, le=600_000)
-    timeout_seconds: float | None = Field(None, gt=0, le=86_400, description="Else the time limit of the case.")
+    interval_ms: float = Field(default=1000, ge=20, le=600_000)
+    timeout_seconds: float | None = Field(default=None, gt=0, le=86_400, description="Else the time limit of the case.")
 
     @field_validator("url")
     @classmethod
@@ -225,12 +236,12 @@ class HttpSettings(TargetSettings):
     method: Method = Method.POST
     headers: Annotated[Secret[dict[str, str]], NamesInAnyCase()] = Field(default_factory=dict, validate_default=True)
     request_template: Secret[JsonValue] = Field(
-        None,
+        default=None,
         validate_default=True,
         description="The body as JSON; placeholders such as {{message}} are replaced in its texts.",
     )
     form: Secret[Annotated[dict[str, JsonValue], Field(min_length=1)]] | None = Field(
-        None, description="The body as a form instead."
+        default=None, description="The body as a form instead."
     )
     request_fields: Secret[dict[str, JsonValue]] = Field(
         default_factory=dict,
@@ -241,54 +252,61 @@ class HttpSettings(TargetSettings):
         default_factory=dict, validate_default=True, description="What is added behind the ? of the URL."
     )
     message_template: Secret[JsonValue] = Field(
-        None,
+        default=None,
         validate_default=True,
         description="How {{conversation}} writes each message, with {{role}}, {{content}} and {{index}}.",
     )
     session: SessionScope = Field(
-        SessionScope.EXECUTION,
+        default=SessionScope.EXECUTION,
         description="Whether {{session}} is new for every execution of a case, or one for the case.",
     )
     response_format: ResponseFormat = Field(
-        ResponseFormat.JSON, description="json, text, sse (server-sent events) or ndjson (a JSON value a line)."
+        default=ResponseFormat.JSON, description="json, text, sse (server-sent events) or ndjson (a JSON value a line)."
     )
     events: Events = Field(default_factory=Events, description="What the events of a streamed answer say.")
     failure: Rules = Field(
-        (), description="Which answers, or events, say that the agent failed, and where its words are."
+        default=(), description="Which answers, or events, say that the agent failed, and where its words are."
     )
     response_path: PathTexts = Field(
-        ("response",), description="Where the answer's text is, such as data.reply or messages[-1].content."
+        default=("response",), description="Where the answer's text is, such as data.reply or messages[-1].content."
     )
-    tool_calls_path: PathText = Field("toolCalls", description="Where the list of tool calls is.")
+    tool_calls_path: PathText = Field(default="toolCalls", description="Where the list of tool calls is.")
     called_none_at: PathText | None = Field(
-        None, description="Where something is here, an answer without a list of calls says that no tool was called."
+        default=None,
+        description="Where something is here, an answer without a list of calls says that no tool was called.",
     )
     model_path: Annotated[
         PathText | None, NoEffect("it says which model gave a response, and nothing of what is in it")
-    ] = Field(None, description="Where an answer says which model gave it.")
-    name_field: PathText = Field("name", description="Where a call has the tool's name.")
-    args_field: PathText = Field("params", description="Where a call has its arguments.")
-    success_field: PathText = Field("success", description="Where a call says whether it went well.")
-    error_field: PathText | None = Field(None, description="What is there and not null says that a call failed.")
-    duration_field: PathText = Field("durationMs", description="Where a call says how many milliseconds it took.")
-    result_field: PathText = Field("result", description="Where a call has what the tool gave back.")
-    id_field: PathTexts = Field(("id",), description="Where a call has its id, by which more is said of it elsewhere.")
-    tool_results: ToolResults | None = Field(None, description="Results that are listed apart from the calls.")
-    poll: Polling | None = Field(None, description="The answer comes later: ask until it is there.")
+    ] = Field(default=None, description="Where an answer says which model gave it.")
+    name_field: PathText = Field(default="name", description="Where a call has the tool's name.")
+    args_field: PathText = Field(default="params", description="Where a call has its arguments.")
+    success_field: PathText = Field(default="success", description="Where a call says whether it went well.")
+    error_field: PathText | None = Field(
+        default=None, description="What is there and not null says that a call failed."
+    )
+    duration_field: PathText = Field(
+        default="durationMs", description="Where a call says how many milliseconds it took."
+    )
+    result_field: PathText = Field(default="result", description="Where a call has what the tool gave back.")
+    id_field: PathTexts = Field(
+        default=("id",), description="Where a call has its id, by which more is said of it elsewhere."
+    )
+    tool_results: ToolResults | None = Field(default=None, description="Results that are listed apart from the calls.")
+    poll: Polling | None = Field(default=None, description="The answer comes later: ask until it is there.")
     healthcheck: Annotated[
         HttpHealthCheck | None,
         BeforeValidator(_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
         READINESS,
     ] = None
     wait_for: Annotated[float | None, READINESS] = Field(
-        None, ge=0, le=3600, description="Seconds until the agent is there: 30 on this machine, else 0."
+        default=None, ge=0, le=3600, description="Seconds until the agent is there: 30 on this machine, else 0."
     )
-    max_retries: Annotated[int | None, RETRIES] = Field(None, ge=0, le=20)
-    initial_delay_ms: Annotated[float | None, RETRIES] = Field(None, ge=0)
-    max_delay_ms: Annotated[float | None, RETRIES] = Field(None, ge=0)
-    backoff_factor: Annotated[float | None, RETRIES] = Field(None, ge=1)
+    max_retries: Annotated[int | None, RETRIES] = Field(default=None, ge=0, le=20)
+    initial_delay_ms: Annotated[float | None, RETRIES] = Field(default=None, ge=0)
+    max_delay_ms: Annotated[float | None, RETRIES] = Field(default=None, ge=0)
+    backoff_factor: Annotated[float | None, RETRIES] = Field(default=None, ge=1)
     retryable_status_codes: Annotated[frozenset[int] | None, RETRIES] = None
-    max_response_bytes: Annotated[int, SIZES] = Field(MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
+    max_response_bytes: Annotated[int, SIZES] = Field(default=MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
 
     @property
     def place(self) -> SecretAddress[str]:

@@ -14,6 +14,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import ANSWER_CALLS, ANSWER_EVENTS
 from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.paths import MISSING, Missing, Path
 from eval_gate.targets.http.response import (
@@ -218,7 +219,7 @@ class Collector:
             response = self._made(duration_ms)
         except ShapeError as error:
             raise self._malformed(str(error)) from None
-        return response.model_copy(update={"first_token_ms": self._first_ms})
+        return replace(response, first_token_ms=self._first_ms)
 
     def _made(self, duration_ms: float) -> Response:
         if not isinstance(self._document, Missing):
@@ -227,7 +228,12 @@ class Collector:
         if not self._text and not calls:
             raise ShapeError(f"none of {self._events:,} events has text where it is looked for")
         response = self._reader.put_together(well_formed("".join(self._text)), calls, known=self._calls_known)
-        return response.model_copy(update={"duration_ms": duration_ms, "usage": self._usage, "model": self._model})
+        return replace(
+            response,
+            duration_ms=duration_ms,
+            usage=self._usage,
+            model=self._model,
+        )
 
     def _malformed(self, what: str) -> TargetError:
         seen = f"its events are {shapes_of(self._first)}" if self._first else None

@@ -10,6 +10,7 @@ from eval_gate.errors import GateError, Problem, needing
 from eval_gate.files.place import why_not_read
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.limits import PROMPT_BYTES
+from eval_gate.struct import replace
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.model.asker import Asker, Pace
 from eval_gate.targets.model.chat import Chat
@@ -41,7 +42,7 @@ def make_asker(settings: ModelSettings, choice: TargetChoice, context: BuildCont
     """The model with its retries, its pace and the run's recording. Raises GateError as `build_chat`."""
     setup = setup_of(settings, context.environment, context.redact)
     if context.replays and settings.api_key is None:
-        settings = settings.model_copy(update={"api_key": Secret("nobody-is-asked")})
+        settings = replace(settings, api_key=Secret("nobody-is-asked"))
     policy = retry_policy(settings, choice.max_retries)
     chat = build_chat(settings, context.environment, timeout_s=context.timeout_s, redact=context.redact)
     return Asker(

@@ -16,7 +16,7 @@ more_headers: ContextVar[Mapping[str, str]] = ContextVar("more_headers", default
 """What every request of this task carries beside what its provider's library sends."""
 
 
-class ModelTurn(Frozen):
+class ModelTurn(Frozen, kw_only=True, omit_defaults=True):
     """What a model gave back for one request. `text` is empty when it only called tools."""
 
     text: str

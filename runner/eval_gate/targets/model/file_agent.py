@@ -17,7 +17,7 @@ from eval_gate.sandbox.folder import Sandbox
 from eval_gate.sandbox.home import Home
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.tools import run_tool, spec_of
-from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import collect_waits, not_counted
 from eval_gate.targets.model.asker import Asker
@@ -81,7 +81,7 @@ class FileAgentTarget(ModelTarget):
             what = error.strerror if isinstance(error, OSError) else str(error)
             raise TargetError(f"the agent's folder cannot be used: {what}", fault=TargetFault.NOT_ASKED) from error
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
-        return talk.response(duration_ms, stub_mode=False).model_copy(update={"files": files})
+        return replace(talk.response(duration_ms, stub_mode=False), files=files)
 
     @asynccontextmanager
     async def _folder(self, request: Request, agent: SuiteAgent) -> AsyncIterator[Sandbox | None]:
@@ -135,12 +135,12 @@ async def _carried_out(call: ToolCall, agent: SuiteAgent, sandbox: Sandbox | Non
     except SandboxError as error:
         answer, success = f"Error: {error}", False
     took_ms = (time.perf_counter() - started) * 1000
-    return _Done(call.model_copy(update={"success": success, "duration_ms": round(took_ms, 3)}), answer)
+    return _Done(replace(call, success=success, duration_ms=round(took_ms, 3)), answer)
 
 
 def _refused(call: ToolCall) -> _Done:
     answer = f"Error: no more than {MAX_CALLS} calls in one turn are carried out."
-    return _Done(call.model_copy(update={"success": False}), answer)
+    return _Done(replace(call, success=False), answer)
 
 
 def _tell(talk: ModelConversation, done: Sequence[_Done]) -> None:

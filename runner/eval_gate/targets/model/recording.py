@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
+from msgspec import MsgspecError
+from msgspec import json as json_of
 
 from eval_gate.config.settings import CacheMode
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.reading import read_up_to
 from eval_gate.files.writing import append, open_to_append, write_atomically
 from eval_gate.model import limits
-from eval_gate.model.base import Record
+from eval_gate.model.base import Record, as_json, decode_json
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.chat import Chat, ModelTurn
@@ -28,7 +29,7 @@ MAX_BYTES: Final = limits.RECORDING_BYTES
 MAX_LINE: Final = limits.RECORDING_LINE_BYTES
 
 
-class RecordedAnswer(Record):
+class RecordedAnswer(Record, kw_only=True, omit_defaults=True):
     """One recorded answer."""
 
     key: str
@@ -46,7 +47,7 @@ def key_of(setup: str | None, chat: Chat, messages: Sequence[Message], tools: Se
         "model": chat.model,
         "settings": chat.settings,
         "messages": [_asked(message) for message in messages],
-        "tools": [tool.model_dump(mode="json") for tool in tools],
+        "tools": [as_json(tool) for tool in tools],
         "sample": sample,
     }
     text = json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -151,7 +152,7 @@ class Recording:
 
 
 def _line(entry: RecordedAnswer) -> bytes:
-    return entry.model_dump_json(by_alias=True, exclude_defaults=True).encode("utf-8", "backslashreplace") + b"\n"
+    return json_of.encode(entry) + b"\n"
 
 
 @contextmanager
@@ -203,8 +204,8 @@ def read_recording(file: Path) -> RecordingFile:
     unreadable = 0
     for line in filter(None, data.split(b"\n")):
         try:
-            entries.append(RecordedAnswer.model_validate_json(line[: MAX_LINE + 1]))
-        except ValidationError:
+            entries.append(decode_json(line[: MAX_LINE + 1], RecordedAnswer))
+        except MsgspecError:
             unreadable += 1
     return RecordingFile(tuple(entries), unreadable, hashlib.sha256(data).hexdigest())
 

@@ -66,25 +66,25 @@ class ModelSettings(TargetSettings):
     model: Annotated[Text, OF_THE_AGENT, Shown("every record has the model's name")] = Field(
         description="The model or deployment; for the provider `model`: `provider:name`."
     )
-    endpoint: SecretAddress[Text] | None = Field(None, description="Azure: the resource's URL, host or name.")
+    endpoint: SecretAddress[Text] | None = Field(default=None, description="Azure: the resource's URL, host or name.")
     base_url: SecretAddress[Text] | None = Field(
-        None, description="Where the provider's API is, if not at the provider.", validate_default=True
+        default=None, description="Where the provider's API is, if not at the provider.", validate_default=True
     )
-    api_key: Secret[Key] | None = Field(None, description="Never literal: ${{ NAME }}.")
-    api_version: ApiVersion | None = Field(None, description=f"Azure; {API_VERSION} unless given.")
-    temperature: Annotated[float | None, OF_THE_AGENT] = Field(None, ge=0, le=2)
-    max_output_tokens: Annotated[int | None, OF_THE_AGENT] = Field(None, gt=0)
+    api_key: Secret[Key] | None = Field(default=None, description="Never literal: ${{ NAME }}.")
+    api_version: ApiVersion | None = Field(default=None, description=f"Azure; {API_VERSION} unless given.")
+    temperature: Annotated[float | None, OF_THE_AGENT] = Field(default=None, ge=0, le=2)
+    max_output_tokens: Annotated[int | None, OF_THE_AGENT] = Field(default=None, gt=0)
     structured_output: bool = Field(
         default=True, description="As a judge: whether its provider is to hold it to the JSON schema of a verdict."
     )
     thinking_budget: Annotated[int | None, OF_THE_AGENT] = Field(
-        None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes."
+        default=None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes."
     )
     system_prompt_path: Annotated[Place | None, OF_THE_AGENT] = None
-    max_retries: Annotated[int, RETRIES] = Field(3, ge=0, le=20)
-    initial_delay_ms: Annotated[float, RETRIES] = Field(1000, ge=0)
-    max_delay_ms: Annotated[float, RETRIES] = Field(60_000, ge=0)
-    backoff_factor: Annotated[float, RETRIES] = Field(2, ge=1)
+    max_retries: Annotated[int, RETRIES] = Field(default=3, ge=0, le=20)
+    initial_delay_ms: Annotated[float, RETRIES] = Field(default=1000, ge=0)
+    max_delay_ms: Annotated[float, RETRIES] = Field(default=60_000, ge=0)
+    backoff_factor: Annotated[float, RETRIES] = Field(default=2, ge=1)
     retryable_status_codes: Annotated[frozenset[int], RETRIES] = frozenset({408, 429, 500, 502, 503, 504, 529})
 
     @property

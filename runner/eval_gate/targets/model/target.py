@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from msgspec import structs
+
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.usage import Usage, total
-from eval_gate.struct import Struct, field
+from eval_gate.struct import Struct, field, replace
 from eval_gate.targets.base import DescribedTarget, Prompting, Request
 from eval_gate.targets.deadline import collect_waits
 from eval_gate.targets.model.asker import Asker, ModelAnswer
@@ -43,7 +45,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
     @property
     def prompting(self) -> Prompting:
         """Its system prompt and its tools."""
-        tools = [tool.model_dump(mode="json") for tool in self._tools]
+        tools = [structs.asdict(tool) for tool in self._tools]
         return Prompting(str(self._system[0].content) if self._system else None, tools)
 
     @property
@@ -126,7 +128,7 @@ class ModelConversation(Struct):
             missing: JsonValue = {"error": f'no stub for "{call.name}"'}
             result = stubs.get(call.name, missing)
             content = compact_json(result)
-            self.calls[at] = call.model_copy(update={"result": result})
+            self.calls[at] = replace(call, result=result)
             self.messages.append(Message(role="tool", name=call.name, content=content, tool_call_id=call.id))
 
     def response(self, duration_ms: float, *, stub_mode: bool) -> Response:

@@ -32,21 +32,21 @@ class VscodeSettings(ProgramSettings):
 
     provider: Literal["vscode", "vscode-insiders"] = "vscode"
     vscode_cmd: Annotated[Place | None, PLACE_OF_THE_AGENT] = Field(
-        None, description="code, or code-insiders, unless given."
+        default=None, description="code, or code-insiders, unless given."
     )
     wait: Annotated[bool, AfterValidator(_waits)] = Field(
         default=True, description="Only true: without an answer there is nothing to judge."
     )
     dry_run: bool = Field(default=False, description="Write the prompts, start nothing, judge nothing.")
     subagent_root: Place | None = Field(
-        None, description="Where the subagents are provisioned; ~/.subagent/vscode-agents unless given."
+        default=None, description="Where the subagents are provisioned; ~/.subagent/vscode-agents unless given."
     )
     workspace_template: Annotated[Place | None, OF_THE_AGENT] = Field(
-        None, description="A .code-workspace file that the subagent's is made of."
+        default=None, description="A .code-workspace file that the subagent's is made of."
     )
-    timeout_seconds: float = Field(DEFAULT_TIMEOUT_S, gt=0, le=LONGEST_S)
+    timeout_seconds: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=LONGEST_S)
     workers: Annotated[int | None, NoEffect("it is one at a time, whatever is written")] = Field(
-        None, ge=1, le=1000, description="One at a time, whatever stands here."
+        default=None, ge=1, le=1000, description="One at a time, whatever stands here."
     )
     provider_batching: bool = Field(default=False, description="All cases of a file in one chat.")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import MsgspecError
 from pydantic_core import ErrorDetails, ValidationError
 
 from eval_gate.errors import did_you_mean
@@ -12,6 +14,23 @@ from eval_gate.model.limits import MISTAKES
 from eval_gate.text.quoting import looks_like_key, quoted, quoted_number
 from eval_gate.text.secret import MASK
 
+MAX_SAID: Final = 200
+"""Characters of msgspec's words, in which a value of a stranger may stand."""
+_STEP: Final = re.compile(r"\.([^.\[`]+)|\[(\d+)\]")
+_TYPE: Final = re.compile(r"`(\w+)`")
+_MISSING_OR_UNKNOWN: Final = re.compile(
+    r"Object (?:(?P<missing>missing required)|contains unknown) field `(?P<name>.{1,200}?)`"
+)
+_LENGTH: Final = re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)")
+_RANGE: Final = re.compile(r"Expected `\w+` ([<>]=? .{1,40})")
+_SHOWN_TYPES: Final = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a mapping",
+    "str": "text",
+}
 _KINDS: Final = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -112,6 +131,30 @@ def mistakes(error: ValidationError) -> list[ErrorDetails]:
         return error.errors(include_url=False)
     said = f"{error.error_count():,} mistakes, which are too many to name each: is this the right kind of file?"
     return [ErrorDetails(type="value_error", loc=(), msg=said, input=None, ctx={"error": said})]
+
+
+def misfit(error: MsgspecError) -> tuple[tuple[str | int, ...], str]:
+    """Where a document first departs from the shape that is read, and how, in the words of `sentence`.
+
+    The place ends before a key of a mapping that may have any keys: msgspec does not say which one it was.
+    """
+    said, _, where = str(error).partition(" - at `$")
+    place: list[str | int] = []
+    for key, index in _STEP.findall(where.partition("[...]")[0].removesuffix("`")):
+        place.append(int(index) if index else key)
+    if match := _MISSING_OR_UNKNOWN.fullmatch(said):
+        return (*place, match["name"]), "is missing" if match["missing"] else "unknown key"
+    if match := _LENGTH.fullmatch(said):
+        kind, relation, number = match.groups()
+        if relation == ">=":
+            return tuple(place), "must not be empty" if number == "1" else f"needs at least {number}"
+        return tuple(
+            place
+        ), f"is longer than {number} characters" if kind == "str" else f"holds more than {int(number):,}"
+    if match := _RANGE.fullmatch(said):
+        return tuple(place), f"must be {match[1]}"
+    words = _TYPE.sub(lambda match: _SHOWN_TYPES.get(match[1], match[1]), said)
+    return tuple(place), f"{words[:1].lower()}{words[1:MAX_SAID]}"
 
 
 def field_path(steps: Sequence[str | int]) -> str:

@@ -67,15 +67,12 @@ def test_drift__runs_without_commits__are_named_by_their_times() -> None:
     known = worse(LevelKind.TIME, 1.0, 2.0)
     one = replace(
         known,
-        **{
-            name: getattr(known, name).model_copy(update={"sha": None})
-            for name in ("before", "since", "safely_before", "at_latest")
-        },
+        **{name: replace(getattr(known, name), sha=None) for name in ("before", "since", "safely_before", "at_latest")},
     )
     good, bad = (LedgerRun(run_id=f"r{day}", timestamp=f"2026-11-{day}T03:07:09Z") for day in (18, 19))
     found = replace(
         drift(one, broken=(replace(case("c"), good=good, bad=bad),)),
-        newest=run(23).model_copy(update={"sha": None}),
+        newest=replace(run(23), sha=None),
     )
     said = ["\n".join(console_lines(found)), render_issue(found, "main", CONTEXT), mended_words(found, "main", CONTEXT)]
     assert not any("unknown" in words or "not known" in words for words in said)
@@ -94,8 +91,8 @@ def test_issue__no_commit_between__says_that_nothing_of_ours_changed() -> None:
 def changed_model(*, same: bool = False, **names: str) -> ModelChange:
     before, since = names.get("before", "gpt-x-0613"), names.get("since", "gpt-x-1106")
     return ModelChange(
-        run(16, sha="e" * 40).model_copy(update={"models": (before,)}),
-        run(17, sha="e" * 40 if same else "f" * 40).model_copy(update={"models": (since,)}),
+        replace(run(16, sha="e" * 40), models=(before,)),
+        replace(run(17, sha="e" * 40 if same else "f" * 40), models=(since,)),
         7,
     )
 

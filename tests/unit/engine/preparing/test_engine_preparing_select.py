@@ -10,6 +10,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.result import Shard
+from eval_gate.struct import replace
 from tests.support.cases import make_case, make_suite
 
 SUITES = (
@@ -52,7 +53,7 @@ def test_select__nothing_left__is_an_error(selection, said) -> None:
 
 
 AGENT = SuiteAgent(name="a", model="gpt-5-mini", instructions="", tools=("writeFile",))
-READING = AGENT.model_copy(update={"tools": ("readFile",)})
+READING = replace(AGENT, tools=("readFile",))
 
 
 def sharing(name: str, size: int):

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 
+import msgspec
 import pytest
 
 from eval_gate.evaluators.agentv.composite import MAX_DEPTH, render
@@ -24,6 +25,7 @@ from eval_gate.model.specs.evaluator import (
     WeightedAverage,
 )
 from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from tests.support.grading import ScriptedJudge, judgement_of, make_context, with_messages, with_trace
 
 HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)
@@ -72,9 +74,9 @@ def test_composite__members__are_kept_and_their_lines_say_whose_they_are() -> No
     assert (kind.score, kind.hits, kind.misses, kind.reasoning) == (0.4, ("is kind",), ("too long",), "Hm.")
     assert kind.evaluator_provider_request is not None
     assert judgement.error == "both: tone: score 0.40, too long"
-    written = json.loads(result.model_dump_json(by_alias=True))
+    written = json.loads(msgspec.json.encode(result).decode())
     assert written["evaluatorResults"][0]["evaluatorResults"] == []
-    assert type(result).model_validate(written) == result
+    assert msgspec.convert(written, type(result)) == result
 
 
 @pytest.mark.contract("agentv.behaviour.composite-members")
@@ -96,7 +98,7 @@ def test_composite__every_member_has_weight_0__is_zero_and_says_so() -> None:
 
 
 def test_composite__weight_at_a_member__is_not_used_and_warned_about() -> None:
-    spec = composite(ORDER.model_copy(update={"weight": 5.0}), TONE)
+    spec = composite(replace(ORDER, weight=5.0), TONE)
     judgement = judgement_of(spec, response=with_messages("quote", "book"), judges=tone(0.4))
     assert judgement.score == 0.7
     assert judgement.warnings == (

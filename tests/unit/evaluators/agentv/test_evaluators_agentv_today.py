@@ -4,6 +4,7 @@ tests/integration/test_integration_agentv_today.py."""
 import asyncio
 import sys
 
+import msgspec
 import pytest
 
 from eval_gate.evaluators.agentv.tool_trajectory import NO_TRACE
@@ -29,6 +30,7 @@ from eval_gate.model.specs.evaluator import (
     ThresholdAggregator,
 )
 from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_trace
 
 
@@ -210,13 +212,16 @@ def test_skill__calls_that_are_not_known__never_pass_for_its_absence() -> None:
 
 
 def limits(in_parts: bool = True, negate: bool = False, **most: float) -> ExecutionMetrics:
-    every = tuple(MetricLimit.model_validate({"of": of, "limit": limit}) for of, limit in most.items())
+    every = tuple(msgspec.convert({"of": of, "limit": limit}, MetricLimit) for of, limit in most.items())
     return ExecutionMetrics(type="execution-metrics", limits=every, in_parts=in_parts, negate=negate)
 
 
 def test_metrics__limits__are_kept_up_to_their_number() -> None:
-    response = called(OutputCall(tool="a")).model_copy(
-        update={"usage": Usage(input_tokens=7, output_tokens=3), "cost_usd": 0.5, "duration_ms": 20.0}
+    response = replace(
+        called(OutputCall(tool="a")),
+        usage=Usage(input_tokens=7, output_tokens=3),
+        cost_usd=0.5,
+        duration_ms=20.0,
     )
     kept = {
         "tool_calls": 1,
@@ -291,7 +296,7 @@ def test_field__missing__counts_unless_it_need_not_be_there() -> None:
     there, needed = FieldCheck(path="a", match="exact"), FieldCheck(path="b", match="exact", weight=3)
     expected = {"a": 1, "b": 2}
     assert said_of(fields(there, needed, expected=expected), '{"a": 1}').score == 0.25
-    optional = needed.model_copy(update={"required": False})
+    optional = replace(needed, required=False)
     assert said_of(fields(there, optional, expected=expected), '{"a": 1}').score == 1.0
     assert said_of(fields(there, needed, expected=expected, all_or_nothing=True), '{"a": 1}').score == 0.0
     assert said_of(fields(optional, expected=expected), "{}").score == 0.0
@@ -361,7 +366,7 @@ def test_threshold__members_that_pass__are_counted_from_their_own_limits() -> No
     half = Composite(members=(met, missed), aggregator=ThresholdAggregator(threshold=0.5))
     assert said_of(half).score == 0.5
     assert said_of(Composite(members=(half, met), aggregator=ThresholdAggregator(threshold=1))).score == 1.0
-    strict = half.model_copy(update={"aggregator": ThresholdAggregator(threshold=0.6)})
+    strict = replace(half, aggregator=ThresholdAggregator(threshold=0.6))
     assert said_of(Composite(members=(strict, met), aggregator=ThresholdAggregator(threshold=1))).score == 0.5
 
 

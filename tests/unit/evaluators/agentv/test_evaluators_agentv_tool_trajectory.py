@@ -13,6 +13,7 @@ from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.evaluators.wording import MAX_ITEMS
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.specs.evaluator import ToolTrajectory
+from eval_gate.struct import replace
 from tests.support.grading import judgement_of, make_context, with_messages, with_trace
 
 SEARCH_3 = """
@@ -226,7 +227,7 @@ def test_tool_trajectory__nothing_expected__is_an_error_and_no_free_pass(mode, s
 @pytest.mark.contract("agentv.behaviour.trajectory-messages-first")
 @pytest.mark.parametrize("calls", [(), ("A", "B")], ids=["without calls", "with calls"])
 def test_tool_trajectory__messages_and_a_trace__uses_the_messages_and_says_so(calls) -> None:
-    response = with_messages(*calls).model_copy(update={"trace": with_trace("B", "A").trace})
+    response = replace(with_messages(*calls), trace=with_trace("B", "A").trace)
     evaluation = judged(from_yaml(EXACT_AB), response)
     assert (evaluation.score, evaluation.reasoning) == (1.0 if calls else 0.0, FROM_MESSAGES)
 

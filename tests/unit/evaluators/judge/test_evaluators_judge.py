@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
@@ -333,7 +334,7 @@ def test_llm_judge__record_evaluator_request_metadata__prompts_are_kept_and_noth
     judge = ScriptedJudge(*replies)
     judgement = judgement_of(LlmJudge(), judge=judge)
     [result] = judgement.results
-    kept = result.model_dump(by_alias=True)["evaluatorProviderRequest"]
+    kept = msgspec.to_builtins(result)["evaluatorProviderRequest"]
     assert (kept["systemPrompt"], kept["userPrompt"]) == judge.asked[0]
     assert judgement.warnings == ()
     assert judgement.score == (1.0 if len(replies) == 1 else 0.0)
@@ -342,7 +343,7 @@ def test_llm_judge__record_evaluator_request_metadata__prompts_are_kept_and_noth
 def test_llm_judge__case_of_a_format_that_has_no_brief__is_asked_about_its_messages() -> None:
     judge, one = ScriptedJudge(GOOD), LlmJudge()
     around = make_context(one, judge=judge)
-    case = around.case.model_copy(update={"brief": None, "description": "Names the city."})
+    case = replace(around.case, brief=None, description="Names the city.")
     asyncio.run(evaluate(one, replace(around, case=case)))
     ((_, user),) = judge.asked
     assert "Names the city." in user

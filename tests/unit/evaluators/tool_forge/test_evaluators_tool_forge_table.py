@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from eval_gate.evaluators.aggregate import judge
@@ -26,6 +27,7 @@ from eval_gate.model.specs.evaluator import (
     ToolsNotCalled,
 )
 from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
@@ -189,9 +191,7 @@ def test_tool_params__tool_not_called__is_skipped_and_counted() -> None:
 
 @pytest.mark.contract("tokens.unresolved.toolParams")
 def test_tool_params__unresolved_token__is_skipped_with_a_warning() -> None:
-    judgement = judged(
-        param("equals", "{{snapshot:x}}"), ResponseNonEmpty(), response=calls(p=1).model_copy(update={"text": "t"})
-    )
+    judgement = judged(param("equals", "{{snapshot:x}}"), ResponseNonEmpty(), response=replace(calls(p=1), text="t"))
     assert outcome(judgement) == (None, 1, 1)
     assert judgement.skipped_tokens == ("{{snapshot:x}}",)
     assert judgement.warnings == ("toolParams: {{snapshot:x}} leads nowhere: not compared",)
@@ -351,7 +351,7 @@ def test_judge__no_assertions__passes_with_a_warning() -> None:
         ToolsNotCalled(names=()),
         ToolParams(checks=()),
     ],
-    ids=lambda spec: spec.model_dump_json(exclude={"weight"}),
+    ids=lambda spec: msgspec.json.encode(spec).decode(),
 )
 def test_judge__assertions_that_hold_for_every_answer__are_no_checks(spec) -> None:
     judgement = judged(spec)

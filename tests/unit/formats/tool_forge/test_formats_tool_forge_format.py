@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +69,11 @@ def test_load__metadata__is_the_other_side_of_the_staleness_checks() -> None:
     metadata = {"toolName": "w", "toolVersion": "1.2.0", "descriptionHash": "abc", "registrySize": 4, "skillVersion": 1}
     suite = load({"metadata": metadata, "cases": [case()]})
     assert suite.metadata is not None
-    assert suite.metadata.model_dump() == {"tool_version": "1.2.0", "description_hash": "abc", "registry_size": 4}
+    assert msgspec.structs.asdict(suite.metadata) == {
+        "tool_version": "1.2.0",
+        "description_hash": "abc",
+        "registry_size": 4,
+    }
     assert suite.warnings == ()
 
 
@@ -121,7 +126,7 @@ def test_load__every_key__becomes_an_assertion_in_the_contracts_order() -> None:
         *("toolsCalled", "toolsNotCalled", "toolParams", "noToolErrors", "responseNonEmpty", "responseContains"),
         *("responseContainsAny", "responseNotContains", "responseMatches", "maxLatencyMs", "maxTokens"),
     ]
-    assert loaded.evaluators[8].model_dump()["patterns"] == ("a", "b")
+    assert msgspec.structs.asdict(loaded.evaluators[8])["patterns"] == ("a", "b")
     assert loaded.warnings == ()
 
 

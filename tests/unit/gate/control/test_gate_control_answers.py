@@ -15,6 +15,7 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.grounds import CaseRecord, Counts, GroundKind
 from eval_gate.model.result import Control
+from eval_gate.struct import replace
 from tests.support.results import FILE, make_result, make_run, make_suite_result
 
 SOLID = Counts(passes=10)
@@ -77,7 +78,7 @@ def asked(**tapes: str):
     """A run in which the base branch's agent did this, case by case."""
     cases = [make_result(name, control=tuple(map(trial, tape))) for name, tape in tapes.items()]
     run = make_run(make_suite_result(cases))
-    return run.model_copy(update={"control": Control(target=run.target)})
+    return replace(run, control=Control(target=run.target))
 
 
 def key(name: str) -> CaseKey:
@@ -104,7 +105,7 @@ def test_answers_of__cases_that_pass_here__show_whether_it_works(tapes, works) -
 
 
 def test_answers_of__record_that_does_not_say_who_was_asked__is_not_believed() -> None:
-    run = asked(a="FF", b="P").model_copy(update={"control": None})
+    run = replace(asked(a="FF", b="P"), control=None)
     assert answers_of(run, passing("b"), 1.0) is NO_ANSWERS
 
 

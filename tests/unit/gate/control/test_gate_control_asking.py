@@ -34,7 +34,7 @@ def run_of(control: dict[str, str] | None = None, /, causes: int = 1, **cases: s
         for at, (name, tape) in enumerate(cases.items())
     ]
     run = make_run(make_suite_result(made))
-    return run.model_copy(update={"confirm": 6, "control": Control(target=run.target)})
+    return replace(run, confirm=6, control=Control(target=run.target))
 
 
 def question(run: RunResult, policy: Policy = POLICY) -> GateQuestion:
@@ -113,7 +113,7 @@ def test_asked__several_causes__one_of_each_is_among_the_first() -> None:
 
 
 def test_left_to_control__red__are_the_regressions() -> None:
-    run = run_of(**DEAD).model_copy(update={"control": None})
+    run = replace(run_of(**DEAD), control=None)
     assert left_to_control(run, question(run)) == (CaseKey(FILE, "dead"),)
     green = run_of(a="P")
     assert left_to_control(green, question(green)) == ()

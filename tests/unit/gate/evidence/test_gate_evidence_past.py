@@ -112,8 +112,8 @@ def test_past__case_with_fewer_words_than_there_are_runs__was_in_none_of_the_oth
     baseline = branch(earlier(0, {"a": "passed", "b": "passed"}), earlier(1, {"a": "failed", "b": "passed"}))
     suites = {suite: dict(cases) for suite, cases in baseline.ledger.suites.items()}
     suites[FILE]["c"] = LedgerCase(yardsticks=("fingerprint of ",), runs="-")
-    suites[FILE]["b"] = suites[FILE]["b"].model_copy(update={"runs": "0P"})
-    known = replace(baseline, ledger=baseline.ledger.model_copy(update={"suites": suites}))
+    suites[FILE]["b"] = replace(suites[FILE]["b"], runs="0P")
+    known = replace(baseline, ledger=replace(baseline.ledger, suites=suites))
     now = make_run({"a": "failed", "b": "passed", "c": "passed"})
     assert counted(known, now) == {"a": (1, 2), "b": (1, 1)}
     assert Past(known, 1.0).level == 2

@@ -267,7 +267,7 @@ def test_earlier_of__push_that_was_an_outage__says_nothing() -> None:
 
 def test_earlier_of__graded_case__is_held_to_this_gates_pass_score() -> None:
     trial = Trial(status=Status.FAILED, score=0.7, duration_ms=1)
-    graded = make_result("c", "failed", score=0.7, graded=True).model_copy(update={"trials": (trial,)})
+    graded = replace(make_result("c", "failed", score=0.7, graded=True), trials=(trial,))
     run = make_run(make_suite_result([graded]), run_id="push-1")
     assert earlier_of(ledger(run), make_run(make_suite_result([graded]), run_id="push-2"), 0.9) == {KEY: (counts("F"),)}
     assert earlier_of(ledger(run), make_run(make_suite_result([graded]), run_id="push-2"), 0.6) == {}

@@ -10,6 +10,7 @@ from eval_gate.gate.evidence.repeats import FASTER, LEAST_MS, repeats_of
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import CaseResult, RerunEnd
+from eval_gate.struct import replace
 from tests.support.sizes import size
 from tests.support.verdicts import make_executed, make_judged
 
@@ -20,8 +21,8 @@ def monotonous(letters: str = SURE, *, first_ms: float = 120, again_ms: float = 
     """A case whose re-runs all answered as the first did."""
     case = make_executed("it", letters, rerun_end=RerunEnd.DECIDED)
     first, *again = case.trials
-    told = [one.model_copy(update={"repeats": same, "duration_ms": again_ms}) for one in again]
-    return case.model_copy(update={"trials": (first.model_copy(update={"duration_ms": first_ms}), *told)})
+    told = [replace(one, repeats=same, duration_ms=again_ms) for one in again]
+    return replace(case, trials=(replace(first, duration_ms=first_ms), *told))
 
 
 def judged(case: CaseResult, record: str = "P" * 20) -> CaseChange:
@@ -69,7 +70,7 @@ def test_judged__flaky_on_record_and_looks_cached__is_not_sure_by_one_failure_fe
 
 @pytest.mark.parametrize("end", [RerunEnd.CERTAIN, RerunEnd.SPENT, RerunEnd.STOPPED, RerunEnd.BROKEN])
 def test_judged__re_runs_that_would_decide_were_never_made__are_missing_as_before(end) -> None:
-    case = monotonous("FF").model_copy(update={"rerun_end": end})
+    case = replace(monotonous("FF"), rerun_end=end)
     assert judged(case, "PP").grounds.why.undecided
 
 
@@ -89,7 +90,7 @@ def test_repeats_of__by_how_long_they_took__look_cached(first_ms, again_ms, cach
 
 def test_repeats_of__one_of_them_differs_or_passed__is_none() -> None:
     case = monotonous()
-    varied = case.trials[-1].model_copy(update={"repeats": False})
-    assert repeats_of(case.model_copy(update={"trials": (*case.trials[:-1], varied)})) is None
+    varied = replace(case.trials[-1], repeats=False)
+    assert repeats_of(replace(case, trials=(*case.trials[:-1], varied))) is None
     assert repeats_of(make_executed("it", "FPF")) is None
     assert repeats_of(make_executed("it", "F")) is None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from eval_gate.errors import GateError
 from eval_gate.gate.waivers.file import MAX_FILE_BYTES, marked_new, parse_waivers, read_waivers
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
+from eval_gate.struct import replace
 
 TODAY = date(2026, 11, 21)
 PATH = ".eval-gate/accepted.yaml"
@@ -231,5 +232,5 @@ def test_marked_new__entry_of_the_base__is_the_same_promise_at_least_as_long(bas
 
 def test_marked_new__comment__stays_as_it_is() -> None:
     origin = CommentOrigin(author="ada", url="https://github.com/", written="2026-11-20T10:00:00Z")
-    one = parse(entry())[0].model_copy(update={"origin": origin})
+    one = replace(parse(entry())[0], origin=origin)
     assert marked_new([one], []) == (one,)

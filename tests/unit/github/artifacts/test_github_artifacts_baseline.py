@@ -12,6 +12,7 @@ import time
 import zipfile
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from eval_gate.errors import ExitCode, GateError
@@ -49,11 +50,11 @@ ZIP, BLOB, RUN, LIST = (
 def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields) -> bytes:
     """A stored run that says nothing of its commit, unless it is told to."""
     values = {"run_id": run_id, "git": None} | fields
-    return make_run(cases or {"a": "passed"}, **values).model_dump_json(by_alias=True).encode()
+    return msgspec.json.encode(make_run(cases or {"a": "passed"}, **values))
 
 
 LEDGER = Ledger(runs=(LedgerRun(run_id="before", timestamp="2026-11-20T10:00:00Z"),))
-SENSELESS = LEDGER.model_copy(update={"suites": {"a": {"b": LedgerCase(yardsticks=("x",), runs="0Q*3")}}})
+SENSELESS = replace(LEDGER, suites={"a": {"b": LedgerCase(yardsticks=("x",), runs="0Q*3")}})
 WANTED = BaselineSearch(names=("eval-gate-results",), branch="main", workflows=(GATE,), near=None, own_run_id=OWN_RUN)
 
 
@@ -777,8 +778,8 @@ def chain(run_id: str, *before: str) -> dict[str, bytes]:
             for one in before
         ]
     )
-    ledger = older.with_run(run.model_copy(update={"git": GitFacts(sha=sha(run_id))}))
-    return {"run.json": run.model_dump_json(by_alias=True).encode(), "ledger.json": ledger_bytes(ledger)}
+    ledger = older.with_run(replace(run, git=GitFacts(sha=sha(run_id))))
+    return {"run.json": msgspec.json.encode(run), "ledger.json": ledger_bytes(ledger)}
 
 
 def names(found: FoundBaseline | NoBaseline) -> list[str]:

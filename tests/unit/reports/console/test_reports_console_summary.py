@@ -14,6 +14,7 @@ from eval_gate.reports.console.style import ConsoleStyle, width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import Baseline
+from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 from tests.unit.reports.test_reports_golden import STATES
@@ -54,7 +55,7 @@ def test_console__long_names__keep_both_ends_and_the_columns_stay_straight() -> 
 def told(before: BaselineSide | None, case_details: CaseDetails, asked: AskedWords | None = None, **case) -> RunResult:
     """One regression, with what a record would keep of both sides."""
     now = make_result("refund", "failed", error="toolsCalled: expected [issue_refund], called [escalate]", **case)
-    now = now.model_copy(update={"details": case_details, "asked": asked})
+    now = replace(now, details=case_details, asked=asked)
     run = judge_against(
         make_run(make_suite_result([now, make_result("b")])),
         Baseline(make_baseline_run({"refund": "passed", "b": "passed"}), "main"),
@@ -62,11 +63,11 @@ def told(before: BaselineSide | None, case_details: CaseDetails, asked: AskedWor
     )
     assert run.comparison is not None
     changes = tuple(_with(one, before) if one.case_id == "refund" else one for one in run.comparison.changes)
-    return run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
+    return replace(run, comparison=replace(run.comparison, changes=changes))
 
 
 def _with(change: CaseChange, before: BaselineSide | None) -> CaseChange:
-    return change.model_copy(update={"before": before})
+    return replace(change, before=before)
 
 
 def block(run: RunResult, columns: int = 80) -> list[str]:

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import Policy
 from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import CaseDetails
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.cuts import LADDER, MANY_CASES, MOST_BYTES, fitted, island
 from eval_gate.reports.page.render import asset
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import NOT_ASKED_FOR
+from eval_gate.struct import replace
 from eval_gate.text.inert import markup, visible_text
 from tests.support.evidence import LANGUAGES, PULL_REQUEST, large, make_shown, sixty
 from tests.support.pages import OWN, case_on, markup_of, page_data
@@ -95,7 +97,7 @@ def test_visible_text__joiners_between_latin_letters_and_overrides__are_marked()
 
 def test_page__hostile_texts__end_nothing_and_can_be_written() -> None:
     case = make_shown("a", "failed", description=HOSTILE, error=HOSTILE, tags=(HOSTILE,))
-    page = page_of(case.model_copy(update={"id": HOSTILE}))
+    page = page_of(replace(case, id=HOSTILE))
     page.encode()
     assert page.count("<script") == page.count("</script>") == 4
     assert "<img" not in page
@@ -144,7 +146,7 @@ def test_case__regression__holds_both_sides_and_the_ways_from_here(page) -> None
 
 
 def test_case__streamed_answer__has_the_time_to_its_first_piece() -> None:
-    streamed = make_result("streamed", "failed", details={"response": "There.", "first_token_ms": 141.26})
+    streamed = make_result("streamed", "failed", details=CaseDetails(response="There.", first_token_ms=141.26))
     page = page_of(streamed, make_result("whole", "failed"))
     assert case_on(page, "streamed")["now"]["first"] == 141.3
     assert "first" not in case_on(page, "whole")["now"]
@@ -202,8 +204,10 @@ def test_page__ten_thousand_cases__is_small_and_holds_every_regression_whole(hug
 
 
 def test_page__few_more_than_many__passing_cases_are_rows() -> None:
-    cases = [make_result(f"c{number}", details={"response": "passing words"}) for number in range(MANY_CASES + 1)]
-    page = page_of(*cases, make_result("bad", "failed", details={"response": "failing words"}))
+    cases = [
+        make_result(f"c{number}", details=CaseDetails(response="passing words")) for number in range(MANY_CASES + 1)
+    ]
+    page = page_of(*cases, make_result("bad", "failed", details=CaseDetails(response="failing words")))
     assert list(page_data(page)["details"]) == ["0"]
     assert case_on(page, "bad")["now"]["answer"] == "failing words"
     assert "passing words" not in page
@@ -217,7 +221,10 @@ def noise(length: int, seed: int) -> str:
 
 @pytest.mark.slow
 def test_page__answers_that_cannot_be_packed__are_cut_alike_and_it_says_so() -> None:
-    cases = [make_result(f"c{number}", "failed", details={"response": noise(60_000, number)}) for number in range(200)]
+    cases = [
+        make_result(f"c{number}", "failed", details=CaseDetails(response=noise(60_000, number)))
+        for number in range(200)
+    ]
     page = page_of(*cases)
     data = page_data(page)
     assert len(page.encode()) < 2_000_000

@@ -15,6 +15,7 @@ from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.sandbox.folder import FolderLimits
 from eval_gate.sandbox.home import Home
+from eval_gate.struct import replace
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import counted_against
 from eval_gate.targets.model.chat import ModelTurn
@@ -99,20 +100,20 @@ def test_agent__second_case__knows_nothing_of_the_first_but_its_files(tmp_path: 
 @pytest.mark.contract("agent_evals.field.tools")
 def test_agent__some_tools__is_told_of_these_only(tmp_path: Path) -> None:
     chat = ScriptedChat(says("done"))
-    agent = AGENT.model_copy(update={"tools": ("listFiles",)})
+    agent = replace(AGENT, tools=("listFiles",))
     respond(chat, tmp_path, asked(agent=agent))
     assert [tool.name for tool in chat.asked[0][1]] == ["listFiles"]
 
 
 def test_agent__without_tools__needs_no_folder_and_nobody_looks_at_files(tmp_path: Path) -> None:
     chat = ScriptedChat(says("4"))
-    (response,) = respond(chat, tmp_path / "not there", asked(agent=AGENT.model_copy(update={"tools": ()})))
+    (response,) = respond(chat, tmp_path / "not there", asked(agent=replace(AGENT, tools=())))
     assert (response.text, response.files, chat.asked[0][1]) == ("4", None, ())
 
 
 def test_agent__blank_instructions__is_asked_without_a_system_message(tmp_path: Path) -> None:
     chat = ScriptedChat(says("4"))
-    respond(chat, tmp_path, asked(agent=AGENT.model_copy(update={"instructions": " "})))
+    respond(chat, tmp_path, asked(agent=replace(AGENT, instructions=" ")))
     assert [message.role for message in chat.asked[0][0]] == ["user"]
 
 
@@ -206,7 +207,7 @@ def test_agent__last_turn_calls_nothing__is_in_time(tmp_path: Path) -> None:
 def test_agent__calls_a_tool_it_does_not_have__is_an_error(tmp_path: Path, name: str, tools) -> None:
     chat = ScriptedChat(says("", name, path="a", content="b"), says("done"))
     with pytest.raises(TargetError) as broken:
-        respond(chat, tmp_path, asked(agent=AGENT.model_copy(update={"tools": tools})))
+        respond(chat, tmp_path, asked(agent=replace(AGENT, tools=tools)))
     assert broken.value.message == f"Tool {name[:80]} not found in agent ToolTestAgent."
 
 
@@ -340,7 +341,7 @@ def test_folder__trials_and_suites_at_once__do_not_wait_for_each_other(tmp_path:
     async def main() -> None:
         chat = Gated(says("ok"))
         target = target_of(chat, tmp_path)
-        plain = AGENT.model_copy(update={"tools": ()})
+        plain = replace(AGENT, tools=())
         requests = [asked(), asked(trial=1), asked(suite="b"), asked(agent=plain)]
         tasks = [asyncio.create_task(target.respond(request)) for request in requests]
         async with asyncio.timeout(10):

@@ -9,6 +9,7 @@ import pytest
 from eval_gate.config.settings import CacheMode
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolSpec
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.model.recording import RECORDING_NAME, Recording, key_of, read_recording
 from tests.support.chats import ScriptedChat, make_asker, says
@@ -83,7 +84,7 @@ def test_key__names_of_calls__are_the_providers_and_do_not_count() -> None:
     chat = ScriptedChat(says())
     keys = []
     for name in ("a", "b"):
-        call = says("", "get_weather").tool_calls[0].model_copy(update={"id": name})
+        call = replace(says("", "get_weather").tool_calls[0], id=name)
         talk = (*QUESTION, Message(role="assistant", tool_calls=(call,)), Message(role="tool", tool_call_id=name))
         keys.append(key_of(None, chat, talk, (), 0))
     assert keys[0] == keys[1]

@@ -468,7 +468,7 @@ def test_vscode__more_workers__are_one_and_said(tmp_path) -> None:
 
 def test_vscode__identity_and_limits__are_those_of_its_description(tmp_path) -> None:
     one = target(tmp_path, timeout_seconds=5)
-    assert one.identity.model_dump(include={"name", "provider", "identity", "model"}) == {
+    assert {name: getattr(one.identity, name) for name in ("name", "provider", "identity", "model")} == {
         "name": "editor",
         "provider": "vscode",
         "identity": "vscode:./bin/code",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args
 
+from msgspec import convert
+
 from eval_gate.formats.agentv import wire as old
 from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.today import wire
@@ -120,7 +122,7 @@ class AssertionReader:
             return None
         label = said["label"] or _name(kind, values)
         assert kind in get_args(TextQuestion)
-        return TextAssertion.model_validate({"type": kind, "values": values, "flags": flags, **said, "label": label})
+        return convert({"type": kind, "values": values, "flags": flags, **said, "label": label}, TextAssertion)
 
     def _metrics(
         self,
@@ -134,16 +136,16 @@ class AssertionReader:
             self._findings.problem("sets no limit: nothing would be judged", path)
             return None
         in_parts = isinstance(found, wire.ExecutionMetrics)
-        return ExecutionMetrics.model_validate({"type": kind, "limits": limits, "in_parts": in_parts, **said})
+        return convert({"type": kind, "limits": limits, "inParts": in_parts, **said}, ExecutionMetrics)
 
     def _trajectory(self, found: wire.ToolTrajectory, said: Mapping[str, Any], path: Path) -> EvaluatorSpec | None:
         value = compared_with(found, self._findings, path)
         if not value:
             return None
         if found.mode == "any_order":
-            return ToolTrajectory.model_validate({"mode": "any_order", "minimums": found.minimums, **said})
+            return convert({"mode": "any_order", "minimums": found.minimums, **said}, ToolTrajectory)
         expected = self._expected(value, found, (*path, "expected"))
-        return CallSequence.model_validate({"mode": found.mode, "expected": expected, **said}) if expected else None
+        return convert({"mode": found.mode, "expected": expected, **said}, CallSequence) if expected else None
 
     def _expected(self, raw: JsonValue, found: wire.ToolTrajectory, path: Path) -> tuple[ExpectedCall, ...]:
         if not isinstance(raw, list):
@@ -167,13 +169,14 @@ class AssertionReader:
             whose = f'the expected output of the case "{self._findings.case}"'
             self._findings.problem(f"none of these fields is in {whose}: nothing would be judged", path)
             return None
-        return FieldAccuracy.model_validate(
+        return convert(
             {
                 "fields": [_field(one) for one in found.fields],
                 "expected": expected,
-                "all_or_nothing": found.aggregation == "all_or_nothing",
+                "allOrNothing": found.aggregation == "all_or_nothing",
                 **said,
-            }
+            },
+            FieldAccuracy,
         )
 
 

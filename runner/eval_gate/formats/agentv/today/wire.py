@@ -54,7 +54,7 @@ class Rubrics(Evaluator):
 
     type: str
     criteria: SkipValidation[list[Check | str]] = Field(validation_alias=AliasChoices("criteria", "rubrics"))
-    judge_target: Text | None = Field(None, validation_alias="target")
+    judge_target: Text | None = Field(default=None, validation_alias="target")
 
 
 class SkillTrigger(Evaluator):
@@ -83,20 +83,22 @@ class TokenUsage(Evaluator):
     """The answer took at most so many tokens."""
 
     type: str
-    max_total: Limit | None = Field(None, validation_alias=AliasChoices("max_total", "maxTotal"))
-    max_input: Limit | None = Field(None, validation_alias=AliasChoices("max_input", "maxInput"))
-    max_output: Limit | None = Field(None, validation_alias=AliasChoices("max_output", "maxOutput"))
+    max_total: Limit | None = Field(default=None, validation_alias=AliasChoices("max_total", "maxTotal"))
+    max_input: Limit | None = Field(default=None, validation_alias=AliasChoices("max_input", "maxInput"))
+    max_output: Limit | None = Field(default=None, validation_alias=AliasChoices("max_output", "maxOutput"))
 
 
 class ExecutionMetrics(Evaluator):
     """Limits of an execution; the score is the share that is kept."""
 
     type: str
-    max_tool_calls: Limit | None = Field(None, validation_alias=AliasChoices("max_tool_calls", "maxToolCalls"))
-    max_llm_calls: Limit | None = Field(None, validation_alias=AliasChoices("max_llm_calls", "maxLlmCalls"))
-    max_tokens: Limit | None = Field(None, validation_alias=AliasChoices("max_tokens", "maxTokens"))
-    max_cost_usd: Limit | None = Field(None, validation_alias=AliasChoices("max_cost_usd", "maxCostUsd"))
-    max_duration_ms: Limit | None = Field(None, validation_alias=AliasChoices("max_duration_ms", "maxDurationMs"))
+    max_tool_calls: Limit | None = Field(default=None, validation_alias=AliasChoices("max_tool_calls", "maxToolCalls"))
+    max_llm_calls: Limit | None = Field(default=None, validation_alias=AliasChoices("max_llm_calls", "maxLlmCalls"))
+    max_tokens: Limit | None = Field(default=None, validation_alias=AliasChoices("max_tokens", "maxTokens"))
+    max_cost_usd: Limit | None = Field(default=None, validation_alias=AliasChoices("max_cost_usd", "maxCostUsd"))
+    max_duration_ms: Limit | None = Field(
+        default=None, validation_alias=AliasChoices("max_duration_ms", "maxDurationMs")
+    )
 
 
 class FieldOfAnswer(Wire):
@@ -125,9 +127,11 @@ class ExpectedCall(Wire):
     tool: Text
     args: dict[str, JsonValue] | Literal["any"] | None = None
     args_match: Literal["exact", "superset", "subset", "ignore"] | Texts | None = Field(
-        None, validation_alias=AliasChoices("args_match", "argsMatch")
+        default=None, validation_alias=AliasChoices("args_match", "argsMatch")
     )
-    max_duration_ms: Limit | None = Field(None, validation_alias=AliasChoices("max_duration_ms", "maxDurationMs"))
+    max_duration_ms: Limit | None = Field(
+        default=None, validation_alias=AliasChoices("max_duration_ms", "maxDurationMs")
+    )
 
 
 class ToolTrajectory(Evaluator):
@@ -138,7 +142,7 @@ class ToolTrajectory(Evaluator):
     minimums: dict[Text, Count] | None = None
     expected: SkipValidation[list[ExpectedCall] | None] = None
     args_match: Literal["exact", "superset", "subset", "ignore"] | Texts | None = Field(
-        None, validation_alias=AliasChoices("args_match", "argsMatch")
+        default=None, validation_alias=AliasChoices("args_match", "argsMatch")
     )
 
 
@@ -167,23 +171,23 @@ class Execution(Wire):
 
     target: Text | None = None
     targets: SkipValidation[list[JsonValue] | None] = None
-    assertions: SkipValidation[Assertions] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
+    assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
     skip_defaults: bool = False
-    workers: JsonValue = Field(None, description="Not used: what is asked at once is set at the target.")
-    cache: JsonValue = Field(None, description="Not used: every execution asks anew.")
+    workers: JsonValue = Field(default=None, description="Not used: what is asked at once is set at the target.")
+    cache: JsonValue = Field(default=None, description="Not used: every execution asks anew.")
 
 
 class Case(Wire):
     """One case."""
 
     id: CaseId
-    criteria: Text | None = Field(None, validation_alias=AliasChoices(*CRITERIA))
+    criteria: Text | None = Field(default=None, validation_alias=AliasChoices(*CRITERIA))
     input: SkipValidation[str | dict[str, JsonValue] | list[Message]]
     input_files: Texts | None = None
     expected_output: SkipValidation[str | dict[str, JsonValue] | list[Message] | None] = None
     conversation_id: str | None = None
     execution: SkipValidation[Execution | None] = None
-    assertions: SkipValidation[Assertions] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
+    assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
     rubrics: SkipValidation[list[Check | str] | None] = None
     metadata: dict[str, JsonValue] | None = None
     vars: dict[str, JsonValue] | None = None
@@ -200,9 +204,9 @@ class Suite(Wire):
     input_files: Texts | None = None
     execution: SkipValidation[Execution | None] = None
     target: Text | None = None
-    assertions: SkipValidation[Assertions] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
+    assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
     evaluator: str | None = None
     metadata: dict[str, JsonValue] | None = None
     tests: SkipValidation[str | list[Case | str] | None] = Field(
-        None, description="The cases; the name of a file or folder with them, or file:// names in the list."
+        default=None, description="The cases; the name of a file or folder with them, or file:// names in the list."
     )

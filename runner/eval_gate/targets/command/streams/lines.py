@@ -8,7 +8,7 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_COST_USD, MAX_TOKENS, in_range
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_too_much
 
@@ -122,7 +122,9 @@ class StreamCalls:
         known = identity if isinstance(identity, str) and 0 < len(identity) <= CALL_NAME else None
         if known is not None:
             self._places[known] = len(self._calls)
-        given = params if isinstance(params, dict) else {} if params is None else {"input": params}
+        given: dict[str, JsonValue] = (
+            params if isinstance(params, dict) else {} if params is None else {"input": params}
+        )
         self._calls.append(ToolCall(name=name, params=given, id=known))
         refuse_many_calls(len(self._calls))
         return True
@@ -133,8 +135,7 @@ class StreamCalls:
         """What the call of this id gave back."""
         place = self._places.get(identity) if isinstance(identity, str) else None
         if place is not None:
-            told = {"result": result, "success": success, "duration_ms": duration_ms}
-            self._calls[place] = self._calls[place].model_copy(update=told)
+            self._calls[place] = replace(self._calls[place], result=result, success=success, duration_ms=duration_ms)
 
     @property
     def all(self) -> tuple[ToolCall, ...]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from eval_gate.model.conversation import Response
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.streams import claude_code, gemini_cli
 from eval_gate.targets.command.streams.lines import Event, read_lines
@@ -47,7 +48,7 @@ def read_stream(preset: ProgramName, content: str) -> Response:
     if not lines.foreign:
         return response
     what = f"left out of the output: {lines.foreign} line{'s' if lines.foreign > 1 else ''} that are no JSON objects"
-    return response.model_copy(update={"warnings": (*response.warnings, what)})
+    return replace(response, warnings=(*response.warnings, what))
 
 
 def said_why(preset: ProgramName, content: str) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
+from msgspec import json as json_of
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
@@ -265,7 +266,7 @@ def _is_made_up(part: ToolCallPart) -> bool:
 def _digest(messages: Sequence[Message]) -> str:
     hasher = sha256()
     for message in messages:
-        hasher.update(message.model_dump_json().encode("utf-8", "surrogatepass") + b"\n")
+        hasher.update(json_of.encode(message) + b"\n")
     return hasher.hexdigest()
 
 

@@ -19,7 +19,7 @@ from eval_gate.gate.evidence.suite.noise import (
     student_tail,
 )
 from eval_gate.gate.rules import drop_of
-from eval_gate.model.comparison import CaseChange, Outcome, ScoreRecord
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, ScoreRecord
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
 from eval_gate.struct import replace
@@ -270,7 +270,9 @@ def test_max_score_drop__a_case_fell_by_just_what_is_allowed__is_red_one_time_in
 def test_drop_of__a_larger_fall__is_never_milder_nor_more_noise_harder(score, less, runs, spread, most) -> None:
     def drop(score: float, spread: float) -> float:
         record = ScoreRecord(runs=runs, mean=0.8, spread=spread, free=30)
-        change = CaseChange(suite="s", case_id="a", change="still_passing", score_change=0.0, score_record=record)
+        change = CaseChange(
+            suite="s", case_id="a", change=CaseClass.STILL_PASSING, score_change=0.0, score_record=record
+        )
         return drop_of(change, score, most, 0.0002)
 
     assert drop(score - less, spread) >= drop(score, spread)
