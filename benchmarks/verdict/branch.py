@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from eval_gate.config.policy import FailOn, Policy
+from eval_gate.engine.settling import known_anew
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import GateQuestion, judge
@@ -30,12 +31,17 @@ PASS_SCORE = 0.8
 """Of worlds with graded cases."""
 SHARDS = 4
 TOO_LATE = "no answer in time"
+SLOW_MS, CACHED_MS = 2_000.0, 4.0
+"""How long a failure takes whose re-runs repeat it, and a re-run that a cache answers."""
 _TOOL = ToolIdentity(version="simulated")
 _TARGET = TargetIdentity(name="agent", provider="http", identity="http://simulated")
 _THERE = TargetIdentity(name="agent", provider="http", identity="http://simulated.base")
 
 Execution = str | float
-"""`P`, `F`, `C` (HTTP 500), `T` (no answer in time), or the score of a graded case."""
+"""`P`, `F`, `C` (HTTP 500), `T` (no answer in time), or the score of a graded case.
+
+`S` is a failure that took long, `D` the same response again after as long, `R` the same from a cache.
+"""
 Again = Callable[[int], Execution]
 """One more execution of the case with this number."""
 
@@ -63,7 +69,13 @@ def _trial(what: Execution) -> Trial:
         return Trial(
             status=Status.ERROR, score=0.0, duration_ms=1.0, blame=Blame.CRASHED, error=TOO_LATE, timed_out=True
         )
+    if what in _REPEATING:
+        took = CACHED_MS if what == "R" else SLOW_MS
+        return Trial(status=Status.FAILED, score=0.0, duration_ms=took, repeats=what != "S")
     return Trial(status=Status.PASSED if what == "P" else Status.FAILED, score=float(what == "P"), duration_ms=1.0)
+
+
+_REPEATING = frozenset({"S", "D", "R"})
 
 
 @lru_cache(maxsize=20_000)
@@ -127,9 +139,14 @@ class Simulated:
         done: dict[int, tuple[Execution, ...]] = {at: (what,) for at, what in first}
         ends: dict[int, RerunEnd] = {}
         there: dict[int, tuple[Execution, ...]] = {}
+        fresh: set[int] = set()
+
+        def case(at: int, all_of: tuple[Execution, ...]) -> CaseResult:
+            one = _case(at, all_of, ends.get(at), there.get(at, ()))
+            return known_anew(one) if at in fresh else one
 
         def result() -> RunResult:
-            cases = tuple(_case(at, all_of, ends.get(at), there.get(at, ())) for at, all_of in done.items())
+            cases = tuple(case(at, all_of) for at, all_of in done.items())
             summary = summarise(cases)
             suite = SuiteResult(
                 run_id=name,
@@ -169,6 +186,7 @@ class Simulated:
                 for key, mine in more.items():
                     done[numbers[key]] = firsts[numbers[key]] + tuple(mine)
                     ends[numbers[key]] = reruns.end(key, [_trial(one) for one in mine])
+                fresh.update(numbers[key] for key in reruns.fresh)
                 if not self._asked_there(reruns, numbers, there, result):
                     break
         self.executions += sum(map(len, done.values()))

@@ -1,0 +1,151 @@
+"""The parts of the verdict that can be switched off, each by putting something neutral in place of one decision.
+
+Only here: the program has no settings for it. What is put in place is what a gate without the part would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from math import fsum
+from types import MappingProxyType
+from typing import Any
+from unittest.mock import patch
+
+from eval_gate.gate import conclude, confirming, judge
+from eval_gate.gate.evidence import all_cases, current_day, days, flakiness, past, prior, settle
+from eval_gate.gate.evidence.bars import Bars, bars_of
+from eval_gate.gate.evidence.suite.failures import Stratum
+from eval_gate.gate.evidence.suite.level import MAX_RUNS
+from eval_gate.gate.suspects import Suspects
+from eval_gate.model.grounds import Counts, RunDay, SuiteFinding
+from eval_gate.struct import replace
+
+EVERYTHING = ""
+"""The name under which the gate with all its parts is kept."""
+_STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+"""Of Beta distributions: the executions that they are worth."""
+_PASTS = past._past_before  # noqa: SLF001 (what it has worked out with other parts must be forgotten)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part. `replaced` is what has the name, the name, and what stands there without the part."""
+
+    name: str
+    neutral: str
+    replaced: tuple[tuple[object, str, object], ...] = ()
+    judged_only: bool = False
+    """Without it the same executions are made, so that they are only judged again."""
+    on_branch: bool = True
+    """Whether the branch's own runs may be made otherwise without it."""
+    least: int = 1
+    """The shortest history after which it can do anything."""
+    special: bool = False
+    """It can only matter in lines of its own, and is switched off in no others."""
+
+
+@contextmanager
+def without(part: Part | None) -> Iterator[None]:
+    """The gate without this part; None for all of it."""
+    with ExitStack() as stack:
+        if part is None or not part.judged_only:
+            _PASTS.cache_clear()
+            stack.callback(_PASTS.cache_clear)
+        for where, name, neutral in part.replaced if part else ():
+            stack.enter_context(patch.object(where, name, neutral))
+        yield
+
+
+def _all_alike(seen: tuple[RunDay, ...]) -> days.Days:
+    return days.Days(len(seen))
+
+
+def _never_lost(seen: tuple[RunDay, ...]) -> days.Days:
+    return replace(days.learned_days(seen), lost=False)
+
+
+def _unchanged(first: object, *_: object) -> object:
+    return first
+
+
+def _nothing_dropped(_pairs: object, _days: object, limit: float, **_: object) -> SuiteFinding:
+    return SuiteFinding(cases=0, failures=0, expected=0.0, chance=1.0, limit=limit)
+
+
+def _one_kind(records: Mapping[tuple[int, int], float]) -> prior.Prior:
+    """The Beta distribution that explains these records best, of the mean that they have together with one case more.
+
+    What failed every time, and three times at least, is broken and not flaky here too.
+    """
+    known = {record: number for record, number in records.items() if record[0] or 0 < record[1] < 3}
+    if not known:
+        return prior.UNKNOWN
+    passes, failures = (fsum(record[side] * many for record, many in known.items()) for side in (0, 1))
+    mean = (failures + 1.0) / (passes + failures + 10.0)
+
+    def likely(strength: float) -> float:
+        belief = prior.Prior.of(strength * (1 - mean), strength * mean)
+        return fsum(many * belief.log_chance(Counts(passes=p, failures=f)) for (p, f), many in known.items())
+
+    strength = max(_STRENGTHS, key=likely)
+    return prior.Prior.of(strength * (1 - mean), strength * mean)
+
+
+def _every_unknown(*arguments: Any) -> Bars | None:
+    found = bars_of(*arguments)
+    return None if found is None else replace(found, every=None)
+
+
+def _as_settled(settled: Iterable[object], *_: object) -> Iterator[object]:
+    return iter(settled)
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _parts() -> Iterator[Part]:
+    yield Part("pushes", "no push is given what earlier ones saw", on_branch=False, special=True)
+    alike = ((conclude, "learned_days", _all_alike),)
+    yield Part("days", "runs never differ as a whole; nor is this one on a day", alike, least=5)
+    today = ((conclude, "on_this_day", _unchanged), (judge, "on_this_day", _unchanged))
+    yield Part("days.today", "single cases know nothing of the day", today, least=5)
+    lost = ((conclude, "learned_days", _never_lost),)
+    yield Part("days.lost", "a newest run that failed much is a bad day like others", lost, least=5)
+    mishap = ((all_cases, "by_rate", lambda *_: 0.0),)
+    yield Part("days.mishap", "a first mishap is not allowed for", mishap, judged_only=True)
+    level = ((past, "runs_of_this_level", lambda runs: len(runs[:MAX_RUNS])),)
+    yield Part("levels", "all runs of history count, whatever the branch did as a whole", level, least=2)
+    turned = ((flakiness, "_turned", lambda *_: False),)
+    yield Part("levels.case", "all runs of a case count, whether it broke or was mended", turned, least=2)
+    unknown = ((past, "learned_from", lambda _: prior.UNKNOWN),)
+    yield Part("prior", "every suite is believed to be an unknown one: Beta(9, 1)", unknown)
+    one_kind = ((past, "learned_from", _one_kind),)
+    yield Part("prior.mixture", "one kind of cases: the Beta distribution that explains the records best", one_kind)
+    no_bars = tuple((where, "bars_of", _nothing) for where in (conclude, current_day))
+    yield Part("bars", "N / error rate for every case; of an unsteady one also where it failed every time", no_bars)
+    no_every = tuple((where, "bars_of", _every_unknown) for where in (conclude, current_day))
+    every = "what failed every time counts where it is steady on record, else it needs the bar"
+    yield Part("bars.every", every, no_every)
+    repeats = ((conclude, "repeats_of", _nothing),)
+    same = "a re-run that says the same counts like any other"
+    yield Part("repeats", same, repeats, judged_only=True, special=True)
+    late = ((conclude, "without_the_late", _as_settled), (confirming, "many_late", lambda _: False))
+    yield Part("late", "a late answer is a crash like any other", late, special=True)
+    whole = ((settle, "whole_finding", _nothing_dropped),)
+    yield Part("suite", "all cases together are never worse", whole, judged_only=True)
+    steady = ((Stratum, "steady", property(lambda _: False)),)
+    yield Part("suite.steady", "the suite is asked one question: whether all cases fail more", steady, judged_only=True)
+    scores = ((conclude, "_scored", lambda *_: []),)
+    both = "scores of all cases together are not looked at; passes have their share"
+    yield Part("scores", both, scores, judged_only=True, special=True)
+    sparing = ((confirming.Reruns, "_suspects_of", lambda *_: Suspects({}, None)),)
+    yield Part("sparing", "every suspect is run again, whatever is known by then", sparing, special=True)
+    fresh = ((confirming, "more_runs", lambda *_, **__: {}),)
+    yield Part("new cases", "a case that no run knows is run once", fresh, special=True)
+    yield Part("base agent", "nobody asks the base branch's agent", on_branch=False, special=True)
+
+
+PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in _parts()})
