@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from eval_gate.gate import conclude, confirming, judge
-from eval_gate.gate.evidence import all_cases, current_day, days, flakiness, past, prior, settle
+from eval_gate.gate.evidence import all_cases, bars, current_day, days, flakiness, past, prior, settle
 from eval_gate.gate.evidence.bars import Bars, bars_of
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.suite.level import MAX_RUNS
@@ -26,7 +26,7 @@ EVERYTHING = ""
 """The name under which the gate with all its parts is kept."""
 _STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 """Of Beta distributions: the executions that they are worth."""
-_PASTS = past._past_before  # noqa: SLF001 (what it has worked out with other parts must be forgotten)
+_KEPT = (past._past_before, bars._bars_of)  # noqa: SLF001 (what was worked out with other parts must be forgotten)
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,9 @@ def without(part: Part | None) -> Iterator[None]:
     """The gate without this part; None for all of it."""
     with ExitStack() as stack:
         if part is None or not part.judged_only:
-            _PASTS.cache_clear()
-            stack.callback(_PASTS.cache_clear)
+            for kept in _KEPT:
+                kept.cache_clear()
+                stack.callback(kept.cache_clear)
         for where, name, neutral in part.replaced if part else ():
             stack.enter_context(patch.object(where, name, neutral))
         yield
@@ -120,10 +121,14 @@ def _parts() -> Iterator[Part]:
     yield Part("levels", "all runs of history count, whatever the branch did as a whole", level, least=2)
     turned = ((flakiness, "_turned", lambda *_: False),)
     yield Part("levels.case", "all runs of a case count, whether it broke or was mended", turned, least=2)
+    yield Part("days and levels", "none of both, of the suite and of a case", (*alike, *level, *turned), least=2)
     unknown = ((past, "learned_from", lambda _: prior.UNKNOWN),)
     yield Part("prior", "every suite is believed to be an unknown one: Beta(9, 1)", unknown)
     one_kind = ((past, "learned_from", _one_kind),)
     yield Part("prior.mixture", "one kind of cases: the Beta distribution that explains the records best", one_kind)
+    half = tuple((bars, name, getattr(bars, name) / 2) for name in ("SHARE", "EVERY_SHARE"))
+    strict = "the same, and single cases may spend half as much of the error rate"
+    yield Part("prior.mixture, strict", strict, (*one_kind, *half))
     no_bars = tuple((where, "bars_of", _nothing) for where in (conclude, current_day))
     yield Part("bars", "N / error rate for every case; of an unsteady one also where it failed every time", no_bars)
     no_every = tuple((where, "bars_of", _every_unknown) for where in (conclude, current_day))

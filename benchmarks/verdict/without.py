@@ -34,6 +34,7 @@ from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RunResult
 from eval_gate.results.pushes import Pushes, pushes_bytes, read_pushes
+from eval_gate.struct import replace
 
 EACH, ERROR_RATE = 5, 0.05
 """Pull requests of a branch."""
@@ -78,6 +79,7 @@ def lines(cases: int) -> dict[str, Line]:
     for name, world in grid.known(cases).items():
         graded = isinstance(world, World) and world.near is not None
         found[name] = Line(world, (*general(), "scores") if graded else general())
+    found |= {world.name: Line(world, general()) for world in _since(cases)}
     tenth, half, all_lost = max(cases // 10, 1), cases // 2, "every case lost 10 points (2%)"
     for world in (broken(cases, tenth), broken(cases, half)):
         found[world.name] = Line(world, ("sparing", "suite", "bars"))
@@ -92,8 +94,28 @@ def lines(cases: int) -> dict[str, Line]:
         for world in _repeated(cases):
             found[f"re-runs repeated {how}: {world.name}"] = Line(world, ("repeats",), repeated=code)
     for world in _new(cases):
-        found[f"new in the branch's newest run: {world.name}"] = Line(world, ("new cases",), new=tenth)
+        found[f"first in the branch's newest run: {world.name}"] = Line(world, ("new cases",), new=tenth)
     return found
+
+
+def _since(cases: int) -> Iterator[World]:
+    """What befell the branch some runs ago, or was fixed there: where the record starts matters."""
+    tenth, others = max(cases // 10, 1), same(cases - 1, 0.02)
+    yield World("the branch itself lost 10 points everywhere five runs ago (2%)", (Group(cases, 0.02, 0.12, 5, 0.12),))
+    yield World(
+        "the branch itself lost a tenth of the cases three runs ago (2%)",
+        (Group(tenth, 0.02, 1.0, 3, 1.0), same(cases - tenth, 0.02)),
+    )
+    yield World("the branch itself half broke a case five runs ago (2%)", (Group(1, 0.02, 0.5, 5, 0.5), others))
+    gained = "the branch gained 10 points everywhere {} runs ago, and this undoes it (12% then 2%)"
+    for ago, when in ((3, "three"), (5, "five")):
+        yield World(gained.format(when), (Group(cases, 0.12, 0.12, ago, 0.02),))
+    yield World(
+        "the branch fixed a dead case three runs ago, and this breaks it (2%)", (Group(1, 1, 1, 3, 0.0), others)
+    )
+    yield World(
+        "the branch fixed a case five runs ago that failed 60%, and it died (2%)", (Group(1, 0.6, 1.0, 5, 0.0), others)
+    )
 
 
 def _repeated(cases: int) -> Iterator[World]:
@@ -220,8 +242,10 @@ def _draw(line: Line, history: int, base: str, number: int) -> AnyDrawn:
 
 
 def _rules(drawn: AnyDrawn) -> Policy:
+    """As the action's, which asks for re-runs: so new cases are run three times."""
     graded, drop = drawn.graded, drawn.max_score_drop
-    return policy(ERROR_RATE, graded=graded, pass_score=drawn.pass_score, max_score_drop=drop)
+    rules = policy(ERROR_RATE, graded=graded, pass_score=drawn.pass_score, max_score_drop=drop)
+    return replace(rules, confirm=DEFAULT_CONFIRM)
 
 
 def _pull_requests(
@@ -360,13 +384,14 @@ Pair = tuple[Sequence[float], Sequence[float]]
 
 
 def moved(line: str, part: str, what: str, pairs: Iterable[Pair]) -> Moved:
-    """What the part is worth, over these branches."""
+    """What the part is worth, over these branches. One pull request more or less is always within the error."""
     some = list(pairs)
     on, off = [one for pair in some for one in pair[0]], [one for pair in some for one in pair[1]]
     number, differences = len(on), [b - a for a, b in zip(on, off, strict=True)]
     mean = sum(differences) / number
     alone = sum((one - mean) ** 2 for one in differences) / number**2
     together = sum((sum(b) - sum(a) - mean * len(a)) ** 2 for a, b in some) / number**2
+    one_more = max(map(abs, differences)) / number
     return Moved(
         line,
         part,
@@ -374,7 +399,7 @@ def moved(line: str, part: str, what: str, pairs: Iterable[Pair]) -> Moved:
         number,
         sum(on) / number,
         sum(off) / number,
-        math.sqrt(max(alone, together)),
+        max(math.sqrt(max(alone, together)), one_more),
         sum(one < 0 for one in differences),
         sum(one > 0 for one in differences),
     )

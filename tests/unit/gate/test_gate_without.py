@@ -28,6 +28,8 @@ def test_moved__pairs_of_two_branches__have_the_error_of_whole_branches_where_it
     assert (mixed.by, mixed.only_with, mixed.only_without) == (0.0, 1, 1)
     assert mixed.error == pytest.approx(math.sqrt(2) / 4)
     assert without.moved("line", "part", "red", [([1, 0], [1, 0])]).errors == 0.0
+    every = without.moved("line", "part", "red", [([0] * 5, [1] * 5), ([0] * 5, [1] * 5)])
+    assert (every.by, every.error, every.errors) == (1.0, 0.1, 10.0)
 
 
 def test_cells__every_part__is_switched_off_in_a_line_in_which_it_could_matter(without) -> None:
