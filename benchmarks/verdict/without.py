@@ -59,10 +59,14 @@ class Line:
     """So many of the last cases are first seen by the newest run of the branch."""
     repeated: Execution | None = None
     """What every re-run of a failed case says: `R` or `D`."""
+    excused: bool = False
+    """What is worse here is the day, and not the change."""
 
     @property
     def harmless(self) -> bool:
         """Whether a red gate is wrong."""
+        if self.excused:
+            return True
         if self.there is not None:
             return control.Day(self.world, self.there).harmless if isinstance(self.world, World) else False
         return self.world.harmless
@@ -80,6 +84,8 @@ def lines(cases: int) -> dict[str, Line]:
         graded = isinstance(world, World) and world.near is not None
         found[name] = Line(world, (*general(), "scores") if graded else general())
     found |= {world.name: Line(world, general()) for world in _since(cases)}
+    mishap = World("cases that never failed fail 2% today", (Group(cases, 0.0, 0.02),))
+    found[mishap.name] = Line(mishap, general(), excused=True)
     tenth, half, all_lost = max(cases // 10, 1), cases // 2, "every case lost 10 points (2%)"
     for world in (broken(cases, tenth), broken(cases, half)):
         found[world.name] = Line(world, ("sparing", "suite", "bars"))
