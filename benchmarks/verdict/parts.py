@@ -26,7 +26,7 @@ EVERYTHING = ""
 """The name under which the gate with all its parts is kept."""
 _STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 """Of Beta distributions: the executions that they are worth."""
-_KEPT = (past._past_before, bars._bars_of)  # noqa: SLF001 (what was worked out with other parts must be forgotten)
+_BARS = bars._bars_of  # noqa: SLF001 (what was worked out with other parts must be forgotten)
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,11 @@ class Part:
 
 @contextmanager
 def without(part: Part | None) -> Iterator[None]:
-    """The gate without this part; None for all of it."""
+    """The gate without this part; None for all of it. Each part is given a baseline of its own, and so a past."""
     with ExitStack() as stack:
         if part is None or not part.judged_only:
-            for kept in _KEPT:
-                kept.cache_clear()
-                stack.callback(kept.cache_clear)
+            _BARS.cache_clear()
+            stack.callback(_BARS.cache_clear)
         for where, name, neutral in part.replaced if part else ():
             stack.enter_context(patch.object(where, name, neutral))
         yield
