@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from eval_gate.model.execution import CALLS_UNKNOWN
+from eval_gate.reports.words.blame import LISTS_CALLS
 from tests.acceptance.test_acceptance_again import shards
 from tests.integration.test_integration_models import KEY, model
 from tests.support.agents import agent
@@ -308,7 +310,7 @@ def test_skipped_on_main__judged_here__has_nothing_to_be_compared_with(rubric) -
     assert "no regressions" in seen.title
 
 
-def test_mistyped_tool_calls_path__silence_is_an_error_and_never_a_pass(empty) -> None:
+def test_mistyped_tool_calls_path__calls_are_unknown_and_the_setup_change_is_named(empty) -> None:
     empty.of_length("PPPP")
     for number, wanted in enumerate(
         [{"toolsAcceptable": [["__none__"]]}, {"toolsNotCalled": ["sell"]}, {"toolsCalled": []}]
@@ -318,6 +320,6 @@ def test_mistyped_tool_calls_path__silence_is_an_error_and_never_a_pass(empty) -
     target = {"name": "default", "provider": "http", "url": empty.script.url, "toolCallsPath": "tolCalls"}
     (empty.folder / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
     seen = empty.seen(of_target(empty, "PPPP", "--baseline", "main"))
-    expect(seen, 1, "3 regressions", says=["tolCalls"], regression=[0, 1, 2])
+    expect(seen, 3, "could not decide", says=["tolCalls", CALLS_UNKNOWN, LISTS_CALLS], errored=[0, 1, 2])
     assert seen.json["summary"]["errored"] == 3
     assert "target `agent` → `default`" in differs(seen)

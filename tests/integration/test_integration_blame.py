@@ -251,11 +251,64 @@ def test_tool_calls__no_answer_of_the_run_lists_any__are_not_known(
     found = cases_of(tmp_path)
     assert found.pop("gs-words")["status"] == "passed"
     assert {(case["status"], case["passed"], case["blame"], case["score"]) for case in found.values()} == {
-        ("error", False, "crashed", 0.0)
+        ("error", False, "ours", 0.0)
     }
     said = f"no answer of this run has a list of tool calls at {place} (toolCallsPath, preset)"
     assert all(said in case["error"] for case in found.values())
     assert (done.returncode, said in done.stdout) == (3, True), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("key", "settings", "change"),
+    [
+        ("toolCalls", {"toolCallsPath": "tolCalls"}, "`toolCallsPath` `toolCalls` → `tolCalls`"),
+        (None, {}, None),
+        (None, {"responseFormat": "text"}, "`responseFormat` `json` → `text`"),
+    ],
+    ids=["mistyped path", "field is gone", "format without calls"],
+)
+@pytest.mark.slow
+def test_tool_calls__baseline_lists_them_and_this_run_does_not__could_not_decide(
+    tmp_path, key, settings, change
+) -> None:
+    done = run_after_baseline(tmp_path, lists(calls=key, none=[]), settings)
+    found = cases_of(tmp_path)
+    assert found.pop("gs-words")["status"] == "passed"
+    assert {(case["status"], case["blame"]) for case in found.values()} == {("error", "ours")}
+    assert (done.returncode, "0 regressions" in done.stdout) == (3, True), done.stdout
+    decided = done.stdout.partition("COULD NOT DECIDE")[2]
+    assert "In 4 cases, which tools were called is unknown, because the target does not list its tool calls" in decided
+    assert change is None or change in decided
+
+
+@pytest.mark.slow
+def test_tool_calls__agent_calls_none_any_more_and_says_so__is_a_regression(tmp_path) -> None:
+    async def lists_none(exchange: Exchange) -> None:
+        exchange.answer({"response": "ok", "toolCalls": []})
+
+    done = run_after_baseline(tmp_path, lists_none, {})
+    assert {case_id: case["status"] for case_id, case in cases_of(tmp_path).items() if not case["passed"]} == {
+        "gs-one": "failed"
+    }
+    assert (done.returncode, "REGRESSIONS (1): gs-one" in done.stdout) == (1, True), done.stdout
+
+
+def run_after_baseline(folder: Path, handler, settings: dict[str, str]):
+    """A run of an agent whose calls were listed in the baseline, and that answers or is read otherwise by now."""
+    write_cases(folder, {case_id: dict(fields) for case_id, fields in TOOL_CASES.items()})
+    first = lists(calls="toolCalls", none=[])
+    answered_by = [first]
+
+    async def answers(exchange: Exchange) -> None:
+        await answered_by[-1](exchange)
+
+    with agent(answers) as running:
+        target = {"name": "a", "provider": "http", "url": running.url}
+        (folder / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+        assert gate(folder, "run").returncode == 0
+        answered_by.append(handler)
+        (folder / "eval-gate.json").write_text(json.dumps({"targets": [target | settings]}))
+        return gate(folder, "run", "--baseline", "latest", "--fail-on", "regressions")
 
 
 @pytest.mark.parametrize("none", ["left out", [], None], ids=["left out", "empty", "null"])

@@ -3,7 +3,8 @@
 One answer without the list means little: many agents leave it out when they called nothing. A whole run without a
 single list, not even an empty one, says that nobody knows which tools were called: the list is looked for in the wrong
 place, or the agent keeps it to itself. Then "no tool was called" would be a guess, and every case that checks tools is
-an execution error. The rule looks at all answers of a target at once, so their order changes nothing.
+an evaluation error, and no regression: nothing is known. The rule looks at all answers of a
+target at once, so their order changes nothing.
 """
 
 from __future__ import annotations
@@ -13,16 +14,13 @@ from typing import Final
 
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.plan import RunPlan
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import CALLS_UNKNOWN, Blame, Status
 from eval_gate.struct import replace
 
 Listing = frozenset[int]
 """Targets (by `id`) that have listed tool calls in this run."""
 
-_ERROR: Final = (
-    "which tools were called is not known: no answer of this run has {missing}, and silence does not say that none "
-    "was called; who calls none answers with an empty list"
-)
+_ERROR: Final = "{unknown}: no answer of this run has {missing}. An agent that calls no tool answers with an empty list"
 
 
 def targets_that_list(plan: RunPlan, trials: FinishedTrials) -> Listing:
@@ -43,8 +41,8 @@ def _unless_silent(record: TrialRecord) -> TrialRecord:
         record,
         status=Status.ERROR,
         score=0.0,
-        error=_ERROR.format(missing=missing),
-        blame=Blame.CRASHED,
+        error=_ERROR.format(unknown=CALLS_UNKNOWN, missing=missing),
+        blame=Blame.OURS,
         vetoed=False,
         assertions_run=0,
         assertions_skipped=0,

@@ -44,7 +44,11 @@ class Blame(StrEnum):
     UNREACHABLE = "unreachable"
     """No connection, or a provider that refuses: rate limit, quota, authentication."""
     OURS = "ours"
-    """A judge without a verdict, a grader that broke, or a defect of this program."""
+    """A judge without a verdict, a grader that broke, tool calls that are unknown, or a defect of this program."""
+
+
+CALLS_UNKNOWN = "which tools were called is unknown"
+"""In the error of a case that checks tools, where the target does not list its calls: an evaluation error."""
 
 
 class EvaluatorResult(Record, kw_only=True):

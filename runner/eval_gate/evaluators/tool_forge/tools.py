@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from eval_gate.evaluators.base import Evaluation, EvaluationContext, SilentTargetError
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.tool_forge.tally import AssertionTally
 from eval_gate.evaluators.trace import reports_calls
 from eval_gate.evaluators.wording import cut, names, single
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import CALLS_UNKNOWN
 from eval_gate.model.specs.evaluator import (
     EvaluatorSpec,
     NoToolErrors,
@@ -44,7 +45,7 @@ def _calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCall, .
     A promised list that is missing counts as empty here: one answer alone cannot tell (`engine.unreported_tools` can).
     """
     if context.response.calls_known is False and not reports_calls(context.response):
-        raise SilentTargetError(f"{spec.type}: the target does not report which tools it calls")
+        raise EvaluatorError(f"{spec.type}: {CALLS_UNKNOWN}: the target does not report its tool calls")
     return context.response.tool_calls
 
 

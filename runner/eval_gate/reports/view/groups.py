@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 from eval_gate.gate.causes import group_of, without_numbers
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.words.blame import MEANS, ORDER, TITLES, did
+from eval_gate.reports.words.blame import ORDER, TITLES, did, explain_errors
 from eval_gate.struct import FrozenStruct
 
 EXAMPLES: Final = 2
@@ -88,7 +88,11 @@ class Errors(FrozenStruct):
 def errors_by_blame(rows: Sequence[CaseRow]) -> tuple[Errors, ...]:
     """What may be of the change's making first."""
     groups = ((blame, tuple(row for row in rows if row.blame is blame)) for blame in ORDER)
-    return tuple(Errors(did(blame, len(found)), MEANS[blame], TITLES[blame], found) for blame, found in groups if found)
+    return tuple(
+        Errors(did(blame, len(found)), explain_errors(blame, (row.case for row in found)), TITLES[blame], found)
+        for blame, found in groups
+        if found
+    )
 
 
 class StaleSuites(FrozenStruct):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from eval_gate.model.execution import Blame
+from eval_gate.model.execution import CALLS_UNKNOWN, Blame
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.words.numbers import count
 
@@ -38,6 +38,25 @@ TITLES: Final = {
     None: "Unjudged case",
 }
 _HERE: Final = {Blame.CRASHED: "crashed", Blame.UNREACHABLE: "unreachable", Blame.OURS: "not graded", None: "error"}
+
+CALLS_MEAN: Final = f"{CALLS_UNKNOWN}, because the target does not list its tool calls"
+LISTS_CALLS: Final = (
+    "see where the agent lists its tool calls (`toolCallsPath`, `preset`, its own answers or log), with this change "
+    "and without it"
+)
+"""What to do where it is unknown which tools were called."""
+
+
+def lacks_calls(case: CaseResult | None) -> bool:
+    """Whether a case could not be judged because it is unknown which tools were called."""
+    return case is not None and case.blame is Blame.OURS and CALLS_UNKNOWN in (case.error or "")
+
+
+def explain_errors(blame: Blame | None, cases: Iterable[CaseResult | None]) -> str:
+    """What it means that these cases could not be judged, to be read after a colon."""
+    found = {lacks_calls(case) for case in cases}
+    words = [CALLS_MEAN] if True in found else []
+    return ". Others: ".join([*words, MEANS[blame]] if False in found else words)
 
 
 def did(blame: Blame | None, number: int) -> str:

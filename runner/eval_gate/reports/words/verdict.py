@@ -14,7 +14,7 @@ from eval_gate.model.result import RunResult, Summary
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import blame_of, blames, changes_that_count, not_waived, nothing_comparable, rates_of
 from eval_gate.reports.links import digest_of
-from eval_gate.reports.words.blame import together
+from eval_gate.reports.words.blame import CALLS_MEAN, LISTS_CALLS, lacks_calls, together
 from eval_gate.reports.words.grounds import score_words, suite_words
 from eval_gate.reports.words.numbers import count, percent, points
 from eval_gate.reports.words.waivers import waived_counts
@@ -125,7 +125,9 @@ def suite_drop(run: RunResult) -> str:
 def undecided_words(run: RunResult, verdict: Verdict) -> str:
     """Why there is no verdict, and how far the run came; to be read after a colon."""
     why = run.stopped or next((message(run, reason) for reason in verdict.reasons), "the run was not finished")
-    return f"{why.rstrip('.')}. {_progress(run.summary)}"
+    lacking = sum(lacks_calls(case) for _, case in run.cases())
+    unknown = f" In {count(lacking, 'case')}, {CALLS_MEAN}." if lacking else ""
+    return f"{why.rstrip('.')}. {_progress(run.summary)}{unknown}"
 
 
 def _other_reading(run: RunResult, verdict: Verdict) -> list[str]:
@@ -275,11 +277,18 @@ def lead(run: RunResult, verdict: Verdict) -> str | None:
 
 
 def says_nothing(run: RunResult, verdict: Verdict) -> bool:
-    """Whether the change cannot be why there is no verdict: nothing is known against it, and what broke is ours."""
+    """Whether the change cannot be why there is no verdict: nothing is known against it, and what broke is ours.
+
+    Calls that the target does not list may well be why: a path was mistyped, or the agent was changed.
+    """
     if verdict.reasons and verdict.reasons[0].code not in OF_THE_RUN:
         return False
     suspect = run.summary.failed or changes_that_count(run, CaseClass.REGRESSION, CaseClass.UNSETTLED)
-    return not suspect and set(blames(run)) <= {Blame.OURS}
+    return not suspect and set(blames(run)) <= {Blame.OURS} and not _lacks_calls(run)
+
+
+def _lacks_calls(run: RunResult) -> bool:
+    return any(lacks_calls(case) for _, case in run.cases())
 
 
 def lacks_cases(run: RunResult) -> bool:
@@ -304,6 +313,8 @@ def remedy(run: RunResult, verdict: Verdict) -> str:
         return "the judge or the engine needs a look, not this change"
     if outage(run, verdict):
         return "see whether the agent starts and answers in time with this change, then at its host or provider"
+    if _lacks_calls(run):
+        return LISTS_CALLS
     return "see what the target does with this change, and without it"
 
 

@@ -402,7 +402,8 @@ def test_messages__long_values__are_cut() -> None:
     ids=lambda spec: spec.type,
 )
 def test_tool_assertions__target_that_does_not_report_calls__cannot_be_judged(spec) -> None:
-    with pytest.raises(EvaluatorError, match=rf"^{spec.type}: the target does not report which tools it calls$"):
+    said_so = rf"^{spec.type}: which tools were called is unknown: the target does not report its tool calls$"
+    with pytest.raises(EvaluatorError, match=said_so):
         judged(spec, response=said("ok", calls_known=False))
     talk = (Message(role="user", content="hi"), Message(role="assistant", content="ok"))
     judged(spec, response=said("ok", calls_known=False, conversation=talk))  # we led it, so we know
@@ -429,6 +430,6 @@ def test_checks__that_hold__are_counted_each() -> None:
 def test_tools__target_that_promised_no_list__is_judged_by_what_it_lists() -> None:
     """Only where it is known that no calls are reported are they unknown; else one answer cannot tell."""
     assert outcome(judged(ToolsCalled(names=()), response=Response(text="ok", calls_known=None)))[0] is None
-    with pytest.raises(EvaluatorError, match="does not report which tools it calls"):
+    with pytest.raises(EvaluatorError, match="does not report its tool calls"):
         judged(ToolsCalled(names=()), response=Response(text="ok", calls_known=False))
     assert judged(ToolsCalled(names=("a",)), response=said("ok", "a", calls_known=False)).passed
