@@ -59,6 +59,7 @@ def test_whole_suite_drops__no_case_alone_shows_it__is_red_by_all_cases_together
     assert (seen.code, seen.json["comparison"]["suiteFinding"]["failures"]) == (1, 5), seen.text
     expect(seen, 1, "5 regressions", regression=range(5))
     assert {seen.change(number)["grounds"]["why"] for number in range(5)} == {"suite"}
+    assert "Nothing is known of earlier bad days yet: 4 runs on record are too few." in " ".join(seen.text.split())
 
 
 # --- in a pull request

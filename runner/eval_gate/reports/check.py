@@ -6,7 +6,7 @@ from typing import Final
 
 from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.reports.markdown import render_summary
-from eval_gate.reports.phrases import links_line, measured_block, provenance
+from eval_gate.reports.phrases import links_line, measured_block, prose, provenance
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.headline import regression_words
 from eval_gate.reports.words.numbers import count, percent
@@ -34,7 +34,8 @@ def render_check(view: View) -> CheckText:
     measured = [measured_block(view.measured)] if view.measured else []
     why = lead + plain(view.opening, 600)
     links = [words] if (words := links_line(view)) else []
-    summary = "\n\n".join([why, *links, *measured, _counts(view), f"<sub>{provenance(view)}</sub>"])
+    bad_day = [prose(view.bad_day, 600)] if view.bad_day else []
+    summary = "\n\n".join([why, *bad_day, *links, *measured, _counts(view), f"<sub>{provenance(view)}</sub>"])
     return CheckText(check_title(view), summary + "\n", render_summary(view, limit=PAGE_LIMIT))
 
 

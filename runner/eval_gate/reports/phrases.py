@@ -117,9 +117,9 @@ def names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
     return "; ".join([*shown, *([f"{wording.count(left_out, 'case')} for other reasons"] if left_out else [])])
 
 
-def prose(words: str) -> str:
+def prose(words: str, limit: int = MAX_SENTENCE) -> str:
     """Half a sentence that has names in backticks; whatever stands between two of them is code."""
-    pieces = re.split(r"`([^`]*)`", cut(words, MAX_SENTENCE))
+    pieces = re.split(r"`([^`]*)`", cut(words, limit))
     return "".join(code_span(piece) if place % 2 else _between(piece) for place, piece in enumerate(pieces))
 
 

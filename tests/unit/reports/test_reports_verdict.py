@@ -8,7 +8,8 @@ import pytest
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.result import RunResult
+from eval_gate.model.grounds import RunDay
+from eval_gate.model.result import Control, RunResult
 from eval_gate.model.waiver import RefusedCommand
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.style import ConsoleStyle
@@ -77,6 +78,17 @@ def suite_drop(policy: Policy = REGRESSIONS) -> RunResult:
     names = [f"order/status-{number:02}" for number in range(60)]
     here = {name: "FPP" if number % 10 == 0 else "P" for number, name in enumerate(names)}
     return make_judged(here, dict.fromkeys(names, STEADY), policy=policy)
+
+
+def bad_days_before() -> RunResult:
+    """A third fails once and recovers, on a branch of which two older runs failed much, each time in other cases."""
+    names = [f"order/status-{number:02}" for number in range(60)]
+    flaked = [range(0, 60, 10), range(1, 60, 12)]
+    records = {
+        name: f"PPPP{'F' if number in flaked[0] else 'P'}PPPP{'F' if number in flaked[1] else 'P'}{'P' * 10}"
+        for number, name in enumerate(names)
+    }
+    return make_judged({name: "P" if number % 3 else "FPP" for number, name in enumerate(names)}, records)
 
 
 def few_reruns() -> RunResult:
@@ -239,6 +251,7 @@ STATES = {
     "confirmed": confirmed(),
     "few-reruns": few_reruns(),
     "suite-drop": suite_drop(),
+    "suite-drop-bad-days": bad_days_before(),
     "suite-drop-reported": suite_drop(Policy(frozenset({FailOn.NEVER}))),
     "suite-scores": suite_scores(),
     "suite-scores-reported": suite_scores(FailOn.NEVER),
@@ -320,6 +333,66 @@ def test_html__verdict__looks_like_this(golden, state) -> None:
 def test_junit__verdict__looks_like_this(golden, state) -> None:
     text = render("junit", STATES[state], PULL_REQUEST)
     golden(f"verdict/junit/{state}.xml", text)
+
+
+# --- a suspected bad day ----------------------------------------------------------------------------------------------
+
+BAD_DAY = "A bad day of the model or the network looks the same."
+
+
+@pytest.mark.parametrize("kind", ["md", "console", "html"])
+def test_bad_day__only_the_suite_test_failed__is_said_and_stays_red(kind) -> None:
+    run = suite_drop()
+    assert BAD_DAY in " ".join(render(kind, run, PULL_REQUEST).split())
+    assert BAD_DAY in render_check(view_of(run, PULL_REQUEST)).summary
+    assert run.verdict.outcome is Outcome.FAIL
+
+
+def with_one_more(here: str) -> RunResult:
+    names = [f"order/status-{number:02}" for number in range(60)]
+    executed = {name: "FPP" if number % 10 == 0 else "P" for number, name in enumerate(names)}
+    return make_judged(executed | {"z": here}, dict.fromkeys([*names, "z"], STEADY))
+
+
+def test_bad_day__a_case_by_itself_is_confirmed__is_not_said() -> None:
+    assert view_of(with_one_more("P"), PULL_REQUEST).bad_day
+    run = with_one_more("FFFF")
+    assert run.comparison.suite_finding.dropped
+    assert view_of(run, PULL_REQUEST).bad_day is None
+
+
+def test_bad_day__base_agent_was_asked__is_not_said() -> None:
+    run = suite_drop()
+    assert view_of(replace(run, control=Control(target=run.target)), PULL_REQUEST).bad_day is None
+
+
+def test_bad_day__no_drop__is_not_said() -> None:
+    assert view_of(confirmed(), PULL_REQUEST).bad_day is None
+
+
+@pytest.mark.parametrize(
+    ("failures", "said"),
+    [
+        ((), "Nothing is known of earlier bad days yet: 0 runs on main are too few."),
+        ((2,), "Nothing is known of earlier bad days yet: 1 run on main is too few."),
+        ((2, 3, 1, 2, 4, 2), "None of the last 6 runs on main looks like one."),
+        ((0,) * 9 + (2,), "None of the last 10 runs on main looks like one."),
+        (
+            (2, 7, 1, 2, 9, 3, 2),
+            "2 of the last 7 runs on main look like one: 7 to 9 failures at first, where about 2 are usual.",
+        ),
+        (
+            (0,) * 9 + (6,),
+            "1 of the last 10 runs on main looks like one: 6 failures at first, where fewer than 1 is usual.",
+        ),
+        ((1,) * 9 + (8,), "1 of the last 10 runs on main looks like one: 8 failures at first, where about 1 is usual."),
+    ],
+)
+def test_bad_day__days_on_record__are_said_as_they_were(failures, said) -> None:
+    run, mean = suite_drop(), sum(failures) / max(len(failures), 1)
+    days = tuple(RunDay(failures=one, expected=mean, variance=mean) for one in failures)
+    comparison = replace(run.comparison, evidence=replace(run.comparison.evidence, days=days))
+    assert f" {said} To tell" in view_of(replace(run, comparison=comparison), PULL_REQUEST).bad_day
 
 
 # --- what the pages never say -----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from statistics import median
 from typing import Final
 
 from eval_gate.gate.evidence.flakiness import CaseSeen
@@ -43,6 +44,14 @@ _FACTORS: Final = tuple(math.exp(-2.5 + 0.05 * step) for step in range(104))
 """The factors between which a spread is shared out: from a twelfth to fourteen."""
 _LEAST_WEIGHT: Final = 1e-7
 _NO_VARIANCE: Final = 1e-3
+_BAD: Final = 2.0
+"""How many times the usual failures a bad day has, at least."""
+_BAD_FAILURES: Final = 3
+"""And how many failures: fewer are a flake or two."""
+_BAD_LIMIT: Final = 0.02
+"""And the chance up to which so many are rare on a usual day."""
+_MOST_FAILURES: Final = 10**9
+"""No run has more: a stored result that says so was not made by this program."""
 _FEW_FAILURES: Final = 50.0
 """Below it the chance of a number of failures is added up, and from there on taken from the normal distribution."""
 
@@ -138,6 +147,19 @@ def learned_days(days: tuple[RunDay, ...]) -> Days:
     weights = [math.exp(one - whole) for one in same]
     lost = _log_sum(shifted) - whole > math.log(LOST)
     return Days(len(days), _shared_out(weights, len(days)), lost=lost, newest=_beside_older(days))
+
+
+def bad_days(days: Sequence[RunDay]) -> tuple[RunDay, ...]:
+    """The runs that failed far more than most: what people are told of bad days. It decides nothing."""
+    if not days or max(day.failures for day in days) > _MOST_FAILURES:
+        return ()
+    level = median(day.failures / max(day.expected, _NO_VARIANCE) for day in days)
+    return tuple(day for day in days if _is_bad(day, max(day.expected * level, _NO_VARIANCE)))
+
+
+def _is_bad(day: RunDay, usual: float) -> bool:
+    enough = day.failures >= max(_BAD_FAILURES, _BAD * usual)
+    return enough and _at_least(day.failures, usual) <= _BAD_LIMIT
 
 
 def _beside_older(days: Sequence[RunDay]) -> float:

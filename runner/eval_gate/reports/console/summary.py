@@ -136,6 +136,8 @@ class _Console:
         said = [undecided_words(view.run, view.verdict)] if view.undecided else reasons
         ended = "" if view.unjudged else f"   exit {int(view.verdict.exit_code)}"
         yield from self._reasons(words, colour, [console_line(one, 1_000) for one in said], ended)
+        if view.bad_day:
+            yield from style.wrap(console_line(view.bad_day, 1_000))
         if view.measured:
             yield from style.wrap(f"{view.measured.title.lower()}{view.measured.remark}:")
             for line in view.measured.lines():

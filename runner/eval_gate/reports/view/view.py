@@ -126,6 +126,8 @@ class View(CaseLists):
             said.append(score_words(scores))
         return "; ".join(said) or None
 
+    bad_day = _once(lambda view: verdict_words.bad_day_words(view.run, place_of(view.context)))
+    """What else a drop of all cases may be; it stands below the opening."""
     remedy = _once(lambda view: verdict_words.remedy(view.run, view.verdict))
     """Where to look if a run without a verdict ends the same way again."""
 

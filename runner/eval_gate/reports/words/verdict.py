@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from eval_gate.gate.compare import nobody_answered
+from eval_gate.gate.evidence.days import LEAST_RUNS, bad_days
 from eval_gate.gate.rules import new_errors
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.execution import Blame, Status
-from eval_gate.model.grounds import GroundKind
+from eval_gate.model.grounds import GroundKind, RunDay
 from eval_gate.model.result import RunResult, Summary
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import blame_of, blames, changes_that_count, not_waived, nothing_comparable, rates_of
@@ -120,6 +122,50 @@ def suite_drop(run: RunResult) -> str:
     grounds = [one.grounds for one in run.comparison.of(CaseClass.REGRESSION)]
     alone = any(one is not None and one.why is not GroundKind.SUITE for one in grounds)
     return suite_words(run.comparison.suite_finding, others=alone)
+
+
+def bad_day_words(run: RunResult, place: str) -> str | None:
+    """What else a drop of all cases may be, and how to find out; None where a case by itself is a regression.
+
+    None as well where the base branch's agent was asked, which tells a bad day from a regression. `place` is where the
+    record is from: `on main`.
+    """
+    found = run.comparison
+    if found is None or found.suite_finding is None or not found.suite_finding.dropped or run.control is not None:
+        return None
+    grounds = [one.grounds for one in found.of(CaseClass.REGRESSION)]
+    if not all(one is not None and one.why is GroundKind.SUITE for one in grounds) or not alone_and_dropped(run)[1]:
+        return None
+    return " ".join(
+        [_NO_SINGLE_CASE, _past_bad_days(found.evidence.days if found.evidence else (), place), _TELL_APART]
+    )
+
+
+_NO_SINGLE_CASE: Final = (
+    "No single case is confirmed as a regression: only the test of all cases together failed. "
+    "A bad day of the model or the network looks the same."
+)
+_TELL_APART: Final = (
+    "To tell the two apart, re-run the job and see whether the drop repeats, "
+    "or configure a base agent (`control-endpoint` or `control-command`)."
+)
+
+
+def _past_bad_days(days: Sequence[RunDay], place: str) -> str:
+    """How many runs look like a bad day, and how much failed: `2 of the last 20 runs on main look like one: …`."""
+    if len(days) < LEAST_RUNS:
+        runs = count(len(days), "run")
+        return f"Nothing is known of earlier bad days yet: {runs} {place} {'is' if len(days) == 1 else 'are'} too few."
+    bad = bad_days(days)
+    if not bad:
+        return f"None of the last {len(days)} runs {place} looks like one."
+    least, most = (pick(day.failures for day in bad) for pick in (min, max))
+    failures = f"{least} failures" if least == most else f"{least} to {most} failures"
+    others = [day.failures for day in days if day not in bad]
+    usual = round(sum(others) / len(others)) if others else 0
+    are = f"about {usual} {'is' if usual == 1 else 'are'}" if usual else "fewer than 1 is"
+    look = "looks" if len(bad) == 1 else "look"
+    return f"{len(bad)} of the last {len(days)} runs {place} {look} like one: {failures} at first, where {are} usual."
 
 
 def undecided_words(run: RunResult, verdict: Verdict) -> str:

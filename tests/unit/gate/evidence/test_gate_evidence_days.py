@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.days import NOTHING_KNOWN, days_of, learned_days
+from eval_gate.gate.evidence.days import NOTHING_KNOWN, bad_days, days_of, learned_days
 from eval_gate.gate.evidence.days import _at_least as at_least
 from eval_gate.gate.evidence.flakiness import CaseSeen
 from eval_gate.model.grounds import Counts, RunDay
@@ -122,3 +122,7 @@ def test_days_of__broken_crashed_or_always_the_same__says_nothing_about_a_day() 
 @pytest.mark.parametrize(("number", "mean"), [(1, 0.3), (7, 2.0), (12, 30.0), (49, 40.0), (51, 40.0), (80, 100.0)])
 def test_at_least__whole_numbers__is_the_poisson_tail(number, mean) -> None:
     assert at_least(number, mean) == pytest.approx(poisson(number, mean), rel=0.02)
+
+
+def test_bad_days__stored_result_with_absurd_numbers__has_none() -> None:
+    assert bad_days((RunDay(failures=10**400, expected=1, variance=1), *days(2, 2, 2, 2))) == ()
