@@ -10,7 +10,7 @@ from eval_gate.model.result import GitFacts
 from eval_gate.process.git import line_of_git
 from eval_gate.text.foreign.well_formed import well_formed
 
-MAX_DIGITS: Final = 18
+LONGEST_NUMBER: Final = 18
 """Digits of a number that GitHub gives."""
 MAX_JOB: Final = 200
 
@@ -37,4 +37,4 @@ def git_facts(environment: Mapping[str, str], folder: Path) -> GitFacts | None:
 
 def _number(environment: Mapping[str, str], name: str) -> int | None:
     text = environment.get(name, "")
-    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
+    return int(text) if text.isdecimal() and len(text) <= LONGEST_NUMBER else None
