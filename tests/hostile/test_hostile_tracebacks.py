@@ -123,6 +123,7 @@ def test_finding_8__half_a_character_in_a_stored_result__is_shown_as_a_replaceme
     every = [f"{number}.json" for number in range(len(list(places(whole))))]
     program = f"""
 import sys
+import msgspec
 from eval_gate.errors import GateError
 from eval_gate.results.read import read_run
 from eval_gate.reports.render import render
