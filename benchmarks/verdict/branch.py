@@ -21,7 +21,6 @@ from eval_gate.model.totals import summarise
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.results.merge import merge
-from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import baseline_of, read_run
 from eval_gate.results.write import write_ledger, write_result
 from eval_gate.struct import replace
@@ -248,12 +247,8 @@ def pull_request(
     *,
     sharded: bool = False,
     stored: bool = False,
-    pushes: Pushes | None = None,
 ) -> PullRequest:
-    """`sharded`: in four parts, each run and judged alone, then merged. `stored`: all of it over the disk and back.
-
-    `pushes` are those before this one; the whole of a run in parts is judged by what its parts have on record of them.
-    """
+    """`sharded`: in four parts, each run and judged alone, then merged. `stored`: all of it over the disk and back."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
         baseline = branch.baseline
@@ -269,13 +264,12 @@ def pull_request(
             write_result(results, run)
             return read_run(run.run_id, results)
 
-        question, again = GateQuestion(baseline, ask.rules, pushes=pushes), GateQuestion(baseline, ask.rules)
+        question = GateQuestion(baseline, ask.rules)
         simulated = Simulated(question, ask.confirm, ask.again, ask.control)
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
-        name = f"here-{len(pushes.ledger.runs)}" if pushes else "here"
         if not sharded:
-            run = judge(kept(simulated.run(name, when, numbered, len(first))), question)
-            judged = judge(kept(run), again) if stored else run
+            run = judge(kept(simulated.run("here", when, numbered, len(first))), question)
+            judged = judge(kept(run), question) if stored else run
             return PullRequest(judged, simulated.executions, simulated.asked_there)
         parts = [
             simulated.run(
@@ -283,8 +277,8 @@ def pull_request(
             )
             for index in range(SHARDS)
         ]
-        joined = merge([kept(judge(part, question)) for part in parts], name)
-        return PullRequest(judge(kept(joined), again), simulated.executions, simulated.asked_there)
+        joined = merge([kept(judge(part, question)) for part in parts], "here")
+        return PullRequest(judge(kept(joined), question), simulated.executions, simulated.asked_there)
 
 
 def _read(run: RunResult) -> RunResult:

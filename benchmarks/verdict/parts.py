@@ -128,7 +128,6 @@ def _nothing(*_: object, **__: object) -> None:
 
 
 def _parts() -> Iterator[Part]:
-    yield Part("pushes", "no push is given what earlier ones saw", on_branch=False, special=True)
     alike = ((conclude, "learned_days", _all_alike),)
     yield Part("days", "runs never differ as a whole; nor is this one on a day", alike, least=5)
     today = ((conclude, "on_this_day", _unchanged), (judge, "on_this_day", _unchanged))

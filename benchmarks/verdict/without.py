@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import control
 import grid
-import pushes as of_pushes
 from branch import Asking, Branch, Execution, Simulated, policy
 from days import DayWorld, draw_day
 from late import late_worlds
@@ -33,14 +32,11 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RunResult
-from eval_gate.results.pushes import Pushes, pushes_bytes, read_pushes
 from eval_gate.struct import replace
 
 EACH, ERROR_RATE = 5, 0.05
 """Pull requests of a branch."""
 WHEN = "2026-11-21T10:00:00Z"
-WITHIN = (1, 3, 5)
-"""Pushes within which a case is found, or a gate red for nothing."""
 SURE = 2.0
 """Standard errors from which on a line has moved."""
 
@@ -54,7 +50,6 @@ class Line:
     """Those that are switched off one by one."""
     there: tuple[float, ...] | None = None
     """How often the base branch's agent fails, by group; None where nobody can ask it."""
-    pushes: int = 1
     new: int = 0
     """So many of the last cases are first seen by the newest run of the branch."""
     repeated: Execution | None = None
@@ -93,9 +88,6 @@ def lines(cases: int) -> dict[str, Line]:
     found |= {world.name: Line(world, ("late",)) for world in late_worlds(cases)}
     for day in control.days(cases):
         found[f"base agent: {day.world.name}"] = Line(day.world, ("base agent",), there=day.there)
-    for line in of_pushes.lines(cases):
-        if not line.world.name.startswith("one case dead in the first push"):
-            found[f"pushes: {line.world.name}"] = Line(line.world, ("pushes",), pushes=max(WITHIN))
     for code, how in (("R", "from a cache"), ("D", "by an agent without chance")):
         for world in _repeated(cases):
             found[f"re-runs repeated {how}: {world.name}"] = Line(world, ("repeats",), repeated=code)
@@ -218,10 +210,7 @@ def of_branch(cell: Cell, branch: int, seed: int, parts: Iterable[str]) -> list[
     line, wanted = lines(cell.cases)[cell.line], list(parts)
     base = f"{seed}/{cell.line}/{cell.cases}/{cell.history}/{branch}"
     numbers = range(branch * EACH, (branch + 1) * EACH)
-    drawn = [
-        [_draw(line, cell.history, base, number * max(WITHIN) + push) for push in range(line.pushes)]
-        for number in numbers
-    ]
+    drawn = [_draw(line, cell.history, base, number) for number in numbers]
     chosen = [PARTS[name] for name in wanted if name != EVERYTHING]
     later = [part for part in chosen if part.judged_only]
     seen: dict[str, Seen] = {}
@@ -231,7 +220,7 @@ def of_branch(cell: Cell, branch: int, seed: int, parts: Iterable[str]) -> list[
             continue
         with without(part):
             if made is None or part is None or part.on_branch:
-                made = _main(line, drawn[0][0], base)
+                made = _main(line, drawn[0], base)
             seen |= _pull_requests(line, drawn, base, made, part, later if part is None else [])
             if part is not None and part.on_branch:
                 made = None
@@ -256,36 +245,31 @@ def _rules(drawn: AnyDrawn) -> Policy:
 
 def _pull_requests(
     line: Line,
-    drawn: Sequence[Sequence[AnyDrawn]],
+    drawn: Sequence[AnyDrawn],
     base: str,
     main: Branch,
     part: Part | None,
     later: Sequence[Part],
 ) -> dict[str, Seen]:
     """What becomes of all of them; `later` are the parts without which their runs are only judged again."""
-    rules, baseline = _rules(drawn[0][0]), main.baseline
+    rules, baseline = _rules(drawn[0]), main.baseline
     name = part.name if part else EVERYTHING
     seen = {name: Seen()} | {other.name: Seen() for other in later}
     rates = None
     if line.there is not None and name != "base agent":
         groups = zip(line.world.groups, line.there, strict=True)
         rates = [there for group, there in groups for _ in range(group.cases)]
-    for number, some in enumerate(drawn):
-        pushes = Pushes(pull_request=number) if line.pushes > 1 and name != "pushes" else None
-        for push, here in enumerate(some):
-            first = _first(line, here, None)
-            stream = f"{base}/{number}/{push}"
-            question = GateQuestion(baseline, rules, pushes=pushes)
-            asked = _there(rates, stream)
-            simulated = Simulated(question, DEFAULT_CONFIRM, Again(here, None, stream, line, first), asked)
-            run = simulated.run(f"here-{push}", WHEN, list(enumerate(first)), len(first))
-            judged, executions = judge(run, question), simulated.executions + simulated.asked_there
-            seen[name].add(judged, here.changed, executions)
-            for other in later:
-                with without(other):
-                    seen[other.name].add(judge(run, question), here.changed, executions)
-            if pushes is not None:
-                pushes = read_pushes(pushes_bytes(pushes.with_run(judged)), "the push before")
+    question = GateQuestion(baseline, rules)
+    for number, here in enumerate(drawn):
+        first, stream = _first(line, here, None), f"{base}/{number}"
+        again = Again(here, None, stream, line, first)
+        simulated = Simulated(question, DEFAULT_CONFIRM, again, _there(rates, stream))
+        run = simulated.run("here", WHEN, list(enumerate(first)), len(first))
+        executions = simulated.executions + simulated.asked_there
+        seen[name].add(judge(run, question), here.changed, executions)
+        for other in later:
+            with without(other):
+                seen[other.name].add(judge(run, question), here.changed, executions)
     return seen
 
 
@@ -427,17 +411,7 @@ def compared(done: Iterable[Done], key: Callable[[Cell], str]) -> Iterator[Moved
                 continue
             columns = [("undecided", _bits(on.undecided), _bits(off.undecided))]
             columns += [("executions", *([n / cell.cases for n in one.executions] for one in (on, off)))]
-            if line.pushes == 1:
-                columns += [("red" if line.harmless else "found", _bits(on.said), _bits(off.said))]
-            else:
-                columns += [
-                    (
-                        f"{'red' if line.harmless else 'found'} within {pushes} push{'es' if pushes > 1 else ''}",
-                        _within(on.said, pushes),
-                        _within(off.said, pushes),
-                    )
-                    for pushes in WITHIN
-                ]
+            columns += [("red" if line.harmless else "found", _bits(on.said), _bits(off.said))]
             for what, one, other in columns:
                 pairs.setdefault((key(cell), part, what), []).append((one, other))
     for (name, part, what), some in pairs.items():
@@ -446,11 +420,6 @@ def compared(done: Iterable[Done], key: Callable[[Cell], str]) -> Iterator[Moved
 
 def _bits(signs: str) -> list[float]:
     return [float(one) for one in signs]
-
-
-def _within(signs: str, pushes: int) -> list[float]:
-    every = max(WITHIN)
-    return [float("1" in signs[at : at + pushes]) for at in range(0, len(signs), every)]
 
 
 def tables(done: Sequence[Done], *, by_cell: bool) -> Iterator[str]:

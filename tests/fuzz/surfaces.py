@@ -28,7 +28,6 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import discover, load_suites
-from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.waivers.command import commands_in
 from eval_gate.gate.waivers.file import parse_waivers
@@ -46,7 +45,6 @@ from eval_gate.result_formats.scoring import ScoreRules
 from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import LEDGER_NAME, read_ledger
-from eval_gate.results.pushes import pushes_bytes, read_pushes
 from eval_gate.results.read import read_archive, read_history, read_run
 from eval_gate.session.rows import case_of
 from eval_gate.targets.base import TargetError
@@ -72,7 +70,6 @@ from eval_gate.text.judge_template import names_in, template_problem, unknown_va
 from eval_gate.text.redact import Redactor
 from eval_gate.text.shell import shell_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, resolve_members, unknown_sources
-from tests.support.results import make_run
 
 TODAY = date(2026, 11, 22)
 SECRET = 'k/3+y "\\=abcdefgh'
@@ -197,14 +194,6 @@ def _ledger(data: bytes) -> None:
         ledger = read_ledger(data, "ledger")
         for key in list(ledger.every_key())[:50]:
             ledger.case(key).entries()
-
-
-def _pushes(data: bytes) -> None:
-    with _sentences():
-        pushes = read_pushes(data, "pushes")
-        run = make_run({"a": "failed"})
-        again = read_pushes(pushes_bytes(pushes.with_run(run)), "what we wrote")
-        assert all(earlier_of(one.ledger, run, 1.0) is not None for one in (pushes, again))
 
 
 def _waivers(data: bytes) -> None:
@@ -354,7 +343,6 @@ SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(
         "archive": _archive,
         "headers": _headers,
         "ledger": _ledger,
-        "pushes": _pushes,
         "waivers": _waivers,
         "journal": _lines(read_lines, "cases.jsonl"),
         "recording": _lines(lambda file: read_recording(file).entries, "answers.jsonl"),

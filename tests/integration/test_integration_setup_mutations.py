@@ -516,7 +516,7 @@ def test_mutations__every_setting_without_effect__is_among_the_rewritings() -> N
     assert of_a_run - RUN_WITHOUT_EFFECT.keys() <= {
         "evals",
         "store",
-        *("baseline", "history", "earlier"),
+        *("baseline", "history"),
     }
 
 

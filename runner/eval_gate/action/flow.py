@@ -212,8 +212,8 @@ def _gate(
     made = get_result(step, session, asked, log)
     step = replace(step, partial=bool(made.result.selections))
     # of an interrupted run they are there in a moment, or are not waited for
-    origin, pushes = fitting(asked.origin(), made.result, log), asked.pushes()
-    question = replace(session.question, baseline=origin.baseline, pushes=pushes)
+    origin = fitting(asked.origin(), made.result, log)
+    question = replace(session.question, baseline=origin.baseline)
     session = replace(session, question=question, later_question=None)
     judged = judge(made.result, session.question)
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=ruled.config.evals)

@@ -131,11 +131,6 @@ INPUTS: Final = (
         " the default branch.",
     ),
     ActionInput("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
-    ActionInput(
-        "remember-pushes",
-        "Whether what earlier pushes of a pull request saw of a case counts too; never of a fork's.",
-        "true",
-    ),
     ActionInput("artifact-name", "Name of the artifact with the result.", DEFAULT_ARTIFACT),
     ActionInput(
         "upload",
@@ -243,7 +238,6 @@ class Settings(FrozenStruct):
     accept_label: str = LABEL
     leg: str = ""
     """All inputs that are the same in every attempt of one leg, in one text."""
-    remember_pushes: bool = True
     policy_from: ReportedSide = ReportedSide.HEAD
     secrets_for: ReportedSide = ReportedSide.BASE
     control: ControlTiming = ControlTiming.NOW
@@ -280,7 +274,6 @@ def _settings_of(reader: _Reader, variables: Mapping[str, str], *, on_host: bool
         baseline=reader.text("baseline") or AUTO,
         baseline_branch=reader.text("baseline-branch") or None,
         baseline_workflows=reader.list("baseline-workflow"),
-        remember_pushes=reader.flag("remember-pushes"),
         artifact_name=reader.artifact_name(),
         upload=reader.flag("upload"),
         comment=reader.one_of("comment", CommentMode),

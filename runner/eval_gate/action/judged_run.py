@@ -63,14 +63,12 @@ def session_of(step: Step, config: RunConfig, lookups: Lookups, variables: Mappi
     selection = step.settings.selection
     beside = lookups.beside_cases
     origin = Origin(ON_ITS_WAY) if beside else lookups.origin()
-    pushes = None if beside else lookups.pushes()
     question = GateQuestion(
         origin.baseline,
         config.policy,
         waivers=lookups.waivers.result(),
         more_waivers=lookups.with_comments,
         keeping=config.keeping,
-        pushes=pushes,
         comparisons=comparisons_of(step),
     )
     environment = step.environment
@@ -190,9 +188,7 @@ def _without_its_past(result: RunResult) -> RunResult:
     """The run without what it says of earlier ones: a step of the pull request wrote that, and GitHub knows better."""
     if result.comparison is None:
         return result
-    changes = tuple(replace(one, earlier=()) if one.earlier else one for one in result.comparison.changes)
-    told = replace(result.comparison, evidence=None, changes=changes)
-    return replace(result, comparison=told)
+    return replace(result, comparison=replace(result.comparison, evidence=None))
 
 
 def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> RunResult:

@@ -98,8 +98,6 @@ class Plan(FrozenStruct):
     """Where to comment; None for nowhere."""
     base_branch: str | None = None
     """What a pull request is merged into."""
-    head_branch: str | None = None
-    """The branch of a pull request, in its own repository."""
     from_fork: bool = False
     """Whether the files in the workspace are somebody's who may not write to the repository."""
     read_only: str | None = None
@@ -245,7 +243,6 @@ def _pull_request(environment: WorkflowEnvironment, event: Event, settings: Sett
         (*reasons, _measured_words(workspace, base, pull.base.ref)),
         pull_number=pull.number if is_open else None,
         base_branch=pull.base.ref,
-        head_branch=pull.head.ref,
         from_fork=from_fork,
         read_only=read_only,
         workspace_sha=workspace.sha or None,

@@ -421,15 +421,6 @@ class RunConfig:
         input=False,
         no_effect="it says with what a result is compared",
     )
-    earlier: Place | None = setting(
-        None,
-        "Run of the push before this one of the same change: what it and those before it saw counts too.",
-        metavar="REF",
-        help="Run of the push before this one of the same change (run id, results file, run folder or zip): what it"
-        " and those before it saw counts too.",
-        input=False,
-        no_effect="it says with what a result is compared",
-    )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)
     output_dir: Place = setting(

@@ -17,7 +17,6 @@ from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.late import without_the_late
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier, counts_of, first_score, past_before
 from eval_gate.gate.evidence.prior import RATES, Prior
-from eval_gate.gate.evidence.pushes import Earlier
 from eval_gate.gate.evidence.repeats import repeats_of, with_repeats, without_repeats
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
@@ -52,14 +51,6 @@ class KnownBefore(FrozenStruct):
         """The past of the cases of the run, and of those that are only in the baseline and were not judged there."""
         gone = {key: CasePast(one, present=True, errored=True) for key, one in self.lost.items()}
         return {**gone, **self.past}
-
-    def remembering(self, earlier: Mapping[CaseKey, Earlier]) -> KnownBefore:
-        """The same with what earlier pushes saw of these cases, and of no others."""
-        if not earlier and not any(past.earlier for past in self.past.values()):
-            return self
-        forgotten = {key: replace(past, earlier=()) if past.earlier else past for key, past in self.past.items()}
-        told = {key: replace(forgotten.get(key, NOTHING_KNOWN), earlier=one) for key, one in earlier.items()}
-        return replace(self, past={**forgotten, **told})
 
     @property
     def confirmation(self) -> Confirmation:
@@ -155,7 +146,6 @@ def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
         errored=before is not None and before.status is Status.ERROR,
         record=change.case_record or NO_RECORD,
         scores=_recorded(change.score_record),
-        earlier=change.earlier,
     )
 
 
@@ -206,7 +196,6 @@ def facts_of(comparison: Comparison, run: RunResult, known: KnownBefore, pattern
                 again,
                 must_pass=must_pass(case, patterns),
                 end=case.rerun_end,
-                earlier=past.earlier,
             )
         )
     return facts
@@ -259,7 +248,7 @@ def _with_record(change: CaseChange, known: KnownBefore) -> CaseChange:
     """Add what the run result keeps of a case's past."""
     past = known.past.get(change.key, NOTHING_KNOWN)
     record = past.record if past.record.counts.runs else change.case_record
-    return replace(change, earlier=past.earlier or change.earlier, case_record=record)
+    return replace(change, case_record=record)
 
 
 def conclude(comparison: Comparison, run: RunResult, known: KnownBefore, policy: Policy) -> Comparison:

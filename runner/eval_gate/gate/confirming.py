@@ -174,8 +174,7 @@ class Reruns:
         """What may be spared of these: nothing where no regression fails the gate, and nothing that must pass."""
         question = self._question
         cases = run.by_key()
-        # one that passed at first names no cause
-        mine = [key for key in doubtful if self._facts[key].doubt is Doubt.REGRESSION and self._facts[key].first.fails]
+        mine = [key for key in doubtful if self._facts[key].doubt is Doubt.REGRESSION]
         suspects = Suspects({key: group_of(cause_of(cases[key]) or "") for key in mine}, allowed_of(question))
         if not suspects.many:
             return suspects

@@ -25,7 +25,6 @@ from eval_gate.gate.conclude import (
 )
 from eval_gate.gate.control.answers import notes_of_control
 from eval_gate.gate.evidence.current_day import on_this_day
-from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.judge_comparisons import AskComparisons, with_judges
@@ -44,7 +43,6 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, WaiverKind, WaiverStanding, Waiving
 from eval_gate.model.yardstick import Difference, DifferenceKind, TouchedCase
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from eval_gate.results.pushes import Pushes
 from eval_gate.struct import FrozenStruct, field, replace
 
 MoreWaivers = Callable[[KnownWaivers], KnownWaivers]
@@ -64,8 +62,6 @@ class GateQuestion(FrozenStruct):
     more_waivers: MoreWaivers | None = None
     keeping: Keeping = field(default_factory=Keeping)
     """How much of the baseline's answers may stand in the comparison."""
-    pushes: Pushes | None = None
-    """The pushes of the same change before this one; None where only the run's own record may know of any."""
     comparisons: AskComparisons | None = None
     """What is known of judges; None where only the run's own record may know it."""
 
@@ -204,15 +200,6 @@ def _plain(
 
 
 def _known(held: RunResult, question: GateQuestion) -> KnownBefore:
-    """What was known of the branch, and what earlier pushes of the same change saw: whoever asks says, or the run."""
-    known = _known_of_the_branch(held, question)
-    if question.pushes is not None:
-        return known.remembering(earlier_of(question.pushes.ledger, held, question.policy.pass_score))
-    recorded = held.comparison.changes if held.comparison else ()
-    return known.remembering({change.key: change.earlier for change in recorded if change.earlier})
-
-
-def _known_of_the_branch(held: RunResult, question: GateQuestion) -> KnownBefore:
     """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
     baseline, policy = question.baseline, question.policy
     assert isinstance(baseline, Baseline)

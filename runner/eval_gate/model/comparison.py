@@ -9,7 +9,7 @@ from eval_gate.errors import ExitCode
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.execution import BaselineSide
-from eval_gate.model.grounds import CaseRecord, Counts, Evidence, Grounds, RunName, ScoreFinding, SuiteFinding
+from eval_gate.model.grounds import CaseRecord, Evidence, Grounds, RunName, ScoreFinding, SuiteFinding
 from eval_gate.model.yardstick import MeasuredDifferences
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
@@ -104,9 +104,6 @@ class CaseChange(CaseName, kw_only=True):
     """Why it is of this class, where more than the two runs was looked at."""
     case_record: CaseRecord | None = None
     """What the branch's recent runs say about it."""
-    earlier: tuple[Counts, ...] = ()
-    """What earlier pushes of the same change saw of it by the same yardstick, the oldest first, from the first that it
-    failed on; re-runs included. Empty where nobody knows of any, and where it failed on none of them."""
     evaluators_then: dict[str, float] = field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
     before: BaselineSide | None = None

@@ -121,8 +121,6 @@ class GroundKind(StrEnum):
     """As its record says it mostly is, although the baseline's one run was otherwise."""
     EVIDENCE = "evidence"
     """Too often for its record, at the error rate that was asked for."""
-    PUSHES = "pushes"
-    """Too often for its record, in this run and the pushes before it together; not in this run alone."""
     EVERY_RUN = "every-run"
     """Every time, which is all that so few re-runs can show; the evidence is less than the error rate asks for."""
     SUITE = "suite"
@@ -144,6 +142,11 @@ class GroundKind(StrEnum):
     """Re-runs that would have decided are missing: the budget for them was spent."""
     SLOW = "slow"
     """It got no answer in time, as so many others that this is no property of single cases."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "GroundKind | None":
+        """Read the ground of older results that an earlier version found in several runs of a change together."""
+        return cls.EVIDENCE if value == "pushes" else None
 
     @property
     def undecided(self) -> bool:
@@ -188,10 +191,6 @@ class Grounds(Record, kw_only=True):
     """That all re-runs said the same, where they count once for it."""
     needed: int | None = None
     """The failures in a row, the first execution included, that would have been sure; None where none would."""
-    earlier: Counts = NO_RUNS
-    """The same case by the same yardstick in earlier pushes of the same change, from the first that it failed on."""
-    pushes: Annotated[int, Meta(ge=0)] = 0
-    """How many pushes these are. Where they decided with this one, the chance is that of all of them together."""
 
     @property
     def spared(self) -> bool:

@@ -91,9 +91,6 @@ LEDGER_BYTES: Final = 64_000_000
 LEDGER_RUNS: Final = 50
 LEDGER_LEVELS: Final = 100
 LEDGER_EXECUTIONS: Final = 100
-PUSHES_BYTES: Final = 4_000_000
-PUSHES: Final = 5
-PUSHES_SOUGHT: Final = 5
 RECORDING_BYTES: Final = 256_000_000
 RECORDING_LINE_BYTES: Final = 16_000_000
 ANSWER_CALLS: Final = 10_000
@@ -236,9 +233,6 @@ TABLE: Final = (
     LimitRow("runs of a ledger", LEDGER_RUNS, "runs"),
     LimitRow("runs of a ledger whose levels are kept", LEDGER_LEVELS, "runs"),
     LimitRow("executions of a case in one run of a ledger", LEDGER_EXECUTIONS, "executions"),
-    LimitRow("what earlier pushes of a pull request saw", PUSHES_BYTES, "bytes"),
-    LimitRow("earlier pushes that count", PUSHES, "pushes"),
-    LimitRow("earlier runs of a pull request among which that is looked for", PUSHES_SOUGHT, "runs"),
     LimitRow("a file of recorded answers", RECORDING_BYTES, "bytes"),
     LimitRow("one recorded answer", RECORDING_LINE_BYTES, "bytes"),
     LimitRow("tool calls of one answer", ANSWER_CALLS, "calls"),

@@ -20,7 +20,6 @@ from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.lessening import drop_all_details, drop_passing_details
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
-from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
 from eval_gate.results.record.json_pieces import JsonPiece, compact_pieces, full_pieces
 from eval_gate.struct import replace
 from eval_gate.text.foreign.json import CountedJson, ForeignJsonError
@@ -58,16 +57,14 @@ def write_ledger(output_dir: Path, run_id: str, ledger: Ledger) -> None:
     write_atomically(run_folder(output_dir, run_id) / LEDGER_NAME, ledger_bytes(ledger))
 
 
-def write_result(output_dir: Path, run: RunResult, pushes: Pushes | None = None) -> WrittenRun:
-    """Write the run result, every suite's EvalSuiteResult, and the pushes that end with this run.
+def write_result(output_dir: Path, run: RunResult) -> WrittenRun:
+    """Write the run result, and every suite's EvalSuiteResult.
 
     A run result that no later run could read loses the details of cases that passed and did not change, and its
     indents; where that is not enough, the details of all cases. A warning of the run says so, and also where it is
     still too large after that.
     """
     folder = run_folder(output_dir, run.run_id)
-    if pushes is not None:
-        write_atomically(folder / PUSHES_NAME, pushes_bytes(pushes))
     if not _write_readable(folder, run, full_pieces(run)):
         run = _write_smaller(folder, run)
     _point_at(output_dir, run)
@@ -153,7 +150,7 @@ def _suite_file(suite: SuiteResult, taken: set[str]) -> str:
     """`<eval file's stem>.json`, made safe and unique within the run."""
     stem = re.sub(r"[^\w.-]+", "-", Path(suite.eval_file).stem).strip(".-") or "suite"
     name, number = f"{stem}.json", 1
-    while name.casefold() in taken or name in {RUN_NAME, LEDGER_NAME, PUSHES_NAME}:
+    while name.casefold() in taken or name in {RUN_NAME, LEDGER_NAME}:
         number += 1
         name = f"{stem}-{number}.json"
     taken.add(name.casefold())

@@ -60,12 +60,10 @@ async def evaluate(session: Session, progress: RunObserver) -> KeptRun:
 
 
 def keep(session: Session, judged: RunResult, made: MadeRun | None = None) -> KeptRun:
-    """Write the record, and the ledger of earlier runs that ends with this one; of a change also its pushes."""
-    question = session.question
-    pushes = question.pushes.with_run(judged) if question.pushes is not None else None
+    """Write the record, and the ledger of earlier runs that ends with this one."""
     with after_asking():
-        write_ledger(session.folder, judged.run_id, ledger_after(judged, question.baseline))
-        written = write_result(session.folder, judged, pushes=pushes)
+        write_ledger(session.folder, judged.run_id, ledger_after(judged, session.question.baseline))
+        written = write_result(session.folder, judged)
     return KeptRun(written.run, written.record, made.interrupted if made else None)
 
 

@@ -14,7 +14,6 @@ from eval_gate.gate.judge_comparisons import Comparisons, read_comparisons
 from eval_gate.gate.waivers.file import known_waivers
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.names import LATEST
-from eval_gate.results.pushes import pushes_before
 from eval_gate.results.read import find_baseline
 from eval_gate.struct import FrozenStruct
 
@@ -87,13 +86,11 @@ def question_of(config: RunConfig, root: Path, baseline: Baseline | NoBaseline) 
     Raises GateError for whatever is wrong with these files.
     """
     waivers = known_waivers(config, root, datetime.now(UTC).date())
-    pushes = pushes_before(config.earlier, Path(config.output_dir)) if config.earlier else None
     comparisons = Comparisons(read_comparisons(root))
     return GateQuestion(
         baseline,
         config.policy,
         waivers=waivers,
         keeping=config.keeping,
-        pushes=pushes,
         comparisons=lambda: comparisons,
     )

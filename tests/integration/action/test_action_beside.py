@@ -22,7 +22,6 @@ LIST_OWN = "ArtifactService/ListArtifacts"
 PARENTS = r"/commits/[0-9a-f]{40}$"
 """Of the test merge: the base of what is evaluated."""
 NAMES = (r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"/actions/artifacts\?.*name=eval-gate-results\.")
-OWN_RUNS = r"/actions/workflows/gate.yml/runs"
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def meet(github, *requests: tuple[str, str]) -> None:
 
 
 def test_before_the_cases__what_needs_no_answer_first__is_asked_at_the_same_time(job, github, pull) -> None:
-    asked = [("GET", PARENTS), *(("GET", name) for name in NAMES), ("GET", OWN_RUNS), ("POST", LIST_OWN)]
+    asked = [("GET", PARENTS), *(("GET", name) for name in NAMES), ("POST", LIST_OWN)]
     meet(github, *asked)
     with agent() as running:
         assert job.pull_request(pull, running.url).code == 0
@@ -75,21 +74,19 @@ def test_before_the_cases__two_things_are_wrong_at_once__the_first_in_order_is_s
 
 def test_before_the_cases__answers_come_in_another_order__the_log_does_not(job, github, pull) -> None:
     def steps(ended) -> list[str]:
-        said = ("event pull_request", "baseline: ", "its record goes back", "1 earlier push", "2 earlier pushes")
+        said = ("event pull_request", "judged by the rules", "baseline: ", "its record goes back")
         return [line.split(" ")[0] for line in ended.log.splitlines() if line.startswith(said)]
 
     with agent() as running:
         github.faults.add("GET", PARENTS, Fault.slow(2))
-        baseline_last = steps(job.pull_request(pull, running.url))
-        github.faults.add("GET", OWN_RUNS, Fault.slow(2))
-        pushes_last = steps(job.pull_request(pull, running.url))
-    assert baseline_last == ["event", "baseline:", "its", "1"]
-    assert pushes_last == ["event", "baseline:", "its", "2"]
+        baseline_last = steps(job.pull_request(pull, running.url, {"policy-from": "base"}))
+        github.faults.add("GET", "/contents/", Fault.slow(2))
+        rules_last = steps(job.pull_request(pull, running.url, {"policy-from": "base"}))
+    assert baseline_last == rules_last == ["event", "judged", "baseline:", "its"]
 
 
 def test_before_the_cases__interrupted_while_github_is_waited_for__the_step_ends_at_once(job, github, pull) -> None:
-    for path in (PARENTS, OWN_RUNS):
-        github.faults.add("GET", path, Fault.hang())
+    github.faults.add("GET", PARENTS, Fault.hang())
     with agent() as running:
         process = job.start("pull_request", pull_request_event(github, pull), {"agent-endpoint": running.url})
         until = time.monotonic() + 60

@@ -116,7 +116,7 @@ def test_interrupted__comments_are_not_answered__is_written_without_them(job, gi
 @SIGNALS
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/actions/workflows/gate.yml/runs"), ("PUT", "/uploads/"), ("POST", "/issues/7/comments")],
+    [("GET", r"/commits/[0-9a-f]{40}$"), ("PUT", "/uploads/"), ("POST", "/issues/7/comments")],
     ids=["before the cases", "while the result is stored", "while it comments"],
 )
 def test_interrupted__while_github_is_waited_for__summary_and_outputs_say_so(

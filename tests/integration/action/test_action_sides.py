@@ -117,7 +117,7 @@ def test_pull_request__the_same_again__says_the_same_but_for_the_last_lines(job,
         for push in ("first", "second"):
             pull.head_sha = sha(push)
             github.state.add_commit(push)
-            job.pull_request(pull, change.url, {"remember-pushes": "false"})  # it would count them together
+            job.pull_request(pull, change.url)
             seen.append(re.sub(r"\]\([^)]*\)", "]", comment_of(github)))  # where links lead is another run's
     first, second = (text.partition("<sub>Evaluated")[0] for text in seen)
     assert first == second

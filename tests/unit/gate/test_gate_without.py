@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[3]
-MODULES = ("branch", "worlds", "days", "rules", "case_worlds", "grid", "late", "control", "pushes", "parts", "without")
+MODULES = ("branch", "worlds", "days", "rules", "case_worlds", "grid", "late", "control", "parts", "without")
 
 
 @pytest.fixture

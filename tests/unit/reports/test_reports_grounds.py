@@ -65,24 +65,6 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             ("rare enough to be sure: 4 failures of 4 are",),
         ),
         (
-            change("regression", "pushes", "3/6", "20/20", 1 / 9000.5, needed=2, earlier=counts("5/8"), pushes=2),
-            "failed 3 of 6 here, 3 of 8 in 2 earlier pushes, 0 of 20 on main",
-            "9,000",
-            ("counts because this push and the earlier ones together are proof",),
-        ),
-        (
-            change("unsettled", "recovered", "5/7", "20/20", 0.05, needed=2, earlier=counts("6/7"), pushes=1),
-            "passed 5 of 7 here, 6 of 7 in 1 earlier push, failed 0 of 20 on main",
-            "20",
-            ("not rare enough to be sure: that takes 2 failures of 2",),
-        ),
-        (
-            change("regression", "evidence", "0/4", "9/9", 0.001, crashes=4, needed=4, earlier=counts("1/3"), pushes=1),
-            "crashed 4 of 4 here, failed 2 of 3 in 1 earlier push, answered in 9 of 9 on main",
-            "1,000",
-            ("rare enough to be sure: 4 failures of 4 are",),
-        ),
-        (
             change("regression", "evidence", "0/4", "7/10", 1 / 100_000.5, crashes=4, crashed_then=1, needed=4),
             "crashed 4 of 4 here, answered in 9 of 10 on main (2 wrong)",
             "100,000",

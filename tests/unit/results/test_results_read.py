@@ -12,7 +12,8 @@ import pytest
 
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.comparison import CaseClass, Unmeasured
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.limits import RESULT_BYTES
 from eval_gate.model.result import RunResult
 from eval_gate.model.selection import ChosenCases
@@ -29,8 +30,8 @@ from eval_gate.results.read import (
 from eval_gate.results.run_times import made_at
 from eval_gate.results.write import write_ledger, write_result
 from eval_gate.struct import replace
-from tests.support.results import RUN_ID, make_run
-from tests.support.verdicts import judge_against
+from tests.support.results import RUN_ID, make_run, make_suite_result
+from tests.support.verdicts import judge_against, make_executed
 
 OLDER, NEWER, BROKEN = (f"{digit * 8}-2222-4333-8444-555555555555" for digit in "123")
 
@@ -340,6 +341,20 @@ def test_read_run__unknown_keys_of_a_later_version__are_ignored(results) -> None
     record = json.loads(file.read_text()) | {"later": {"a": 1}}
     file.write_text(json.dumps(record))
     assert read_run(OLDER, results).run_id == OLDER
+
+
+def test_read_run__what_an_earlier_version_knew_of_several_pushes__is_passed_over(results) -> None:
+    run = make_run(make_suite_result([make_executed("a", "FFFF")]), run_id=BROKEN, confirm=6)
+    write_result(results, judge_against(run, find_baseline(OLDER, results)))
+    file, counts = results / BROKEN / "run.json", {"passes": 1, "failures": 2, "crashes": 0}
+    record = json.loads(file.read_text())
+    (change,) = record["comparison"]["changes"]
+    change["earlier"] = [counts]
+    change["grounds"] |= {"why": "pushes", "earlier": counts, "pushes": 1}
+    file.write_text(json.dumps(record))
+    (read,) = read_run(BROKEN, results).comparison.changes
+    assert (read.change, read.grounds.why) == (CaseClass.REGRESSION, GroundKind.EVIDENCE)
+    assert find_baseline(str(file), results).result.run_id == BROKEN
 
 
 @pytest.mark.parametrize(

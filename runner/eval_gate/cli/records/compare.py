@@ -12,7 +12,7 @@ from eval_gate.cli import options
 from eval_gate.config.settings import RULES, SETTINGS
 
 _USED = RULES - {"errorRate", "confirm", "newCaseRuns"}
-_USED |= {"history", "earlier", "reports", "junit", "exports"}
+_USED |= {"history", "reports", "junit", "exports"}
 USED = tuple(key for key in SETTINGS if key in _USED)
 """The settings that judging a stored result has use for: whatever is about running is done."""
 
@@ -58,8 +58,7 @@ def compare(
 
     flags = options.given_settings(settings)
     load_config(flags, {}, None)  # what is wrong with them is said first
-    named = (baseline, current, *([str(flags["earlier"])] if "earlier" in flags else []))
-    folder = results_folder(output_dir, *named)
+    folder = results_folder(output_dir, baseline, current)
     flags["outputDir"] = str(folder)
     with _told_whose(current):
         run = read_whole([current], folder)

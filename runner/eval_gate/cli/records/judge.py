@@ -17,7 +17,6 @@ _USED = (
         "controlCommand",
         "baseline",
         "history",
-        "earlier",
         "outputDir",
         "reports",
         "exports",

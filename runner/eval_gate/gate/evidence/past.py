@@ -70,8 +70,6 @@ class CasePast(FrozenStruct):
     """The baseline could not judge it either."""
     record: CaseRecord = NO_RECORD
     scores: ScoreRecord | None = None
-    earlier: tuple[Counts, ...] = ()
-    """What earlier pushes of the same change saw of it."""
 
 
 NOTHING_KNOWN: Final = CasePast()

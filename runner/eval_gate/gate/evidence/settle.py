@@ -6,7 +6,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 |:--|:--|:--|
 | added, removed, errored, still errored, not run, incomparable | | stays |
 | fails here | never passes on record, or the newest run of the branch broke it | `still_failing` |
-| fails here | evidence, also with earlier pushes, or every run, or the suite as a whole dropped | `regression` |
+| fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
 | fails here | none of these, and mostly fails on record | `still_failing` |
 | fails here | none of these | `unsettled` |
 | fails here | none of these, nobody can run it again, and too few runs on record | `errored` |
@@ -24,10 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from eval_gate.gate.evidence import pushes
 from eval_gate.gate.evidence.all_cases import CaseRates, whole_finding
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, doubt, known_to_fail
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, doubt
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
@@ -57,8 +56,6 @@ class CaseFacts(FrozenStruct):
     must_pass: bool = False
     end: RerunEnd | None = None
     """Why it was not run once more; None where nobody had asked for re-runs."""
-    earlier: pushes.Earlier = ()
-    """What earlier pushes of the same change saw of it."""
 
     @property
     def here(self) -> Counts:
@@ -101,13 +98,7 @@ class CaseFacts(FrozenStruct):
         """What is to be decided about it. Whether a case must pass has nothing to do with what it is compared with."""
         if not self.compared:
             return Doubt.MUST_PASS if self.must_pass and self.first.fails else None
-        found = doubt(self.record, self.first, must_pass=self.must_pass)
-        return Doubt.REGRESSION if found is None and self._remembered else found
-
-    @property
-    def _remembered(self) -> bool:
-        """Whether it passed at first, and earlier pushes that it failed on may say more; its record passes it."""
-        return bool(self.earlier) and not self.first.fails and not known_to_fail(self.record)
+        return doubt(self.record, self.first, must_pass=self.must_pass)
 
     @property
     def is_unexplained(self) -> bool:
@@ -119,11 +110,6 @@ class CaseFacts(FrozenStruct):
         if self.end is not RerunEnd.IMPOSSIBLE or self.again.runs or record.newest_failed or not record.newest.passes:
             return False
         return record.counts.runs < EXPLAINING or record.counts.passes == record.newest.passes
-
-    @property
-    def fails(self) -> bool:
-        """Whether it is settled as one that fails: at first, or in all where only earlier pushes made it a suspect."""
-        return self.first.fails or (self.doubt is Doubt.REGRESSION and self.here.fails)
 
 
 class Settled(FrozenStruct):
@@ -141,10 +127,8 @@ class Settlement(FrozenStruct):
     suite: SuiteFinding
 
 
-def next_step(case: CaseFacts, confirmation: Confirmation, *, remembering: bool = True) -> RerunStep | None:
+def next_step(case: CaseFacts, confirmation: Confirmation) -> RerunStep | None:
     """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt.
-
-    Without `remembering` as if it had no earlier pushes.
 
     Where re-runs ended because nothing more could be learnt, none are left, whatever is known by now. Where none were
     possible, what was seen has to do as well, and a case that is unsteady on record needs more than it can bring.
@@ -154,13 +138,7 @@ def next_step(case: CaseFacts, confirmation: Confirmation, *, remembering: bool 
         return None
     remaining = 0 if case.end is RerunEnd.IMPOSSIBLE else max(confirmation.confirm - case.again.runs, 0)
     ended = case.end is RerunEnd.DECIDED
-    record, here = case.record.counts, case.here
-    alone = RerunStep.UNSETTLED  # of a case that passed at first this run by itself asks nothing
-    if case.first.fails or question is not Doubt.REGRESSION:
-        alone = confirmation.next_step(question, record, here, remaining, ended=ended)
-    if question is not Doubt.REGRESSION or not remembering:
-        return alone
-    return pushes.next_step(confirmation, record, case.earlier, here, 0 if ended else remaining, alone)
+    return confirmation.next_step(question, case.record.counts, case.here, remaining, ended=ended)
 
 
 def next_steps(cases: Iterable[CaseFacts], confirmation: Confirmation) -> Mapping[CaseKey, RerunStep | None]:
@@ -195,8 +173,8 @@ def settle(
     """
     kinds = [_kind(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))
-    steps = {kind: _last_step(case, confirmation) for kind, case in examples.items()}
-    alone = {kind: case.fails and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
+    steps = {kind: next_step(case, confirmation) for kind, case in examples.items()}
+    alone = {kind: case.first.fails and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
     pairs = {
         kind: case.pair
         for kind, case in examples.items()
@@ -219,14 +197,8 @@ def settle(
 
 def _kind(case: CaseFacts) -> Hashable:
     """Equal for cases that differ in their names only: of those the same becomes, and it is worked out once."""
-    seen = id(case.record), id(case.first), id(case.again), case.earlier
+    seen = id(case.record), id(case.first), id(case.again)
     return case.plain, *seen, case.must_pass, case.end
-
-
-def _last_step(case: CaseFacts, confirmation: Confirmation) -> RerunStep | None:
-    """The step when there are no more re-runs. Those that only earlier pushes asked for are not missing."""
-    step = next_step(case, confirmation)
-    return next_step(case, confirmation, remembering=False) if step is RerunStep.AGAIN and case.earlier else step
 
 
 def _without_the_worst(pairs: list[CaseRates], count: int) -> list[CaseRates]:
@@ -244,10 +216,10 @@ def _settled(
 ) -> tuple[CaseClass, Grounds | None]:
     if not case.compared:
         change, why = case.plain, case.missing if step is RerunStep.AGAIN else _MUST_PASS_ALONE.get(step)
-    elif case.fails:
+    elif case.first.fails:
         change, why = _failing(case, step, confirmation, finding)
     else:
-        change, why = _passing(case, None if case.doubt is Doubt.REGRESSION else step, confirmation)
+        change, why = _passing(case, step, confirmation)
     return change, _grounds(case, why, confirmation) if why else None
 
 
@@ -275,11 +247,7 @@ def _failing(
         return expected if record.fails else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
     if step is RerunStep.CONFIRMED and question is not None:
         enough = confirmation.suffices(question, record, case.here)
-        together = not enough and pushes.shows(confirmation, record, case.earlier, case.here)
-        return (
-            CaseClass.REGRESSION,
-            GroundKind.EVIDENCE if enough else GroundKind.PUSHES if together else GroundKind.EVERY_RUN,
-        )
+        return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     spared = step is RerunStep.AGAIN and case.missing is GroundKind.NOT_ASKED
     if (
         finding.dropped
@@ -315,26 +283,14 @@ def _passing(
 
 
 def _grounds(case: CaseFacts, why: GroundKind, confirmation: Confirmation) -> Grounds:
-    question, record = case.doubt, case.record.counts
-    earlier = case.earlier if question is Doubt.REGRESSION else ()
-    tested = question is not None and case.compared
+    tested, record = case.doubt if case.compared else None, case.record.counts
     return Grounds(
         why=why,
         here=case.here,
         record=record,
         reruns=case.again.runs,
-        chance=_chance(case, why, confirmation) if tested else None,
+        chance=confirmation.chance(tested, record, case.here) if tested else None,
         newest_failed=case.record.newest_failed,
         broken_since=case.record.broken_since if why is GroundKind.MAIN_BROKE else None,
-        needed=pushes.needed(confirmation, record, earlier) if question is Doubt.REGRESSION and tested else None,
-        earlier=pushes.pooled(earlier),
-        pushes=len(earlier),
+        needed=confirmation.needed(record) if tested is Doubt.REGRESSION else None,
     )
-
-
-def _chance(case: CaseFacts, why: GroundKind, confirmation: Confirmation) -> float:
-    question, record = case.doubt, case.record.counts
-    assert question is not None
-    if why is GroundKind.PUSHES:
-        return pushes.chance(confirmation, record, case.earlier, case.here)
-    return confirmation.chance(question, record, case.here)

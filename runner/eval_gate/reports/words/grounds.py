@@ -41,7 +41,6 @@ _UNDECIDED: Final = frozenset(
 )
 """Where no chance is said: nothing was decided by it."""
 _PLAIN: Final = {
-    GroundKind.PUSHES: "counts because this push and the earlier ones together are proof",
     GroundKind.NOT_RERUN: "the re-runs that would decide gave no result",
     GroundKind.NOT_ASKED: "not asked again: the gate was red already",
     GroundKind.SLOW: "no answer in time, as of so many others: a slow provider, or all of it is slow with this change",
@@ -78,11 +77,9 @@ def _seen(change: CaseClass, grounds: Grounds, place: str) -> str:
     here, record = grounds.here, grounds.record
     passes = change in _PASSING
     if here.crashes and here.crashes == here.runs:
-        before = _before("failed", grounds.earlier.failures, grounds)
-        return f"crashed {here.crashes} of {here.runs} here{before}, {_answered(record, place)}"
+        return f"crashed {here.crashes} of {here.runs} here, {_answered(record, place)}"
     said_passes = passes or (change in {CaseClass.UNSETTLED, CaseClass.FLAKY} and here.passes > 0)
     seen = _counted("passed" if said_passes else "failed", here.passes if said_passes else here.failures, here, "here")
-    seen += _before("", grounds.earlier.passes if said_passes else grounds.earlier.failures, grounds)
     if not record.runs:
         return f"{seen}, never judged {place}"
     verb = "" if said_passes == passes else "failed"
@@ -93,14 +90,6 @@ def _counted(verb: str, number: int, counts: Counts, place: str) -> str:
     """`failed 4 of 4 here`, and where not every failure was an answer `failed 4 of 4 here (1 crashed)`."""
     crashed = f" ({counts.crashes} crashed)" if counts.crashes else ""
     return f"{verb} {number} of {counts.runs} {place}{crashed}".strip()
-
-
-def _before(verb: str, number: int, grounds: Grounds) -> str:
-    """`, 3 of 8 in 2 earlier pushes`; nothing where no earlier push failed it."""
-    if not grounds.pushes:
-        return ""
-    place = f"in {count(grounds.pushes, 'earlier push', 'earlier pushes')}"
-    return f", {_counted(verb, number, grounds.earlier, place)}"
 
 
 def _answered(record: Counts, place: str) -> str:
@@ -176,7 +165,7 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
     """What would have been sure, counted as what was seen is, beside every word of doubt and of certainty."""
     if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.UNSETTLED, CaseClass.ERRORED}:
         return None  # nothing was tested
-    if grounds.why in {GroundKind.MUST_PASS, GroundKind.PUSHES}:
+    if grounds.why is GroundKind.MUST_PASS:
         return None
     if grounds.repeats is not None:
         return repeats_words(grounds.repeats)
@@ -214,7 +203,7 @@ def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
         case GroundKind.MUST_PASS:
             failing = grounds.newest_failed or grounds.record.fails
             return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
-        case GroundKind.NOT_RERUN | GroundKind.NOT_ASKED | GroundKind.SPENT | GroundKind.SLOW | GroundKind.PUSHES:
+        case GroundKind.NOT_RERUN | GroundKind.NOT_ASKED | GroundKind.SPENT | GroundKind.SLOW:
             return _PLAIN[grounds.why]
         case GroundKind.RECOVERED if not grounds.here.passes:
             return "its record may explain that"
