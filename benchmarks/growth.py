@@ -28,7 +28,7 @@ from tabulate import tabulate
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.compare import compare
-from eval_gate.gate.evidence.past import ledger_after, past_before
+from eval_gate.gate.evidence.past import past_before
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult, ToolIdentity, Yardstick
@@ -44,6 +44,7 @@ from eval_gate.results.ledger import Ledger, ledger_bytes, read_ledger
 from eval_gate.results.merge import merge
 from eval_gate.results.read import read_run
 from eval_gate.results.write import write_ledger, write_result
+from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 
 SUITE = 1_000

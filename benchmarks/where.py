@@ -40,7 +40,7 @@ PARTS = {
     ("engine/outcome.py", "outcome"): "end: results put together",
     ("gate/judge.py", "judge"): "end: verdict",
     ("gate/confirming.py", "doubtful"): "end: verdict",
-    ("gate/evidence/past.py", "ledger_after"): "end: ledger",
+    ("session/run_ledger.py", "ledger_after"): "end: ledger",
     ("results/write.py", "write_result"): "end: results written",
     ("results/write.py", "write_record"): "end: results written",
     ("cli/running/single_run.py", "show_made"): "end: summary",

@@ -11,7 +11,6 @@ from pathlib import Path
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.engine.settling import known_anew
 from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.execution import Blame, Status, Trial
@@ -23,6 +22,7 @@ from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.results.merge import merge
 from eval_gate.results.read import baseline_of, read_run
 from eval_gate.results.write import write_ledger, write_result
+from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 
 FILE = "suite.json"

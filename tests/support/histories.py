@@ -15,7 +15,6 @@ from eval_gate.config.policy import Policy
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.settling import known_anew, settle, trial_of
 from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
@@ -24,6 +23,7 @@ from eval_gate.model.grounds import Counts
 from eval_gate.model.result import CaseResult, GitFacts, RerunEnd, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
 from eval_gate.results.ledger import EMPTY, Ledger
+from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 from tests.support.cases import make_case
 from tests.support.results import make_run, make_suite_result

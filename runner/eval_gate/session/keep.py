@@ -11,7 +11,6 @@ from pathlib import Path
 
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import judge
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -19,6 +18,7 @@ from eval_gate.reports.render import write_reports
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.write import write_ledger, write_result
 from eval_gate.session.run import MadeRun, RunObserver, make_run
+from eval_gate.session.run_ledger import ledger_after
 from eval_gate.session.session import Session
 from eval_gate.struct import FrozenStruct
 

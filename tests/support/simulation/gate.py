@@ -16,7 +16,6 @@ from eval_gate.action.log import Log
 from eval_gate.action.step import Step, open_step
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import RunConfig
-from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.github.commands import LaterCommands
 from eval_gate.github.environment import read_environment
@@ -25,6 +24,7 @@ from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_bytes
 from eval_gate.results.names import RUN_NAME
 from eval_gate.results.record.json_pieces import full_pieces
+from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 from tests.support.github import GATE, FakeGitHub
 from tests.support.histories import NONE_YET, Asked, Engine

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from eval_gate.action.relay import unjudged
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.gate.waivers.file import KnownWaivers
@@ -33,6 +32,7 @@ from eval_gate.results.ledger import LEDGER_NAME
 from eval_gate.results.merge import merge
 from eval_gate.results.read import baseline_of, read_run
 from eval_gate.results.write import write_ledger, write_result
+from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine, permuted_ledger
 from tests.support.sizes import size

@@ -11,12 +11,12 @@ from eval_gate.analysis.drift.cases import CaseSince
 from eval_gate.analysis.drift.drift import FALSE_ALARM_RUNS, Drift, ModelChange, Worse, drift_of
 from eval_gate.cli.records.stored_runs import part_of_settings
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.results.names import RUN_NAME
 from eval_gate.results.read import find_baseline, runs_in
+from eval_gate.session.run_ledger import ledger_after
 
 
 def drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:

@@ -15,7 +15,6 @@ from typing import Final
 
 from eval_gate.gate.evidence.days import days_of
 from eval_gate.gate.evidence.flakiness import CaseSeen, broken_since, may_look_mended, of_this_level, record_of
-from eval_gate.gate.evidence.levels import with_levels
 from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
 from eval_gate.gate.evidence.suite.noise import PooledVariance, ScoreVariance, pooled_variance
@@ -26,10 +25,8 @@ from eval_gate.model.comparison import ScoreRecord, Tally
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunDay, RunName
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import (
-    EMPTY,
-    Ledger,
     LedgerCase,
     LedgerEntry,
     LedgerExecution,
@@ -255,14 +252,6 @@ class Past:
 def past_before(baseline: Baseline, pass_score: float) -> Past:
     """The past that ends with this baseline. What was worked out for one run is there for the next one."""
     return Past(baseline, pass_score)
-
-
-def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
-    """The ledger that ends with this run: what was known up to its baseline, and itself."""
-    if isinstance(baseline, NoBaseline):
-        return with_levels(EMPTY.with_run(run), run)
-    before, earlier = baseline.result, earlier_keys(baseline.result, run)
-    return with_levels(baseline.own_ledger.with_run(run, earlier), run, before, earlier)
 
 
 def _alike_among(yardsticks: Sequence[str]) -> tuple[tuple[YardstickLikeness, ...], ...]:

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 from eval_gate.analysis.drift.drift import LIMIT, drift_of
-from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.model.case import Tier
 from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import CaseResult, GitFacts, RunResult, SuiteResult, ToolIdentity
@@ -17,6 +16,7 @@ from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import Ledger, ledger_bytes, read_ledger
 from eval_gate.results.levels import MAX_LEVELS, LevelKind
+from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 
-from eval_gate.gate.evidence.past import Past, counts_of, ledger_after
+from eval_gate.gate.evidence.past import Past, counts_of
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import CaseRecord, Counts
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.results.ledger import LedgerCase, ledger_of
+from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 from tests.support.graded import make_graded
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result

@@ -1,4 +1,7 @@
-"""The levels of a run, carried on from the run before it by the cases that both have."""
+"""The ledger that ends with a run: what was known before it, the run itself, and how good it was as a whole.
+
+Levels go on from the run before by the cases that both have. Only the drift alarm reads them; no verdict does.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Final, NamedTuple
 
+from eval_gate.gate.moved_cases import earlier_keys
 from eval_gate.gate.pass_score import passes
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.results.ledger import Ledger, alike, target_of, yardstick_of
+from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.ledger import EMPTY, Ledger, alike, target_of, yardstick_of
 from eval_gate.results.levels import LevelKind, RunLevels, models_of
 
 DIGITS: Final = 6
@@ -35,10 +40,18 @@ class _Case(NamedTuple):
         return alike(yardstick_of(self.case), yardstick_of(other.case)).all
 
 
-def with_levels(
-    ledger: Ledger, run: RunResult, before: RunResult | None = None, earlier: Mapping[CaseKey, CaseKey] | None = None
+def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
+    """The ledger that ends with this run: what was known up to its baseline, and itself."""
+    if isinstance(baseline, NoBaseline):
+        return _with_levels(EMPTY.with_run(run), run, None, {})
+    before, earlier = baseline.result, earlier_keys(baseline.result, run)
+    return _with_levels(baseline.own_ledger.with_run(run, earlier), run, before, earlier)
+
+
+def _with_levels(
+    ledger: Ledger, run: RunResult, before: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> Ledger:
-    """The ledger that ends with this run, with the run's levels; unchanged where it has them or the run has none.
+    """The same with the run's levels; unchanged where it has them or the run has none.
 
     `before` is the run that the ledger ended with, and `earlier` says which of its cases has another key here.
     """
@@ -54,7 +67,7 @@ def with_levels(
         begun = _levels(before, None, None, {})  # its own levels were never written down, or those of others are newer
         known = (begun, *known) if begun else known
     last = known[0] if before is not None and known and known[0].run_id == before.run_id else None
-    made = _levels(run, before, last, earlier or {})
+    made = _levels(run, before, last, earlier)
     return ledger.with_levels((made, *known)) if made else ledger
 
 
@@ -135,8 +148,6 @@ def _cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
 
 
 def _case(case: CaseResult, pass_score: float) -> _Case | None:
-    if len(case.trials) == 1 and case.status.judged and case.trials[0].status.judged and not case.graded:
-        return _alone(case)
     trials = case.executions()
     first = trials[: max(len(trials) - case.reruns, 0)]
     failing = _failing(trials, pass_score, graded=case.graded)
@@ -154,15 +165,6 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
         math.log(cost) if cost > 0 else None,
     )
     return _Case(values, case, case.details.response if alone else None)
-
-
-def _alone(case: CaseResult) -> _Case:
-    """The same of a case that was executed once and is not graded, as most are."""
-    failing = float(case.status is not Status.PASSED)
-    replayed = case.details.replayed
-    took, cost = case.trials[0].duration_ms, case.cost_usd or 0.0
-    time = math.log(took) if took > 0 and not replayed else None
-    return _Case((failing, failing, None, time, math.log(cost) if cost > 0 and not replayed else None), case, None)
 
 
 def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
