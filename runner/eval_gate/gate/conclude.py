@@ -80,12 +80,22 @@ def confirmation_of(evidence: Evidence) -> Confirmation:
     )
 
 
-def known_from(baseline: Baseline, run: RunResult, policy: Policy, aside: Collection[CaseKey] = ()) -> KnownBefore:
-    """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
+def known_from(
+    baseline: Baseline,
+    run: RunResult,
+    policy: Policy,
+    aside: Collection[CaseKey] = (),
+    *,
+    aside_then: Collection[CaseKey] = (),
+) -> KnownBefore:
+    """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is.
+
+    `aside` are the cases of this run that are in no test, `aside_then` those of the baseline that teach nothing.
+    """
     past = past_before(baseline, policy.pass_score)
-    belief, number = past.belief(aside), max(planned(run), 1)
+    belief, number = past.belief(aside_then), max(planned(run), 1)
     executions = Executions(run.confirm, trials_of(run))
-    asked = bars_of(belief, past.records(aside), number, executions, policy.error_rate)
+    asked = bars_of(belief, past.records(aside_then), number, executions, policy.error_rate)
     unjudged = [key for key, case in baseline.result.cases() if not case.status.judged]
     evidence = Evidence(
         baseline_run_id=baseline.result.run_id,
@@ -103,7 +113,7 @@ def known_from(baseline: Baseline, run: RunResult, policy: Policy, aside: Collec
         sure=asked.sure if asked else None,
         every=asked.every if asked else None,
         runs=past.level,
-        days=past.days(aside),
+        days=past.days(aside_then),
         lost=tuple(
             LostCase(
                 suite=key.suite, case_id=key.case_id, k=one.tally.k, n=one.tally.n, score=one.tally.score, run=one.run

@@ -7,6 +7,7 @@ known when the run was made is in its record, so that the same run gets the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Keeping
@@ -201,34 +202,39 @@ def _plain(
 
 def _known(held: RunResult, question: GateQuestion) -> KnownBefore:
     """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
-    baseline, policy = question.baseline, question.policy
+    baseline, policy, waivers = question.baseline, question.policy, question.waivers
     assert isinstance(baseline, Baseline)
-    aside = quarantined_cases(held, baseline.result, question.waivers, policy.must_pass)
+    then = baseline.result
+    aside = quarantined_cases(held, waivers, policy.must_pass, earlier_keys(then, held))
     recorded = held.comparison.evidence if held.comparison else None
     if recorded is not None and (recorded.baseline_run_id, recorded.error_rate, recorded.pass_score) == (
-        baseline.result.run_id,
+        then.run_id,
         policy.error_rate,
         policy.pass_score,
     ):
-        return known_again(held, baseline.result, recorded, aside)
-    return known_from(baseline, held, policy, aside)
+        return known_again(held, then, recorded, aside)
+    return known_from(baseline, held, policy, aside, aside_then=quarantined_cases(then, waivers, policy.must_pass))
 
 
 def quarantined_cases(
-    run: RunResult, baseline: RunResult, waivers: KnownWaivers | None, must_pass: Sequence[str]
+    run: RunResult,
+    waivers: KnownWaivers | None,
+    must_pass: Sequence[str],
+    earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
 ) -> frozenset[CaseKey]:
-    """The cases in quarantine on either side: never run again for what they say, and in no test of the suite.
+    """The cases of a run in quarantine: never run again for what they say, and in no test of the suite.
 
-    Whatever they or others under the same glob did: else it would be another question in a part of the run. What
-    people say of them in comments comes after the run and sets nothing aside. `must_pass` are patterns; of what they
-    name nothing is set aside.
+    Each is told by itself, whatever it and others under the same glob did, and of the baseline's cases by the baseline
+    alone: else parts of a run would learn other things from the same branch. What people say of them in comments comes
+    after the run and sets nothing aside. `must_pass` are patterns; of what they name nothing is set aside. `earlier`
+    are the names in the baseline of cases that have another one in this run.
     """
     quarantine = [one for one in waivers.waivers if one.kind is WaiverKind.QUARANTINE] if waivers else []
     if not quarantine or waivers is None:
         return frozenset()
-    keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
-    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key in keys]
-    earlier = earlier_keys(baseline, run)
+    named = [
+        CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key, _ in run.cases()
+    ]
     waiving = waive(quarantine, named, waivers.today, trusted=waivers.trusted, earlier=earlier)
     return without_must_pass(waiving, must_pass_keys(run, must_pass)).quarantined
 

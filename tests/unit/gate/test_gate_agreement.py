@@ -350,6 +350,21 @@ def test_judges__quarantine_of_a_glob__does_not_depend_on_the_other_cases_of_it(
     assert alone.run(at.baseline).comparison.suite_finding.cases == 1
 
 
+def test_judges__quarantined_case_that_must_pass_by_its_tag__teaches_all_parts_the_same(desk) -> None:
+    """The part without it took it for set aside, learned something else of the branch, and nothing joined the two."""
+    must = Asked("a.json", "case-0", "P", tags=("safety",))
+    others = tuple(Asked("a.json", name, "P", line=line) for line, name in enumerate("abc", 2))
+    flaky = replace(must, tape="F")
+    policy = Policy(frozenset({FailOn.REGRESSIONS}), must_pass=("tag:safety",))
+    waivers = KnownWaivers(TODAY, (quarantine("case-0"),))
+    at = desk(World(((flaky, *others), (must, *others)), (must, *others), policy, 0, waivers))
+    run = at.world.run(at.baseline)
+    merged = at.merged([at.world.here[:1], at.world.here[1:]])
+    assert merged.comparison.evidence == run.comparison.evidence
+    at.forget()
+    assert said(at.again(read_run("merged", at.folder))) == said(merged) == said(run)
+
+
 def test_judges__only_case_of_a_shard_is_too_late__is_run_again_as_in_the_whole_run(desk) -> None:
     world = world_of({"a": "T", "b": "P", "c": "P"}, *[dict.fromkeys("abc", "P")] * 4)
     at = desk(world)

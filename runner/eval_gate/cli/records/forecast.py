@@ -67,7 +67,7 @@ def forecast_rows(
     now = cases_before(
         baseline,
         rules.policy,
-        quarantined_cases(result, result, waivers, rules.policy.must_pass),
+        quarantined_cases(result, waivers, rules.policy.must_pass),
     )
     others = [_supposed(now, supposed)] if supposed.anything else list(_more(now))
     return [ForecastRow(label, cases, sight_of(cases)) for label, cases in ((_RECORD, now), *others)]
