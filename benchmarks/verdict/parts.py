@@ -17,7 +17,7 @@ from eval_gate.gate import conclude, confirming, judge
 from eval_gate.gate.evidence import all_cases, bars, current_day, days, flakiness, past, prior, settle
 from eval_gate.gate.evidence.bars import Bars, bars_of
 from eval_gate.gate.evidence.suite import level
-from eval_gate.gate.evidence.suite.failures import Stratum, away, stands_out, suite_finding
+from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.suspects import Suspects
 from eval_gate.model.grounds import Counts, RunDay, SuiteFinding
 from eval_gate.struct import replace
@@ -98,27 +98,6 @@ def _every_unknown(*arguments: Any) -> Bars | None:
     return None if found is None else replace(found, every=None)
 
 
-def _without_half(cases: list[list[tuple[int, int]]], length: int, limit: float) -> tuple[float, float]:
-    """As `level` has it, but the worse runs have to be worse without half of them, not only without the worst."""
-    runs = range(len(cases[0])) if cases else range(0)
-    newer, older = runs[:length], runs[length:]
-    chances = [(1.0, 0.0)]
-    for worse, better in ((newer, older), (older, newer)):
-        if len(worse) < 2:
-            continue
-        by_failures = sorted(worse, key=lambda at: (sum(case[at][1] for case in cases), -at))
-        least = by_failures[: len(worse) - max(len(worse) // 2, 1)]
-        others, strata = ([_stratum(case, some, better) for case in cases] for some in (least, worse))
-        if stands_out(strata) and stands_out(others) and suite_finding(others).chance <= limit:
-            chances.append((suite_finding(strata).chance, -away(strata)))
-    return min(chances)
-
-
-def _stratum(case: list[tuple[int, int]], worse: Iterable[int], better: Iterable[int]) -> Stratum:
-    sides = ([case[at] for at in some] for some in (better, worse))
-    return Stratum(*(sum(run[side] for run in runs) for runs in sides for side in (0, 1)))
-
-
 def _as_settled(settled: Iterable[object], *_: object) -> Iterator[object]:
     return iter(settled)
 
@@ -138,8 +117,6 @@ def _parts() -> Iterator[Part]:
     yield Part("days.mishap", "a first mishap is not allowed for", mishap, judged_only=True)
     levels = ((past, "runs_of_this_level", lambda runs: len(runs[: level.MAX_RUNS])),)
     yield Part("levels", "all runs of history count, whatever the branch did as a whole", levels, least=2)
-    half = ((level, "_chance_of_change", _without_half),)
-    yield Part("levels, half", "worse runs are a level only if they are worse without half of them", half, least=4)
     turned = ((flakiness, "_turned", lambda *_: False),)
     yield Part("levels.case", "all runs of a case count, whether it broke or was mended", turned, least=2)
     yield Part("days and levels", "none of both, of the suite and of a case", (*alike, *levels, *turned), least=2)

@@ -181,6 +181,16 @@ def test_runs_of_this_level__one_bad_run__is_a_day_and_no_level(place) -> None:
     assert runs_of_this_level(runs(*[good] * place, bad, *[good] * (9 - place))) == 10
 
 
+@pytest.mark.contract("verdict.record.bad-days")
+def test_runs_of_this_level__bad_days_among_the_older_runs__are_no_level() -> None:
+    """Two of four runs were bad: without the worse half of them, the older runs are like the newer ones."""
+    usual = ["".join("F" if case % 20 == run else "P" for case in range(200)) for run in range(8)]
+    bad = ["".join("F" if case % 5 == run else "P" for case in range(200)) for run in range(4)]
+    assert runs_of_this_level(runs(*usual[:6], bad[0], *usual[6:], bad[1])) == 10
+    assert runs_of_this_level(runs(bad[0], *usual[6:], bad[1], *usual[:6])) == 10
+    assert runs_of_this_level(runs(*usual[:6], *bad)) == 6
+
+
 @pytest.mark.slow
 def test_runs_of_this_level__little_has_happened__takes_all() -> None:
     good, other = "P" * 60, "P" * 58 + "FF"

@@ -2,8 +2,9 @@
 
 When the branch itself becomes worse, a pull request must not be blamed for it until the older runs have left the
 history; when it becomes better, a pull request that undoes that must be seen. So the history of all cases starts at
-the newest change of the branch's own level, found by the same test that finds a drop in a pull request. One run alone
-that is worse may be a bad day: what it says is left to `days`.
+the newest change of the branch's own level, found by the same test that finds a drop in a pull request. Some runs that
+are worse may be bad days: what they say is left to `days`, and the worse runs are a level only where they are worse
+without the worse half of them, too.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def runs_of_this_level(runs: Sequence[Mapping[_Key, Counts]], limit: float = DEF
     """How many of the runs, newest first, are at the level of the newest; all of them when nothing has changed.
 
     Every run maps its cases to their first executions. `limit` is the chance of finding a change where there is none,
-    shared out evenly among all places where it may have been and both directions. One bad run is a bad day, and no
-    level: the runs that fail more have to do so without the worst of them too, so that it takes two.
+    shared out evenly among all places where it may have been and both directions. It takes two runs that fail more, and
+    they have to do so without the worse half of them: a few bad days among others are no level.
     """
     runs = runs[:MAX_RUNS]
     if len(runs) < 2:
@@ -52,19 +53,20 @@ def _changing(runs: Sequence[Mapping[_Key, Counts]]) -> list[_Runs]:
 def _chance_of_change(cases: list[_Runs], length: int, limit: float) -> tuple[float, float]:
     """That so many newest runs differ so much from the older ones by chance, in the likelier direction to be real.
 
-    1 where it is one run alone that makes the worse of both parts worse, at this limit. The second number tells apart
+    1 where it is the worse half of the runs alone that makes them worse, at this limit. The second number tells apart
     chances that are next to nothing: it is lower where the difference is larger.
     """
     runs = range(len(cases[0])) if cases else range(0)
     newer, older = runs[:length], runs[length:]
     chances = [(1.0, 0.0)]
     for worse, better in ((newer, older), (older, newer)):
-        strata = [_stratum(case, worse, better) for case in cases]
-        if len(worse) > 1 and stands_out(strata):
-            worst = max(worse, key=lambda at: (sum(case[at][1] for case in cases), -at))
-            others = [_stratum(case, [at for at in worse if at != worst], better) for case in cases]
-            if stands_out(others) and suite_finding(others).chance <= limit:
-                chances.append((suite_finding(strata).chance, -away(strata)))
+        if len(worse) < 2:
+            continue
+        by_failures = sorted(worse, key=lambda at: (sum(case[at][1] for case in cases), -at))
+        milder = by_failures[: (len(worse) + 1) // 2]
+        strata, without_worst = ([_stratum(case, some, better) for case in cases] for some in (worse, milder))
+        if stands_out(strata) and stands_out(without_worst) and suite_finding(without_worst).chance <= limit:
+            chances.append((suite_finding(strata).chance, -away(strata)))
     return min(chances)
 
 
