@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from eval_gate.gate import conclude, confirming, judge
-from eval_gate.gate.evidence import all_cases, bars, current_day, days, flakiness, past, prior, settle
+from eval_gate.gate.evidence import all_cases, bars, days, flakiness, past, prior, settle
 from eval_gate.gate.evidence.bars import Bars, bars_of
 from eval_gate.gate.evidence.suite import level
 from eval_gate.gate.evidence.suite.failures import Stratum
@@ -62,10 +62,6 @@ def _all_alike(seen: tuple[RunDay, ...]) -> days.Days:
     return days.Days(len(seen))
 
 
-def _never_lost(seen: tuple[RunDay, ...]) -> days.Days:
-    return replace(days.learned_days(seen), lost=False)
-
-
 def _unchanged(first: object, *_: object) -> object:
     return first
 
@@ -111,8 +107,6 @@ def _parts() -> Iterator[Part]:
     yield Part("days", "runs never differ as a whole; nor is this one on a day", alike, least=5)
     today = ((conclude, "on_this_day", _unchanged), (judge, "on_this_day", _unchanged))
     yield Part("days.today", "single cases know nothing of the day", today, least=5)
-    lost = ((conclude, "learned_days", _never_lost),)
-    yield Part("days.lost", "a newest run that failed much is a bad day like others", lost, least=5)
     mishap = ((all_cases, "by_rate", lambda *_: 0.0),)
     yield Part("days.mishap", "a first mishap is not allowed for", mishap, judged_only=True)
     levels = ((past, "runs_of_this_level", lambda runs: len(runs[: level.MAX_RUNS])),)
@@ -127,9 +121,9 @@ def _parts() -> Iterator[Part]:
     half = tuple((bars, name, getattr(bars, name) / 2) for name in ("SHARE", "EVERY_SHARE"))
     strict = "the same, and single cases may spend half as much of the error rate"
     yield Part("prior.mixture, strict", strict, (*one_kind, *half))
-    no_bars = tuple((where, "bars_of", _nothing) for where in (conclude, current_day))
+    no_bars = tuple((where, "bars_of", _nothing) for where in (conclude, days))
     yield Part("bars", "N / error rate for every case; of an unsteady one also where it failed every time", no_bars)
-    no_every = tuple((where, "bars_of", _every_unknown) for where in (conclude, current_day))
+    no_every = tuple((where, "bars_of", _every_unknown) for where in (conclude, days))
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
     repeats = ((conclude, "repeats_of", _nothing),)

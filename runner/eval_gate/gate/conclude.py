@@ -12,8 +12,7 @@ from statistics import multimode
 from eval_gate.config.policy import Policy
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
 from eval_gate.gate.evidence.bars import Executions, bars_of, of_size
-from eval_gate.gate.evidence.current_day import on_this_day
-from eval_gate.gate.evidence.days import Days, learned_days
+from eval_gate.gate.evidence.days import Days, learned_days, on_this_day
 from eval_gate.gate.evidence.late import without_the_late
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier, counts_of, first_score, past_before
 from eval_gate.gate.evidence.prior import RATES, Prior

@@ -25,7 +25,7 @@ from eval_gate.gate.conclude import (
     trials_of,
 )
 from eval_gate.gate.control.answers import notes_of_control
-from eval_gate.gate.evidence.current_day import on_this_day
+from eval_gate.gate.evidence.days import on_this_day
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.judge_comparisons import AskComparisons, with_judges

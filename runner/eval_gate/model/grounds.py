@@ -227,8 +227,6 @@ class SuiteFinding(Record, kw_only=True):
     """These are only the cases that seldom fail: they show more than all cases together, some of which got better."""
     if_alike: float | None = None
     """The chance if runs of the branch did not differ as a whole; None where its record does not show that they do."""
-    newest: bool = False
-    """The branch's newest run failed as much, by itself, and that is why `chance` is what it is."""
     control: Counts = NO_RUNS
     """What the base branch's agent answered when it was asked all of them in the same minutes; none if it was not."""
     control_chance: float | None = None

@@ -8,8 +8,7 @@ answer is the rarer of both, times how much likelier it is that any of two quest
 sums over cases.
 
 Then whole runs differ: by what the record shows of its days (`days`), and by a mishap of a kind that it has not shown
-yet, in which one case in fifty fails. Where the newest run of the branch is likely worse by itself, this run has to be
-worse than that one too.
+yet, in which one case in fifty fails.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from eval_gate.gate.evidence.suite.failures import (
     by_rate,
     kinds_of,
     moments,
-    suite_finding,
     sum_of,
     tail_of,
 )
@@ -34,15 +32,6 @@ from eval_gate.model.grounds import SuiteFinding
 
 MISHAP: Final = 0.02
 """How many of the cases that mostly pass may fail in a mishap."""
-NEWEST_LIMIT: Final = 5
-"""Against the newest run alone so many times the limit do, as for scores."""
-
-
-class CaseRates(NamedTuple):
-    """One case beside its record, and beside the newest run of the branch alone."""
-
-    record: Stratum
-    newest: Stratum
 
 
 class _Tested(NamedTuple):
@@ -57,17 +46,13 @@ class _Tested(NamedTuple):
 
 
 def whole_finding(
-    pairs: Iterable[CaseRates], days: Days, limit: float = DEFAULT_LIMIT, *, wide: float = WIDE
+    strata: Iterable[Stratum], days: Days, limit: float = DEFAULT_LIMIT, *, wide: float = WIDE
 ) -> SuiteFinding:
     """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
 
-    Whoever has counted equal pairs already gives the counts (a `Counter`). `limit` is the accepted chance of calling a
+    Whoever has counted equal strata already gives the counts (a `Counter`). `limit` is the accepted chance of calling a
     drop what is none, `wide` the variance from which on the normal distribution does.
     """
-    every = pairs if isinstance(pairs, Counter) else Counter(pairs)
-    strata: Counter[Stratum] = Counter()
-    for pair, count in every.items():
-        strata[pair.record] += count
     kinds = kinds_of(strata)
     steady = Counter({kind: count for kind, count in kinds.items() if kind.steady})
     unsteady = Counter({kind: count for kind, count in kinds.items() if not kind.steady})
@@ -79,18 +64,14 @@ def whole_finding(
     chance, alike = min(best.chance * times, 1.0), min(best.alike * times, 1.0)
     widened = days.differ and alike < chance
     chance += days.hiccup * max(by_rate(kinds, MISHAP) - chance, 0.0)
-    newest = 0.0
-    if days.lost and chance <= limit:
-        newest = suite_finding(_against_newest(every), limit, wide=wide).chance / NEWEST_LIMIT
     return SuiteFinding(
         cases=best.cases,
         failures=best.failures,
         expected=best.mean,
-        chance=max(chance, newest),
+        chance=chance,
         limit=limit,
         steady=len(tested) > 1 and best is tested[1],
         if_alike=alike if widened else None,
-        newest=newest > chance,
     )
 
 
@@ -138,10 +119,3 @@ def _tails(chances: list[float]) -> list[float]:
         total += one
         tails.append(total)
     return tails[::-1]
-
-
-def _against_newest(pairs: Counter[CaseRates]) -> Counter[Stratum]:
-    strata: Counter[Stratum] = Counter()
-    for pair, count in pairs.items():
-        strata[pair.newest] += count
-    return strata

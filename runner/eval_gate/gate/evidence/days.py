@@ -10,19 +10,32 @@ known: some spreads are weighed against each other by how well they explain the 
 distributions; Greenwood and Yule 1920, Journal of the Royal Statistical Society 83, 255-279), and none at all is
 believed most. So a record that is calm, or short, widens the test by little, and one that has seen bad days widens it
 as far as they go.
+
+How many of the others failed at first then tells which day a run is on: by Bayes' rule, from what the record says of
+one more day and from first executions only, which are there before anything is run again. Of a single case "nothing has
+changed" then means that it fails as often as on such a day, so that a bad day is not many single regressions. A day
+never makes a case steadier than its record, and where the record shows no differences between days nothing of that
+counts: how many failed is then left to the test of all cases.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from eval_gate.gate.evidence.bars import bars_of
 from eval_gate.gate.evidence.flakiness import CaseSeen
+from eval_gate.gate.evidence.prior import Day
+from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.model.grounds import NO_RUNS, Counts, RunDay
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
+
+if TYPE_CHECKING:
+    from eval_gate.gate.evidence.settle import CaseFacts  # which needs to know of days
 
 SPREADS: Final = (0.0, 1 / 1024, 1 / 256, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 """Variances of the factor by which a run multiplies failures: from 3 % more or less to days of five times as many."""
@@ -33,16 +46,15 @@ SLIGHT: Final = 0.05
 _LARGE: Final = (1.0 - CALM - 3 * SLIGHT) / (len(SPREADS) - 4)
 _BELIEVED: Final = (CALM, *[SLIGHT] * 3, *[_LARGE] * (len(SPREADS) - 4))
 LEAST_RUNS: Final = 5
-LOST: Final = 100.0
-"""How much better a loss of the branch's own has to explain its newest run than its days do, to be taken for one: as
-much as makes it as likely as not where one run in a hundred brings such a loss."""
-_SHIFTS: Final = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
-"""By how much the branch's own loss may multiply failures."""
 _LEVELS: Final = tuple(math.exp(-1.2 + 0.1 * step) for step in range(23))
 """By how much the mean of all runs may be off."""
 _FACTORS: Final = tuple(math.exp(-2.5 + 0.05 * step) for step in range(104))
 """The factors between which a spread is shared out: from a twelfth to fourteen."""
+STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
+"""The factors of a day that are told apart; each other one counts as the one next to it."""
 _LEAST_WEIGHT: Final = 1e-7
+_LEAST_SHARE: Final = 1e-4
+"""Of a day: factors that are believed less are left out."""
 _NO_VARIANCE: Final = 1e-3
 _BAD: Final = 2.0
 """How many times the usual failures a bad day has, at least."""
@@ -60,15 +72,11 @@ class Days(FrozenStruct):
     """What a record says about the days of a branch. `runs` are the runs that say it.
 
     `factors` are those by which one more run may multiply failures, beside those of the record, each with its weight;
-    what is left to 1 is that of no difference. `lost`: the newest run failed so much that it is likely the branch's own
-    loss, and no bad day of a kind that it has seen.
+    what is left to 1 is that of no difference.
     """
 
     runs: int = 0
     factors: tuple[tuple[float, float], ...] = ()
-    lost: bool = False
-    newest: float = 1.0
-    """How many times as much the newest run failed as the older ones."""
 
     @property
     def calm(self) -> float:
@@ -133,20 +141,65 @@ def learned_days(days: tuple[RunDay, ...]) -> Days:
     """What these runs say, newest first; fewer than five say too little, and would only hide a drop."""
     if len(days) < LEAST_RUNS:
         return Days(len(days))
-    same, shifted = [], []
-    for spread, belief in zip(SPREADS, _BELIEVED, strict=True):
-        together, apart = [], []
-        for level in _LEVELS:
-            older = math.fsum(_log_chance(day, level, spread) for day in days[1:])
-            together.append(older + _log_chance(days[0], level, spread))
-            moved = [_log_chance(days[0], level * shift, spread) for shift in _SHIFTS]
-            apart.append(older + _log_sum(moved) - math.log(len(moved)))
-        same.append(math.log(belief) + _log_sum(together))
-        shifted.append(math.log(belief) + _log_sum(apart))
-    whole = _log_sum(same)
-    weights = [math.exp(one - whole) for one in same]
-    lost = _log_sum(shifted) - whole > math.log(LOST)
-    return Days(len(days), _shared_out(weights, len(days)), lost=lost, newest=_beside_older(days))
+    logs = [
+        math.log(belief) + _log_sum([math.fsum(_log_chance(day, level, spread) for day in days) for level in _LEVELS])
+        for spread, belief in zip(SPREADS, _BELIEVED, strict=True)
+    ]
+    whole = _log_sum(logs)
+    return Days(len(days), _shared_out([math.exp(one - whole) for one in logs], len(days)))
+
+
+def on_this_day(confirmation: Confirmation, cases: Iterable[CaseFacts], days: Days) -> Confirmation:
+    """How cases are confirmed on the day that these show, those that are suspects left out by one failure each."""
+    if not days.differ or not confirmation.confirm:
+        return confirmation
+    known = [case for case in cases if case.in_whole and case.record.counts.runs]
+    day = day_of(known, days)
+    if not day:
+        return confirmation
+    records = Counter((case.record.counts.passes, case.record.counts.failures) for case in known)
+    asked = bars_of(
+        confirmation.prior, records, confirmation.cases, confirmation.executions, confirmation.error_rate, day
+    )
+    if asked is None:
+        return replace(confirmation, day=day)
+    return replace(confirmation, day=day, sure=asked.sure, every=asked.every)
+
+
+def day_of(cases: Iterable[CaseFacts], days: Days) -> Day:
+    """By how much this day multiplies failures, in `STEPS`; none where it surely does not.
+
+    Of a suspect only the others may say it, so one failure is left out.
+    """
+    kinds = Counter(
+        (case.record.counts.answered, case.first.answered) for case in cases if case.record.counts.answered.runs
+    )
+    rates = [(first, record.failures / record.runs, number) for (record, first), number in kinds.items()]
+    failures = sum(first.failures * number for first, _, number in rates) - 1
+    mean = math.fsum(first.runs * rate * number for first, rate, number in rates)
+    variance = math.fsum(first.runs * rate * (1 - rate) * number for first, rate, number in rates)
+    if variance <= 0.0 or failures <= mean:
+        return ()
+    rare = failures - (mean - variance)
+    likely = [(1.0, math.log(max(days.calm, _LEAST_SHARE)) + _log_rare(rare, variance))]
+    likely += [(factor, math.log(weight) + _log_rare(rare, variance * factor)) for factor, weight in days.factors]
+    most = max(log for _, log in likely)
+    weights = [0.0] * len(STEPS)
+    for factor, log in likely:
+        weights[_nearest(factor)] += math.exp(log - most)
+    whole = math.fsum(weights)
+    shares = [(step, weight / whole) for step, weight in zip(STEPS, weights, strict=True)]
+    day = tuple((step, share) for step, share in shares if share >= _LEAST_SHARE)
+    return day if any(step > 1.0 for step, _ in day) else ()
+
+
+def _nearest(factor: float) -> int:
+    return min(range(len(STEPS)), key=lambda at: abs(math.log(STEPS[at] / factor)))
+
+
+def _log_rare(failures: float, mean: float) -> float:
+    """Of so many rare events, but for what does not depend on the mean."""
+    return failures * math.log(mean) - mean
 
 
 def bad_days(days: Sequence[RunDay]) -> tuple[RunDay, ...]:
@@ -160,13 +213,6 @@ def bad_days(days: Sequence[RunDay]) -> tuple[RunDay, ...]:
 def _is_bad(day: RunDay, usual: float) -> bool:
     enough = day.failures >= max(_BAD_FAILURES, _BAD * usual)
     return enough and _at_least(day.failures, usual) <= _BAD_LIMIT
-
-
-def _beside_older(days: Sequence[RunDay]) -> float:
-    """How many times as much the newest run failed as was expected, beside the others."""
-    shares = [day.failures / max(day.expected, _NO_VARIANCE) for day in days]
-    older = math.fsum(shares[1:]) / len(shares[1:])
-    return max(shares[0] / max(older, _NO_VARIANCE), 1.0)
 
 
 def _log_chance(day: RunDay, level: float, spread: float) -> float:

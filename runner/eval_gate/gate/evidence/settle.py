@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from eval_gate.gate.evidence.all_cases import CaseRates, whole_finding
+from eval_gate.gate.evidence.all_cases import whole_finding
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, doubt
 from eval_gate.gate.evidence.suite.failures import Stratum
@@ -83,11 +83,6 @@ class CaseFacts(FrozenStruct):
     def stratum(self) -> Stratum:
         """Its answers on record and here, first executions only; without the run that decides whether it is in."""
         return Stratum.of(self.record.before_newest, self.first.answered)
-
-    @property
-    def pair(self) -> CaseRates:
-        """The same, and beside the newest run alone."""
-        return CaseRates(self.stratum, Stratum.of(self.record.newest.answered, self.first.answered))
 
     def part_of(self, finding: SuiteFinding) -> bool:
         """Whether this case is among those that a finding over the whole suite is about."""
@@ -175,8 +170,8 @@ def settle(
     examples = dict(zip(kinds, cases, strict=True))
     steps = {kind: next_step(case, confirmation) for kind, case in examples.items()}
     alone = {kind: case.first.fails and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
-    pairs = {
-        kind: case.pair
+    strata = {
+        kind: case.stratum
         for kind, case in examples.items()
         if case.in_whole
         and not alone[kind]
@@ -184,7 +179,7 @@ def settle(
     }
     finding = whole_finding(
         _without_the_worst(
-            [pairs[kind] for kind in kinds if kind in pairs], allowed - sum(alone[kind] for kind in kinds)
+            [strata[kind] for kind in kinds if kind in strata], allowed - sum(alone[kind] for kind in kinds)
         ),
         days,
         confirmation.error_rate * share,
@@ -201,14 +196,13 @@ def _kind(case: CaseFacts) -> Hashable:
     return case.plain, *seen, case.must_pass, case.end
 
 
-def _without_the_worst(pairs: list[CaseRates], count: int) -> list[CaseRates]:
+def _without_the_worst(strata: list[Stratum], count: int) -> list[Stratum]:
     """All but the failing ones that stick out most from their records, so many of them."""
     if count <= 0:
-        return pairs
-    strata = [pair.record for pair in pairs]
+        return strata
     failing = [at for at, one in enumerate(strata) if one.failures and one.runs < one.all_runs]
-    worst = set(sorted(failing, key=lambda at: (strata[at].mean - strata[at].failures, pairs[at]))[:count])
-    return [one for at, one in enumerate(pairs) if at not in worst]
+    worst = set(sorted(failing, key=lambda at: (strata[at].mean - strata[at].failures, strata[at]))[:count])
+    return [one for at, one in enumerate(strata) if at not in worst]
 
 
 def _settled(

@@ -20,10 +20,11 @@ from random import Random
 from statistics import NormalDist
 from typing import Final
 
-from eval_gate.gate.evidence.all_cases import CaseRates, whole_finding
+from eval_gate.gate.evidence.all_cases import whole_finding
 from eval_gate.gate.evidence.bars import of_size
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, next_step
+from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.power.cases import CaseGroup, CaseGroups
 from eval_gate.model.grounds import Counts
 from eval_gate.model.result import RerunEnd
@@ -119,9 +120,9 @@ def _chance(way: RerunPaths, rate: float) -> float:
 
 
 class _Drawn(FrozenStruct):
-    """Cases of one kind that do the same at first: `pair` is None where the test of all cases leaves them out."""
+    """Cases of one kind that do the same at first: `stratum` is None where the test of all cases leaves them out."""
 
-    pair: CaseRates | None
+    stratum: Stratum | None
     unconfirmed: float
     """The chance that one of them is not confirmed by itself."""
 
@@ -135,7 +136,7 @@ class Losses:
         random = Random(_SEED)  # noqa: S311 (a simulation, no secret)
         many = DRAWS if cases.number <= LARGE else DRAWS // 2
         self._draws = [[random.random() for _ in range(len(trees) * cases.trials)] for _ in range(many)]
-        self._known: dict[frozenset[tuple[CaseRates, int]], bool] = {}
+        self._known: dict[frozenset[tuple[Stratum, int]], bool] = {}
         """Whether so many cases of each kind together are a drop: of few records, many draws come to the same."""
 
     def chance_of_red(self, points: float) -> float:
@@ -168,7 +169,7 @@ class Losses:
         rate = min(1.0, self._usual(tree.kind) + points / 100)
         chances = tree.outcomes(rate)
         return chances, [
-            _Drawn(_pair(tree, failures), 1.0 - tree.after(failures, rate)) for failures in range(len(chances))
+            _Drawn(_stratum(tree, failures), 1.0 - tree.after(failures, rate)) for failures in range(len(chances))
         ]
 
     def _usual(self, kind: CaseGroup) -> float:
@@ -177,7 +178,7 @@ class Losses:
 
     def _red(self, draw: list[float], outcomes: list[tuple[list[float], list[_Drawn]]]) -> float:
         """The chance that a run with these first executions is red."""
-        pairs: Counter[CaseRates] = Counter()
+        strata: Counter[Stratum] = Counter()
         unnoticed = 1.0
         at = iter(draw)
         for tree, (chances, means) in zip(self._trees, outcomes, strict=True):
@@ -188,25 +189,25 @@ class Losses:
                 left, rest = left - many, rest - chances[failures]
                 if many:
                     unnoticed *= means[failures].unconfirmed ** many
-                    if (pair := means[failures].pair) is not None:
-                        pairs[pair] += many
+                    if (stratum := means[failures].stratum) is not None:
+                        strata[stratum] += many
         if unnoticed < _CERTAIN:
             return 1.0
-        return 1.0 if self._dropped(pairs) else 1.0 - unnoticed
+        return 1.0 if self._dropped(strata) else 1.0 - unnoticed
 
-    def _dropped(self, pairs: Counter[CaseRates]) -> bool:
-        key = frozenset(pairs.items())
+    def _dropped(self, strata: Counter[Stratum]) -> bool:
+        key = frozenset(strata.items())
         if key not in self._known:
             confirmation = self._cases.confirmation
             limit = confirmation.error_rate * SUITE_SHARE * of_size(confirmation.cases)
-            self._known[key] = whole_finding(pairs, self._cases.days, limit, wide=_WIDE).dropped
+            self._known[key] = whole_finding(strata, self._cases.days, limit, wide=_WIDE).dropped
         return self._known[key]
 
 
-def _pair(tree: Tree, failures: int) -> CaseRates | None:
+def _stratum(tree: Tree, failures: int) -> Stratum | None:
     first = Counts(passes=tree.cases.trials - failures, failures=failures)
     facts = replace(tree.kind.facts, first=first)
-    return facts.pair if facts.in_whole else None
+    return facts.stratum if facts.in_whole else None
 
 
 def _drawn(uniform: float, number: int, share: float) -> int:

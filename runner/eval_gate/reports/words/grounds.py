@@ -252,8 +252,6 @@ def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
 
 def _days(finding: SuiteFinding) -> str | None:
     """What is said of the branch's own runs: only where they make a difference that one would notice."""
-    if finding.newest:
-        return "the newest run on record failed much too, and this one has to be worse than that"
     if finding.if_alike is None or finding.if_alike * _NOTICED > finding.chance:
         return None
     return f"whole runs on record differ too: if they did not, it would be 1 in {_one_in(finding.if_alike):,}"

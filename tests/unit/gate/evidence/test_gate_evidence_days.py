@@ -78,20 +78,9 @@ def test_widened__one_more_failure__is_never_likelier(record, failures) -> None:
 def test_learned__older_runs_in_another_order__say_the_same(record, random) -> None:
     shuffled = random.sample(record[1:], len(record) - 1)
     one, other = (learned_days(days(record[0], *rest)) for rest in (record[1:], shuffled))
-    assert one.lost == other.lost
     assert one.calm == pytest.approx(other.calm)
     assert 0 <= one.calm <= 1
     assert sum(weight for _, weight in one.factors) + one.calm == pytest.approx(1.0)
-
-
-@pytest.mark.contract("verdict.record.bad-days", "verdict.record.broken-branch")
-def test_lost__newest_run_far_worse__is_the_branchs_own_loss_unless_it_has_such_days() -> None:
-    older = CALM[1:]
-    assert learned_days(days(14, *older)).lost
-    assert not learned_days(days(6, *older)).lost
-    assert not learned_days(days(2, *older)).lost
-    assert not learned_days(days(14, 2, 2, 13, 2, 2, 15, 1, 3, 2)).lost
-    assert not learned_days(days(2, 14, *older)).lost
 
 
 def seen(*results: str) -> list[tuple[int, CaseSeen]]:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.bars import Executions, bars_of
-from eval_gate.gate.evidence.current_day import day_of, on_this_day
-from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days, learned_days
+from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days, day_of, learned_days, on_this_day
 from eval_gate.gate.evidence.prior import RATES, learned_from
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep, e_value
 from eval_gate.gate.evidence.settle import CaseFacts, next_step
@@ -109,13 +108,6 @@ def test_day_of__cases_that_pass_on_both_sides_are_added__the_day_is_no_worse(fa
 
 def _mean(day) -> float:
     return sum(factor * share for factor, share in day) or 1.0
-
-
-def test_on_this_day__the_branch_itself_became_worse__its_newest_run_is_such_a_day() -> None:
-    lost = runs(30, 5, 4, 6, 5, 6, 4, 5, 5, 4)
-    assert lost.lost
-    assert lost.newest == pytest.approx(30 / (44 / 9), rel=0.01)
-    assert _mean(day_of(cases(30), lost)) > 4
 
 
 def test_chance__new_pass__knows_of_no_day() -> None:
