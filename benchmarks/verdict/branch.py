@@ -30,17 +30,12 @@ PASS_SCORE = 0.8
 """Of worlds with graded cases."""
 SHARDS = 4
 TOO_LATE = "no answer in time"
-SLOW_MS, CACHED_MS = 2_000.0, 4.0
-"""How long a failure takes whose re-runs repeat it, and a re-run that a cache answers."""
 _TOOL = ToolIdentity(version="simulated")
 _TARGET = TargetIdentity(name="agent", provider="http", identity="http://simulated")
 _THERE = TargetIdentity(name="agent", provider="http", identity="http://simulated.base")
 
 Execution = str | float
-"""`P`, `F`, `C` (HTTP 500), `T` (no answer in time), or the score of a graded case.
-
-`S` is a failure that took long, `D` the same response again after as long, `R` the same from a cache.
-"""
+"""`P`, `F`, `C` (HTTP 500), `T` (no answer in time), or the score of a graded case."""
 Again = Callable[[int], Execution]
 """One more execution of the case with this number."""
 
@@ -68,13 +63,7 @@ def _trial(what: Execution) -> Trial:
         return Trial(
             status=Status.ERROR, score=0.0, duration_ms=1.0, blame=Blame.CRASHED, error=TOO_LATE, timed_out=True
         )
-    if what in _REPEATING:
-        took = CACHED_MS if what == "R" else SLOW_MS
-        return Trial(status=Status.FAILED, score=0.0, duration_ms=took, repeats=what != "S")
     return Trial(status=Status.PASSED if what == "P" else Status.FAILED, score=float(what == "P"), duration_ms=1.0)
-
-
-_REPEATING = frozenset({"S", "D", "R"})
 
 
 @lru_cache(maxsize=20_000)

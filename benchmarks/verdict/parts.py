@@ -126,9 +126,6 @@ def _parts() -> Iterator[Part]:
     no_every = tuple((where, "bars_of", _every_unknown) for where in (conclude, days))
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
-    repeats = ((conclude, "repeats_of", _nothing),)
-    same = "a re-run that says the same counts like any other"
-    yield Part("repeats", same, repeats, judged_only=True, special=True)
     late = ((conclude, "without_the_late", _as_settled), (confirming, "many_late", lambda _: False))
     yield Part("late", "a late answer is a crash like any other", late, special=True)
     whole = ((settle, "whole_finding", _nothing_dropped),)

@@ -52,8 +52,6 @@ class Line:
     """How often the base branch's agent fails, by group; None where nobody can ask it."""
     new: int = 0
     """So many of the last cases are first seen by the newest run of the branch."""
-    repeated: Execution | None = None
-    """What every re-run of a failed case says: `R` or `D`."""
     excused: bool = False
     """What is worse here is the day, and not the change."""
 
@@ -88,9 +86,6 @@ def lines(cases: int) -> dict[str, Line]:
     found |= {world.name: Line(world, ("late",)) for world in late_worlds(cases)}
     for day in control.days(cases):
         found[f"base agent: {day.world.name}"] = Line(day.world, ("base agent",), there=day.there)
-    for code, how in (("R", "from a cache"), ("D", "by an agent without chance")):
-        for world in _repeated(cases):
-            found[f"re-runs repeated {how}: {world.name}"] = Line(world, ("repeats",), repeated=code)
     for world in _new(cases):
         found[f"first in the branch's newest run: {world.name}"] = Line(world, ("new cases",), new=tenth)
     return found
@@ -114,14 +109,6 @@ def _since(cases: int) -> Iterator[World]:
     yield World(
         "the branch fixed a case five runs ago that failed 60%, and it died (2%)", (Group(1, 0.6, 1.0, 5, 0.0), others)
     )
-
-
-def _repeated(cases: int) -> Iterator[World]:
-    fifth = max(cases // 5, 1)
-    yield World("nothing changed (2%)", (same(cases, 0.02),))
-    yield World("nothing changed, a fifth fails 30%", (same(fifth, 0.3), same(cases - fifth, 0.0)))
-    yield World("one case died (2%)", (Group(1, 0.02, 1.0), same(cases - 1, 0.02)))
-    yield World("one case that flaked 40% died", (Group(1, 0.4, 1.0), same(cases - 1, 0.02)))
 
 
 def _new(cases: int) -> Iterator[World]:
@@ -168,15 +155,13 @@ class Done:
 class Again:
     """Further executions of one run: the n-th one of a case is the same whatever was asked before."""
 
-    def __init__(self, drawn: AnyDrawn, run: int | None, seed: str, line: Line, first: Sequence[Execution]) -> None:
+    def __init__(self, drawn: AnyDrawn, run: int | None, seed: str) -> None:
         """`run` is one of the branch, 0 for the newest; None for the pull request's."""
-        self._drawn, self._run, self._seed, self._line, self._first = drawn, run, seed, line, first
+        self._drawn, self._run, self._seed = drawn, run, seed
         self._randoms: dict[int, Random] = {}
 
     def __call__(self, at: int) -> Execution:
         """One more."""
-        if self._line.repeated is not None and self._first[at] == "S":
-            return self._line.repeated
         if at not in self._randoms:
             self._randoms[at] = Random(f"{self._seed}/{at}")
         return self._drawn.again(at, self._run, self._randoms[at])
@@ -261,9 +246,8 @@ def _pull_requests(
         rates = [there for group, there in groups for _ in range(group.cases)]
     question = GateQuestion(baseline, rules)
     for number, here in enumerate(drawn):
-        first, stream = _first(line, here, None), f"{base}/{number}"
-        again = Again(here, None, stream, line, first)
-        simulated = Simulated(question, DEFAULT_CONFIRM, again, _there(rates, stream))
+        first, stream = here.firsts(None), f"{base}/{number}"
+        simulated = Simulated(question, DEFAULT_CONFIRM, Again(here, None, stream), _there(rates, stream))
         run = simulated.run("here", WHEN, list(enumerate(first)), len(first))
         executions = simulated.executions + simulated.asked_there
         seen[name].add(judge(run, question), here.changed, executions)
@@ -278,17 +262,12 @@ def _main(line: Line, drawn: AnyDrawn, base: str) -> Branch:
     branch, rules = Branch(), _rules(drawn)
     for number in range(drawn.runs):
         run = drawn.runs - 1 - number
-        first = _first(line, drawn, run)
+        first = drawn.firsts(run)
         if run:
             first = first[: len(first) - line.new]
-        again = Again(drawn, run, f"{base}/main/{run}", line, first)
+        again = Again(drawn, run, f"{base}/main/{run}")
         branch = branch.pushed(number, first, Asking(rules, DEFAULT_CONFIRM, again))
     return branch
-
-
-def _first(line: Line, drawn: AnyDrawn, run: int | None) -> list[Execution]:
-    first = drawn.firsts(run)
-    return ["S" if one == "F" else one for one in first] if line.repeated is not None else first
 
 
 def _there(rates: Sequence[float] | None, stream: str) -> Callable[[int], Execution] | None:

@@ -16,7 +16,7 @@ from eval_gate.gate.evidence.days import Days, learned_days, on_this_day
 from eval_gate.gate.evidence.late import without_the_late
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, NewestEarlier, counts_of, first_score, past_before
 from eval_gate.gate.evidence.prior import RATES, Prior
-from eval_gate.gate.evidence.repeats import repeats_of, with_repeats, without_repeats
+from eval_gate.gate.evidence.repeats import repeats_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
 from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_finding, without_the_lowest
@@ -267,15 +267,12 @@ def conclude(comparison: Comparison, run: RunResult, known: KnownBefore, policy:
         return replace(comparison, changes=changes, evidence=known.evidence)
     facts, allowed = facts_of(comparison, run, known, policy.must_pass), policy.allowed_regressions
     cases = run.by_key()
-    repeats = {one.key: found for one in facts if (found := repeats_of(cases[one.key])) is not None}
-    counted = [without_repeats(one, repeats.get(one.key)) for one in facts]
-    said = {one.key: (one, repeats[one.key]) for one, other in zip(facts, counted, strict=True) if other is not one}
     scored = _scored(facts, run, known)
     share = (SUITE_SHARE / 2 if scored else SUITE_SHARE) * of_size(known.evidence.cases)
-    confirmation = on_this_day(known.confirmation, counted, known.days)
-    settlement = settle(counted, confirmation, allowed=allowed, share=share, days=known.days)
+    confirmation = on_this_day(known.confirmation, facts, known.days)
+    settlement = settle(facts, confirmation, allowed=allowed, share=share, days=known.days)
     answers = answers_of(run, settlement.cases, known.evidence.pass_score)
-    heard = with_answers(settlement, counted, answers, confirmation)
+    heard = with_answers(settlement, facts, answers, confirmation)
     told_apart = without_the_late(heard.cases, facts, run, confirmation, known.evidence.pass_score)
     settled = {one.key: one for one in told_apart}
     scores = _score_finding(scored, settlement, known.evidence.error_rate * share, allowed)
@@ -284,7 +281,7 @@ def conclude(comparison: Comparison, run: RunResult, known: KnownBefore, policy:
         one = settled.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
             return _with_record(change, known)
-        grounds = with_repeats(one.grounds, *said[key]) if one.grounds is not None and key in said else one.grounds
+        grounds = replace(one.grounds, repeats=repeats_of(cases[key])) if one.grounds is not None else None
         return replace(_with_record(change, known), change=one.change, grounds=grounds)
 
     return replace(

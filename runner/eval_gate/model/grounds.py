@@ -159,10 +159,10 @@ MOST_ODDS: Final = 1_000_000
 
 
 class Repeats(Record, kw_only=True):
-    """Re-runs of one case that all answered byte for byte as its first failure did, and so count once."""
+    """Re-runs of one case that all answered byte for byte as its first failure did."""
 
-    reruns: int
     slowest_ms: float
+    """How long the slowest re-run took."""
     first_ms: float
     """How long the first failure took."""
     cached: bool = False
@@ -188,7 +188,7 @@ class Grounds(Record, kw_only=True):
     broken_since: RunName | None = None
     """Since which run the default branch itself fails it, where that is why."""
     repeats: Repeats | None = None
-    """That all re-runs said the same, where they count once for it."""
+    """That all re-runs repeated the first failure, and how fast; None where any said something else."""
     needed: int | None = None
     """The failures in a row, the first execution included, that would have been sure; None where none would."""
 

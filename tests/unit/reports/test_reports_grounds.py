@@ -241,24 +241,15 @@ def test_record__in_words__has_rate_and_runs(record, said) -> None:
     assert record_words(record, MAIN) == said
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (
-            Repeats(reruns=3, slowest_ms=110, first_ms=120),
-            "3 re-runs answered byte for byte the same, so they count for no more than the first",
-        ),
-        (
-            Repeats(reruns=1, slowest_ms=4, first_ms=2_100, cached=True),
-            (
-                "1 re-run answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like "
-                "a cache, so it counts for no more than the first; rerunNonce may get past it"
-            ),
-        ),
-    ],
-)
-def test_repeats__in_words__say_what_they_count_for_and_what_to_do(found, said) -> None:
-    assert repeats_words(found) == said
+def test_repeats__in_words__say_what_looks_like_a_cache_and_what_to_do() -> None:
+    slow, cached = Repeats(slowest_ms=110, first_ms=120), Repeats(slowest_ms=4, first_ms=2_100, cached=True)
+    said = Grounds(why=GroundKind.EVIDENCE, here=Counts(failures=4), record=Counts(passes=9), reruns=3)
+    assert repeats_words(said) is None
+    assert repeats_words(replace(said, repeats=slow)) == "3 re-runs answered byte for byte the same"
+    assert repeats_words(replace(said, reruns=1, repeats=cached)) == (
+        "1 re-run answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache; "
+        "rerunNonce may get past it"
+    )
 
 
 def test_suite__in_words__has_what_the_records_let_expect() -> None:

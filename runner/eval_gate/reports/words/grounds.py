@@ -15,7 +15,6 @@ from eval_gate.model.grounds import (
     Counts,
     GroundKind,
     Grounds,
-    Repeats,
     RunName,
     ScoreFinding,
     Steadiness,
@@ -131,6 +130,7 @@ def beyond_counts(change: CaseChange, place: str) -> tuple[str, ...]:
         _decisive(change.change, grounds, place),
         control_words(grounds),
         _needed(change.change, grounds),
+        repeats_words(grounds),
         main_broke(change, place),
     ]
     shown = change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED} and grounds.why is not GroundKind.MUST_PASS
@@ -167,8 +167,6 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
         return None  # nothing was tested
     if grounds.why is GroundKind.MUST_PASS:
         return None
-    if grounds.repeats is not None:
-        return repeats_words(grounds.repeats)
     enough = None if grounds.needed is None else f"{grounds.needed} failures of {grounds.needed}"
     if grounds.why is GroundKind.EVIDENCE:
         return "rare enough to be sure" if enough is None else f"rare enough to be sure: {enough} are"
@@ -181,17 +179,19 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
     return f"not rare enough to be sure{alone}: {f'that takes {enough}' if enough else takes}"
 
 
-def repeats_words(found: Repeats) -> str:
-    """`3 re-runs answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache`.
+def repeats_words(grounds: Grounds) -> str | None:
+    """`3 re-runs answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache; …`.
 
-    And what that means for the evidence.
+    None where the re-runs said different things.
     """
-    said = f"{count(found.reruns, 're-run')} answered byte for byte the same"
-    once = f"{'it counts' if found.reruns == 1 else 'they count'} for no more than the first"
+    found = grounds.repeats
+    if found is None:
+        return None
+    said = f"{count(grounds.reruns, 're-run')} answered byte for byte the same"
     if not found.cached:
-        return f"{said}, so {once}"
+        return said
     took = f"in {seconds(found.slowest_ms)} at most, the first in {seconds(found.first_ms)}"
-    return f"{said} {took}: that looks like a cache, so {once}; rerunNonce may get past it"
+    return f"{said} {took}: that looks like a cache; rerunNonce may get past it"
 
 
 def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
