@@ -35,3 +35,29 @@ def test_readme__first_pages__are_those_of_the_index_in_their_order() -> None:
     listed = re.findall(r"(?m)^\d\. \[.*?\]\(docs/([\w-]+\.md)\)", readme)
     assert listed == linked(group("First use"))
     assert f"under {FIRST_WORDS:,} words" in readme
+
+
+def headings(page: Path) -> set[str]:
+    """Where links into this page may lead."""
+    found = re.findall(r"(?m)^#+ (.*)$", without_code(page))
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in found)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in plain}
+
+
+def without_code(page: Path) -> str:
+    return re.sub(r"(?ms)^(~~~|```).*?^\1", "", page.read_text(encoding="utf-8"))
+
+
+def test_links__each__leads_to_a_page_and_to_a_heading_of_it() -> None:
+    root = DOCS.parent
+    pages = [*DOCS.rglob("*.md"), *(root / "benchmarks").rglob("*.md"), root / "README.md", root / "CONTRIBUTING.md"]
+    broken = []
+    for page in pages:
+        for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
+            file, _, heading = link.partition("#")
+            there = (page.parent / file).resolve() if file else page
+            if ":" in file:
+                continue
+            if not there.exists() or (heading and there.suffix == ".md" and heading not in headings(there)):
+                broken.append((page.relative_to(root).as_posix(), link))
+    assert broken == []
