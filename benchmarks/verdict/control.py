@@ -1,6 +1,6 @@
 """What it is worth to ask the base branch's agent where the gate is red: the same pull requests with it and without.
 
-    python benchmarks/verdict/control.py --worlds 200   # the table of docs/verdict.md
+    python benchmarks/verdict/control.py --worlds 200   # the table of figures.md
 
 The same seed gives the same table, on any number of processors.
 """

@@ -69,7 +69,7 @@ class Done:
 
 
 def known(cases: int) -> dict[str, AnyWorld]:
-    """Every line of docs/verdict.md about one run, by its name: those that a suite of this size has cases for."""
+    """Every line of figures.md about one run, by its name: those that a suite of this size has cases for."""
     single = (line.world for line in case_lines(cases) if not line.world.name.startswith("one case died"))
     every: Iterable[AnyWorld] = (*worlds(cases), *single, *day_worlds(cases), *score_worlds(cases))
     return {one.name: one for one in every if all(group.cases >= 0 for group in one.groups)}

@@ -1,6 +1,6 @@
 """A provider that is slow on one day: what becomes of a run of which many answers come too late.
 
-    python benchmarks/verdict/late.py                 # the table of docs/verdict.md
+    python benchmarks/verdict/late.py                 # the table of figures.md
     python benchmarks/verdict/late.py --worlds 20     # quicker
 
 Forty late answers are not forty regressions, and no reason to pass: what was not answered is not decided. What was

@@ -1,7 +1,7 @@
 """Other gates on the same three worlds, as they come from PyPI, each by its own command and with its own defaults.
 
     python -m venv /tmp/rivals && /tmp/rivals/bin/pip install signaltest agent-regress-cli holdline evalgate-ci
-    python benchmarks/verdict/rivals.py --venv /tmp/rivals --worlds 40   # the table of docs/verdict.md
+    python benchmarks/verdict/rivals.py --venv /tmp/rivals --worlds 40   # the table of figures.md
 
 The same seed draws the same pull requests. Eval Gate's own line is the shipped decisions, with ten runs of history.
 """

@@ -1,6 +1,6 @@
 """How often the gate is red when nothing is worse, and what it finds: its shipped decision code in simulated worlds.
 
-    python benchmarks/verdict/simulate.py                           # the tables of docs/verdict.md
+    python benchmarks/verdict/simulate.py                           # the tables of figures.md
     python benchmarks/verdict/simulate.py --worlds 100 --settings   # what history and re-runs are worth
     python benchmarks/verdict/simulate.py --worlds 30 --broken      # what it costs to know that much is broken
     python benchmarks/verdict/simulate.py --scores                  # what becomes of scores, of 50 graded cases

@@ -1,6 +1,6 @@
 """Whether the promise holds in suites of any size: how often harmless pull requests are red, from 20 cases to 2,000.
 
-    python benchmarks/verdict/sizes.py                  # the table of docs/verdict.md
+    python benchmarks/verdict/sizes.py                  # the table of figures.md
     python benchmarks/verdict/sizes.py --times 0.1      # a tenth of the pull requests
 
 What costs is the branch: five pull requests share one. A pull request of 2,000 cases takes about a second.

@@ -15,7 +15,7 @@ from tests.support.sizes import size
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "verdict.md"
+PAGE = ROOT / "benchmarks" / "verdict" / "figures.md"
 GATES = size(25)
 
 
@@ -39,8 +39,8 @@ def test_case_worlds__few_pull_requests__keep_each_promise_within_its_error(monk
 
 @pytest.mark.contract("verdict.targets")
 def test_page__suites_of_any_size__are_red_in_two_of_a_hundred_harmless_runs_within_their_error() -> None:
-    text = PAGE.read_text(encoding="utf-8").split("### Suites of any size")[1]
-    head, _, *lines = [line for line in text.split("###")[0].splitlines() if line.startswith("|")]
+    text = PAGE.read_text(encoding="utf-8").split("## Suites of any size")[1]
+    head, _, *lines = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("|")]
     assert re.findall(r"[\d,]+(?= cases)", head) == ["20", "100", "500", "1,000", "2,000"]
     assert len(lines) == 3
     for line in lines:

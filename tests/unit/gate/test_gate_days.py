@@ -13,7 +13,7 @@ from tests.support.sizes import size
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "benchmarks" / "verdict" / "figures.md").read_text(encoding="utf-8")
 LINE = re.compile(r"^\| (?P<world>[^|]*) \| [^|]* \| [^|]* \| [^|]* \| \*\*(?P<red>[\d.]+) %\*\* ± ", re.MULTILINE)
 BAD = "a bad day (2%, failures × 3), 3 of the branch's runs were such days"
 SOMETIMES = "one run in ten is a bad day (2%, failures × 3)"

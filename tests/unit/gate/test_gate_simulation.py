@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 MODULES = ("branch", "worlds", "days", "rules", "suites_table", "simulate", "control")
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "verdict.md"
+PAGE = ROOT / "benchmarks" / "verdict" / "figures.md"
 LINE = re.compile(r"^\| (?P<world>[^|]*) \|(?P<cells>.*)\|$", re.MULTILINE)
 OURS = re.compile(r"\*\*([\d.]+) %\*\* \(([\d.]+)\)")
 

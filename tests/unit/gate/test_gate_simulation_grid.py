@@ -13,7 +13,7 @@ from tests.support.sizes import size
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "verdict-tables.md"
+PAGE = ROOT / "benchmarks" / "verdict" / "tables.md"
 MODULES = ("branch", "worlds", "days", "rules", "case_worlds", "grid")
 
 

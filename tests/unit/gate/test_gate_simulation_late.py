@@ -15,7 +15,7 @@ from tests.support.sizes import size
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs" / "verdict.md"
+PAGE = ROOT / "benchmarks" / "verdict" / "figures.md"
 
 
 @pytest.fixture

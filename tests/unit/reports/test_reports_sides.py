@@ -245,14 +245,14 @@ def test_explained__every_page__is_there_with_its_heading(target) -> None:
 @pytest.mark.parametrize(
     ("state", "target"),
     [
-        ("few", "verdict.md#what-it-says"),
+        ("few", "verdict.md#what-the-report-says"),
         ("none", None),
         ("none-stale-baseline", "baselines.md#which-one-is-taken"),
         ("no-baseline", "baselines.md#when-there-is-none"),
         ("pass-rate", "errors.md#min-pass-rate"),
-        ("not-comparable", "verdict.md#the-yardstick"),
+        ("not-comparable", "setup-changes.md#what-counts"),
         ("could-not-decide", None),
-        ("report-only", "verdict.md#what-it-says"),
+        ("report-only", "verdict.md#what-the-report-says"),
     ],
 )
 def test_explained__state__leads_to_the_page_about_it(state, target) -> None:

@@ -17,9 +17,9 @@ class Explained(FrozenStruct):
     words: str
 
 
-REGRESSION: Final = Explained("verdict.md#what-it-says", "When is a failure a regression?")
+REGRESSION: Final = Explained("verdict.md#what-the-report-says", "When is a failure a regression?")
 DOUBT: Final = Explained("verdict.md#what-happens", "Why is that not sure?")
-YARDSTICK: Final = Explained("verdict.md#the-yardstick", 'What does "measured otherwise" mean?')
+YARDSTICK: Final = Explained("setup-changes.md#what-counts", 'What does "measured otherwise" mean?')
 NO_BASELINE: Final = Explained("baselines.md#when-there-is-none", "Where does a baseline come from?")
 STALE_BASELINE: Final = Explained("baselines.md#which-one-is-taken", "Which baseline is taken?")
 ACCEPTED: Final = Explained("accepting.md#what-it-does", "What does accepting do?")

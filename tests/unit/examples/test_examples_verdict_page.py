@@ -1,0 +1,61 @@
+"""The page of the verdict: its six examples are what the program does, and it stays short."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.grounds import GroundKind
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.markdown import render_comment
+from eval_gate.reports.view.view import view_of
+from tests.support.write_verdict_page import DROPPED, EXAMPLES, PAGE, TOOL, UNGATED, judged, pages, report_words
+
+MOST_WORDS = 2_600
+REGRESSION = CaseClass.REGRESSION
+
+
+def test_pages__figures__are_those_of_the_program() -> None:
+    for page, text in pages().items():
+        assert page.read_text(encoding="utf-8") == text, f"{page.name}: python -m tests.support.write_verdict_page"
+
+
+@pytest.mark.parametrize(
+    ("example", "exit_code", "found"),
+    [
+        ("dead", 1, {(REGRESSION, GroundKind.EVIDENCE): 1}),
+        ("flake", 0, {(CaseClass.UNSETTLED, GroundKind.RECOVERED): 1}),
+        ("flaky", 1, {(REGRESSION, GroundKind.EVIDENCE): 1}),
+        ("half", 1, {(REGRESSION, GroundKind.EVIDENCE): 1}),
+        ("suite", 1, {(REGRESSION, GroundKind.SUITE): len(DROPPED)}),
+        ("tool", 1, {(REGRESSION, GroundKind.EVIDENCE): 3, (CaseClass.ERRORED, GroundKind.NOT_ASKED): len(TOOL) - 3}),
+    ],
+)
+@pytest.mark.rows_each("example")
+def test_example__verdict__is_what_its_heading_says(example, exit_code, found) -> None:
+    made = judged(example)
+    assert made.run.verdict is not None
+    assert made.run.verdict.exit_code == exit_code
+    kinds = [(one.change, one.grounds.why if one.grounds else None) for one in made.changes]
+    assert {kind: kinds.count(kind) for kind in kinds} == found
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.rows_each("example")
+def test_example__its_words__stand_in_the_comment(example) -> None:
+    made = judged(example)
+    comment = render_comment(view_of(made.run, ReportContext(baseline_branch="main")))
+    for words in report_words(made).split("; "):
+        assert words in comment
+
+
+def test_flaky_case__no_number_of_failures__confirms_the_one_that_failed_nine_times() -> None:
+    made = judged("flaky")
+    assert made.confirmation.needed(made.facts[f"case-{UNGATED}"].record.counts) is None
+
+
+def test_page__words__are_no_more_than_somebody_reads() -> None:
+    text = re.sub(r"<!--.*?-->", "", PAGE.read_text(encoding="utf-8"))
+    assert sum(re.search(r"\w", word) is not None for word in text.split()) <= MOST_WORDS
