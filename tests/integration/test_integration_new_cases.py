@@ -96,15 +96,12 @@ def test_run__case_asked_otherwise__is_run_as_a_new_one_is(moody) -> None:
 @pytest.mark.parametrize(
     ("options", "confirm", "times"),
     [
-        (("--new-case-runs", "1"), "6", 1),
-        (("--new-case-runs", "5"), "6", 5),
         ((), "0", 1),
-        (("--new-case-runs", "2"), "0", 2),
         (("--trials", "2"), "6", 3),
         (("--trials", "4"), "6", 4),
     ],
 )
-def test_run__new_case_runs__says_how_often(moody, options, confirm, times) -> None:
+def test_run__new_case__runs_three_times_unless_trials_are_more_or_re_runs_off(moody, options, confirm, times) -> None:
     folder, url, behaviour = moody
     write(folder, *OLD, "good")
     assert run(folder, url, *options, confirm=confirm).returncode == 0

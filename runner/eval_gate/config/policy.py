@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 DEFAULT_CONFIRM: Final = 6
 """How often the action runs a case again at most: with 2 the error rate cannot be kept."""
 DEFAULT_ERROR_RATE: Final = 0.05
-USUAL_NEW_CASE_RUNS: Final = 3
-"""How often a new case is run where cases are run again at all and nobody said a number."""
 
 
 class FailOn(StrEnum):
@@ -70,8 +68,8 @@ class Policy:
     `pass_score` is the score from which a graded case is good enough here; `max_score_drop` what such a score may lose
     against the baseline. `score_tolerance` is only about what is pointed out. `must_pass` holds globs over case ids and
     tags (`tag:NAME`). `error_rate` is the accepted chance of a regression where nothing has changed, `confirm` how
-    often a case in doubt was to be run again at most, `new_case_runs` how often one is run that no earlier run knows.
-    Increases are percents that the typical case may cost more than in the baseline.
+    often a case in doubt was to be run again at most. Increases are percents that the typical case may cost more than
+    in the baseline.
     """
 
     fail_on: frozenset[FailOn] = setting(
@@ -115,11 +113,6 @@ class Policy:
         limits={"ge": 0, "le": 100},
         in_action=DEFAULT_CONFIRM,
     )
-    new_case_runs: int | None = setting(
-        None,
-        "How often a new or changed case is run; 1 turns that off. Else 3, and 1 with `confirm: 0`.",
-        limits={"ge": 1, "le": 100},
-    )
     must_pass: tuple[Text, ...] = setting(
         (), "Cases that must pass whatever their record: globs over ids, or tag:NAME.", metavar="GLOB"
     )
@@ -161,13 +154,6 @@ class Policy:
     def by_comparison(self) -> bool:
         """Whether what a failing case does rests on the baseline."""
         return FailOn.REGRESSIONS in self.fail_on
-
-    @property
-    def runs_of_new_cases(self) -> int:
-        """How often a case is run of which no earlier run knows anything; 1 where nothing is run again."""
-        if self.new_case_runs is not None:
-            return self.new_case_runs
-        return USUAL_NEW_CASE_RUNS if self.confirm else 1
 
     def on_record(self, run: RunResult) -> RunPolicy:
         """The rules as the record of a run that was held against them keeps them."""

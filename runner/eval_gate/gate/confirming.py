@@ -88,9 +88,8 @@ class Reruns:
         doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
         self._suspects = self._suspects_of(run, doubtful)
         self._fresh = {}
-        if isinstance(self.baseline, Baseline):
-            wanted = self._question.policy.runs_of_new_cases
-            self._fresh = more_runs(facts, run.by_key(), wanted, bounded=not self._budgeted)
+        if isinstance(self.baseline, Baseline) and self._question.policy.confirm:
+            self._fresh = more_runs(facts, run.by_key(), bounded=not self._budgeted)
         return [*doubtful, *self._fresh]
 
     def turn(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:

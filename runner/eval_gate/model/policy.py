@@ -18,8 +18,6 @@ class RunPolicy(Record, kw_only=True):
     confirm: int | None = None
     """How often a doubtful case was to be run again at most, whether there was anything to compare with or not."""
     error_rate: float | None = None
-    new_case_runs: int | None = None
-    """How often a case was to be run that no earlier run knows; None for the usual number."""
     must_pass: tuple[str, ...] = ()
     allowed_regressions: int = 0
     min_coverage: float | None = None

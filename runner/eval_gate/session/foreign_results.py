@@ -72,17 +72,16 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
     reruns = reruns_of(session)
     _refuse_a_rest(run, session)
     run = _with_overlap(run, session, unstable)
-    wanted = confirm or (again_by and config.policy.runs_of_new_cases > 1)
-    doubtful = list(reruns.doubtful(run)) if wanted else []
+    doubtful = list(reruns.doubtful(run)) if confirm else []
     spending = RerunSpending(config)
     again = ToolReruns(session, brought, reruns, doubtful, spending) if doubtful and again_by else None
-    base = BaseAgent(session, brought, spending) if base_by and wanted else None
+    base = BaseAgent(session, brought, spending) if base_by and confirm else None
 
     async def now() -> RunResult:
         """The run, with what the re-runs have brought so far."""
         if again is None:
             impossible = frozenset(doubtful) - reruns.fresh
-            if wanted and again_by is None:  # also where re-runs would show nothing that its record does not say
+            if confirm and again_by is None:  # also where re-runs would show nothing that its record does not say
                 impossible |= _broken_here(run, session)
             return _not_again(run, impossible) if impossible else run
         said, ends = await storable(config, again.rows), again.ends

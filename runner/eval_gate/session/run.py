@@ -65,7 +65,7 @@ async def plan_run(session: Session) -> RunPlan:
     plan.redact.learn(around.secrets)
     again = config.policy.confirm
     waits = plan.rubrics_wait and any(map(plan.waits, plan.runnable()))
-    if not (again or config.policy.runs_of_new_cases > 1 or waits):
+    if not (again or waits):
         return plan
     return plan.confirmed_by(reruns_of(session), again)
 

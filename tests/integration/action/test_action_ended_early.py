@@ -84,7 +84,7 @@ def test_interrupted__all_is_answered_and_the_baseline_is_not_there__what_was_do
     """Where nothing is run again the baseline is needed only when the cases are over."""
     github.faults.add("GET", r"/commits/[0-9a-f]{40}$", Fault.hang())
     with agent() as running:
-        inputs = {"agent-endpoint": running.url, "confirm": "0", "new-case-runs": "1"}
+        inputs = {"agent-endpoint": running.url, "confirm": "0"}
         journal = job.workspace / "evals" / "results"
 
         def all_is_answered() -> bool:
@@ -107,7 +107,7 @@ def test_interrupted__comments_are_not_answered__is_written_without_them(job, gi
         exchange.answer({"response": "no", "toolCalls": []})
 
     with agent(slow) as running:
-        inputs = {"agent-endpoint": running.url, "confirm": "0", "new-case-runs": "1"}
+        inputs = {"agent-endpoint": running.url, "confirm": "0"}
         ended = interrupted(job, github, pull, inputs, lambda: len(running.requests) > 8)
     assert (ended.code, ended.outputs["verdict"]) == (130, "error"), ended.log
     assert cancelled(github)

@@ -113,11 +113,11 @@ def test_inputs__many_mistakes__are_all_named_at_once() -> None:
 
 
 def test_set__other_keys_of_the_configuration__win_over_the_file(tmp_path) -> None:
-    (tmp_path / "eval-gate.yaml").write_text("mustPass: [a]\nnewCaseRuns: 2\n")
+    (tmp_path / "eval-gate.yaml").write_text("mustPass: [a]\nallowedRegressions: 2\n")
     said = given(set="  mustPass: refund-*, tag:money\n\nmaxErrors: 2 ")
     policy = read_config(read_inputs(said), {}, tmp_path).policy
     assert [str(one) for one in policy.must_pass] == ["refund-*", "tag:money"]
-    assert (policy.max_errors, policy.new_case_runs) == (2, 2)
+    assert (policy.max_errors, policy.allowed_regressions) == (2, 2)
 
 
 @pytest.mark.parametrize(

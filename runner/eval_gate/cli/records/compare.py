@@ -11,7 +11,7 @@ import typer
 from eval_gate.cli import options
 from eval_gate.config.settings import RULES, SETTINGS
 
-_USED = RULES - {"errorRate", "confirm", "newCaseRuns"}
+_USED = RULES - {"errorRate", "confirm"}
 _USED |= {"history", "reports", "junit", "exports"}
 USED = tuple(key for key in SETTINGS if key in _USED)
 """The settings that judging a stored result has use for: whatever is about running is done."""

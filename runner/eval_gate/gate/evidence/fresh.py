@@ -19,14 +19,14 @@ from eval_gate.model.result import CaseResult
 
 FRESH: Final = frozenset({CaseClass.ADDED, CaseClass.INCOMPARABLE})
 """Classes of cases that no earlier run judged by the same question and expectation."""
+RUNS: Final = 3
+"""How often such a case is run, where cases are run again at all."""
 LEAST_EXTRA: Final = 100
 """So many more runs of new cases are made in any case, where nobody said what re-runs may take."""
 
 
-def more_runs(
-    facts: Iterable[CaseFacts], cases: Mapping[CaseKey, CaseResult], wanted: int, *, bounded: bool
-) -> dict[CaseKey, int]:
-    """How often each new case is run beyond its first executions so that it has `wanted` runs, in the order of `facts`.
+def more_runs(facts: Iterable[CaseFacts], cases: Mapping[CaseKey, CaseResult], *, bounded: bool) -> dict[CaseKey, int]:
+    """How often each new case is run beyond its first executions so that it has `RUNS`, in the order of `facts`.
 
     A case that is in doubt for another reason is run again for that. One that nobody answered, or that was answered
     from a recording, would show nothing. `bounded`: they may take half as much as the run has cases, a hundred at
@@ -37,7 +37,7 @@ def more_runs(
     found = {}
     for one in facts:
         case = cases[one.key]
-        more = wanted - max(len(case.executions()) - case.reruns, 1)
+        more = RUNS - max(len(case.executions()) - case.reruns, 1)
         if more <= 0 or one.plain not in FRESH or one.doubt is not None:
             continue
         if not one.first.runs or case.details.replayed:

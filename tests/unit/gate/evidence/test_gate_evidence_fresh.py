@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.config.policy import Policy
 from eval_gate.gate.evidence.fresh import LEAST_EXTRA, fails, flakes, more_runs, seen_here
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.model.case import CaseKey
@@ -21,9 +20,9 @@ def new(number: int, plain: CaseClass = CaseClass.ADDED, **fields) -> CaseFacts:
     return CaseFacts(CaseKey("a.json", f"n-{number}"), plain, **{"first": ONCE} | fields)
 
 
-def asked(*facts: CaseFacts, wanted: int = 3, bounded: bool = False, **fields) -> dict[str, int]:
+def asked(*facts: CaseFacts, bounded: bool = False, **fields) -> dict[str, int]:
     cases = {one.key: make_result(one.key.case_id, **fields) for one in facts}
-    return {key.case_id: more for key, more in more_runs(facts, cases, wanted, bounded=bounded).items()}
+    return {key.case_id: more for key, more in more_runs(facts, cases, bounded=bounded).items()}
 
 
 def test_more_runs__new_and_changed_cases__are_made_up_to_the_number() -> None:
@@ -39,7 +38,6 @@ def test_more_runs__in_doubt_already_or_unanswered_or_recorded__none() -> None:
     assert asked(new(1, first=Counts(failures=1), must_pass=True)) == {}
     assert asked(new(1, first=Counts())) == {}
     assert asked(new(1), details=CaseDetails(replayed=True)) == {}
-    assert asked(new(1), wanted=1) == {}
 
 
 @pytest.mark.slow
@@ -69,8 +67,3 @@ def test_seen_here__by_its_letters__counts_and_says_what_it_does(letters, counts
 
 def test_fails__never_judged__is_an_error_and_no_failure() -> None:
     assert not fails(make_result("a", status=Status.ERROR))
-
-
-@pytest.mark.parametrize(("said", "confirm", "runs"), [(None, 0, 1), (None, 6, 3), (1, 6, 1), (5, 0, 5)])
-def test_runs_of_new_cases__by_what_was_said__and_else_by_whether_anything_is_run_again(said, confirm, runs) -> None:
-    assert Policy(confirm=confirm, new_case_runs=said).runs_of_new_cases == runs
