@@ -13,7 +13,7 @@ from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
 from eval_gate.gate.judge import GateQuestion, accepted_regressions, allowed_of, facts_before_reruns, judge
-from eval_gate.gate.suspects import Suspects
+from eval_gate.gate.suspects import IN_ALL, Suspects
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.model.execution import Trial
@@ -60,6 +60,8 @@ class Reruns:
         self._confirmation = Confirmation(0)
         self._suspects = Suspects({}, None)
         self._confirmed: set[CaseKey] = set()
+        self._hanging: set[CaseKey] = set()
+        """Cases that were late every time, where many were."""
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
@@ -157,8 +159,22 @@ class Reruns:
         seen = counts_of_executions(executions(reruns, graded=graded), self._question.policy.pass_score)
         step = next_step(replace(facts, again=seen), self._confirmation)
         if step is RerunStep.CONFIRMED and facts.doubt is Doubt.REGRESSION:
-            self._confirmed.add(key)
+            self._note_confirmed(key, reruns)
         return step is RerunStep.AGAIN or self._open_by_answers(key, reruns)
+
+    def _note_confirmed(self, key: CaseKey, reruns: Sequence[Trial]) -> None:
+        """Count a confirmed regression, for which others may be spared.
+
+        Where many were late, one that was late every time counts with as many others only: before that nobody can say
+        whether these cases hang or the day is slow.
+        """
+        first = self._first.get(key)
+        if first is not None and all(trial.timed_out for trial in (*first, *reruns)):
+            self._hanging.add(key)
+            if len(self._hanging) < IN_ALL:
+                return
+            self._confirmed |= self._hanging
+        self._confirmed.add(key)
 
     def _open_by_answers(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether what was answered wrong is not decided yet without what was late: on a slow day only that counts."""

@@ -6,6 +6,7 @@ import pytest
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode
+from eval_gate.gate.evidence.late import Lateness
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import GroundKind
@@ -13,20 +14,21 @@ from eval_gate.model.result import RunResult, Shard
 from tests.support.histories import Asked, Branch, Engine
 
 RULES = Policy(frozenset({FailOn.REGRESSIONS}))
-LATE = ["T"] * 8
+LATE = ["TPTTPTT"] * 8
+"""Cases on a slow day: now and then they answer."""
 
 
-def judged(mine: str, others: list[str], trials: int = 1) -> RunResult:
-    """A case with this tape beside others, and ten that pass, after six runs in which all of them passed."""
+def judged(mine: str, others: list[str], passing: int = 10) -> RunResult:
+    """A case with this tape beside others, and so many that pass, after six runs in which all of them passed."""
 
     def cases(*tapes: str) -> tuple[Asked, ...]:
         return tuple(Asked("a.json", f"case-{at}", tape) for at, tape in enumerate(tapes))
 
-    steady, branch = ["P"] * (len(others) + 11), Branch()
+    steady, branch = ["P"] * (len(others) + passing + 1), Branch()
     for number in range(6):
         branch = branch.pushed(cases(*steady), RULES, number)
     question = GateQuestion(branch.baseline, RULES)
-    return judge(Engine(cases(mine, *others, *steady[:10]), trials=trials).run(question), question)
+    return judge(Engine(cases(mine, *others, *steady[:passing])).run(question), question)
 
 
 def of_mine(run: RunResult) -> tuple[CaseClass, GroundKind | None]:
@@ -63,6 +65,43 @@ def test_judge__answers_wrong_whenever_it_answers_in_time__is_a_regression(tape)
 @pytest.mark.parametrize("tape", ["TP", "FTPPPPPP", "TFPPPPPP"])
 def test_judge__passed_again_when_it_answered__is_no_unknown(tape) -> None:
     assert of_mine(judged(tape, LATE))[0] is CaseClass.UNSETTLED
+
+
+@pytest.mark.slow
+@pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize("others", [["T"] * 4, ["T"] * 7, [*["T"] * 4, "FPPP"]])
+def test_judge__a_fifth_and_more_hang_in_every_rerun_while_most_answer__they_are_regressions(others) -> None:
+    run = judged("T", others, passing=15)
+    assert of_mine(run)[0] is CaseClass.REGRESSION
+    assert exit_code(run) is ExitCode.FAILED
+
+
+@pytest.mark.slow
+@pytest.mark.contract("verdict.crash")
+def test_judge__more_than_half_hang__is_not_decided_by_their_reruns() -> None:
+    run = judged("T", ["T"] * 12)
+    assert of_mine(run) == (CaseClass.ERRORED, GroundKind.SLOW)
+    assert exit_code(run) is ExitCode.INCOMPLETE
+
+
+@pytest.mark.parametrize(
+    ("late", "reruns", "late_reruns", "hang"),
+    [
+        (5, 5, 5, True),
+        (5, 4, 4, False),
+        (5, 10, 5, False),
+        (5, 10, 9, True),
+        (8, 20, 8, False),
+        (8, 8, 7, False),
+        (8, 8, 8, True),
+        (10, 20, 20, False),
+        (0, 0, 0, False),
+    ],
+)
+def test_lateness__reruns_beside_first_executions__tell_cases_that_hang_from_a_slow_day(
+    late, reruns, late_reruns, hang
+) -> None:
+    assert Lateness(20, late, late, 0, reruns, late_reruns).of_hanging_cases is hang
 
 
 @pytest.mark.contract("verdict.crash")

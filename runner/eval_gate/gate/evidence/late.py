@@ -5,12 +5,16 @@ all were or most of those answer when they are asked again, being late is no pro
 is slow or this change made everything slow nobody can tell from here, so that nothing is decided by it, and nothing
 passes by it. What was answered wrong counts without what was late: of a case that flaked once, and was too late when
 it was asked again, nothing more is known than that. A crash is none of this: whoever says that it broke has answered.
+
+Re-runs can tell the two apart: where most cases answered in time, and the re-runs of the late ones were late far more
+often than a slow day makes any execution late, the cases that were late every time hang by themselves.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.gate.evidence.reruns import Confirmation
@@ -25,29 +29,65 @@ from eval_gate.struct import replace
 LEAST_LATE: Final = 5
 """Cases whose first execution was late, for it to be about more than these cases."""
 SHARE: Final = 0.2
-"""The share of all cases from which on being late is about all of them, whatever re-runs say."""
+"""The share of all cases from which on being late is about all of them, unless re-runs say that these cases hang."""
+HANGING_LIMIT: Final = 0.001
+"""The chance up to which re-runs that were late so often are not those of a slow day."""
 
 
-def slow_in_all(run: RunResult) -> bool:
-    """Whether being late is no property of single cases in this run."""
-    late, total, asked_again, answered_again = 0, 0, 0, 0
+class Lateness(NamedTuple):
+    """What was late in a run: cases by their first executions, and the re-runs of those that were."""
+
+    cases: int = 0
+    late: int = 0
+    rerun_cases: int = 0
+    """Late cases that were run again, and how many of them mostly answered then."""
+    answering: int = 0
+    reruns: int = 0
+    late_reruns: int = 0
+
+    @property
+    def in_all(self) -> bool:
+        """Whether being late is no property of single cases."""
+        by_chance = self.rerun_cases > 0 and self.answering * 2 >= self.rerun_cases
+        return self.late >= LEAST_LATE and (self.late >= SHARE * self.cases or by_chance)
+
+    @property
+    def of_hanging_cases(self) -> bool:
+        """Whether most cases were in time, and the late ones are late again far more often than any case was at first.
+
+        By Chernoff's bound on the chance of so many late re-runs, which is exact where all of them were.
+        """
+        if not self.late or not self.reruns or self.late * 2 >= self.cases:
+            return False
+        usual, again = self.late / self.cases, self.late_reruns / self.reruns
+        if again <= usual:
+            return False
+        away = again * math.log(again / usual)
+        away += (1 - again) * math.log((1 - again) / (1 - usual)) if again < 1 else 0.0
+        return math.exp(-self.reruns * away) <= HANGING_LIMIT
+
+
+def lateness_of(run: RunResult) -> Lateness:
+    """What was late in this run."""
+    cases, late, rerun_cases, answering, reruns, late_reruns = 0, 0, 0, 0, 0, 0
     for _, case in run.cases():
         if case.status is Status.PASSED and not case.reruns:
-            total += 1
+            cases += 1
             continue
         trials = case.executions()
         first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
         if not any(_heard_or_late(trial) for trial in first):
             continue
-        total += 1
+        cases += 1
         if not any(trial.timed_out for trial in first):
             continue
         late += 1
-        if again:
-            asked_again += 1
-            answered_again += sum(not trial.timed_out for trial in again) * 2 >= len(again)
-    by_chance = asked_again > 0 and answered_again * 2 >= asked_again
-    return late >= LEAST_LATE and (late >= SHARE * total or by_chance)
+        late_again = sum(trial.timed_out for trial in again)
+        rerun_cases += bool(again)
+        answering += bool(again) and late_again * 2 <= len(again)
+        reruns += len(again)
+        late_reruns += late_again
+    return Lateness(cases, late, rerun_cases, answering, reruns, late_reruns)
 
 
 def many_late(run: RunResult) -> bool:
@@ -69,16 +109,19 @@ def without_the_late(
 ) -> Iterator[Settled]:
     """Where being late is no property of cases: what their answers alone make of those that some executions were late.
 
-    None is a regression by being late, and none that could be one by its answers is let go.
+    None is a regression by being late, but those that hang whenever they are asked, where re-runs say so; and none that
+    could be one by its answers is let go.
     """
-    if not slow_in_all(run):
+    seen = lateness_of(run)
+    if not seen.in_all:
         yield from settled
         return
     cases, known = run.by_key(), {one.key: one for one in facts}
     for one in settled:
         case, grounds = cases[one.key], one.grounds
         in_doubt = one.change is CaseClass.REGRESSION or (grounds is not None and grounds.why.undecided)
-        if grounds is None or not in_doubt or grounds.why in _NOT_BY_BEING_LATE or not _any_late(case):
+        by_itself = grounds is None or grounds.why in _NOT_BY_BEING_LATE or not _any_late(case)
+        if by_itself or not in_doubt or (seen.of_hanging_cases and _hangs(case)):
             yield one
         else:
             yield _by_answers(one, known[one.key], case, confirmation, pass_score)
@@ -90,6 +133,11 @@ _NOT_BY_BEING_LATE: Final = frozenset({GroundKind.MUST_PASS, GroundKind.SUITE})
 
 def _any_late(case: CaseResult) -> bool:
     return any(trial.timed_out for trial in case.executions())
+
+
+def _hangs(case: CaseResult) -> bool:
+    """Whether it was late whenever it was asked, once more at least."""
+    return case.reruns > 0 and all(trial.timed_out for trial in case.executions())
 
 
 def _by_answers(
