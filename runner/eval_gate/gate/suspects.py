@@ -1,6 +1,9 @@
 """Which of many suspects are run again: a few of each cause first, and no more once nothing can turn the exit code.
 
 A change that breaks one tool breaks every case that calls it. Three of them confirmed say as much as three hundred.
+
+What it moves (`benchmarks/verdict/without.py`, without → with) are executions a case: 50 of 100 cases died, 2.05 →
+1.06 ± 0.018; 10 of 100, 1.26 → 1.06 ± 0.007. No verdict of 200 changes.
 """
 
 from __future__ import annotations

@@ -9,6 +9,10 @@ sums over cases.
 
 Then whole runs differ: by what the record shows of its days (`days`), and by a mishap of a kind that it has not shown
 yet, in which one case in fifty fails.
+
+What the mishap moves (`benchmarks/verdict/without.py`, without → with): cases that never failed fail 2 % today, red
+25.5 → 0.9 ± 7.2 %. What the second question moves: 20 cases 98 → 70 % while 20 others are fixed, found 43.1 →
+75.4 ± 6.4 %.
 """
 
 from __future__ import annotations

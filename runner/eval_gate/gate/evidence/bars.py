@@ -4,6 +4,9 @@ With evidence of N / α from each of N cases no more than α of such runs would 
 is far too much: evidence comes in steps of one execution, and most cases cannot come near it by chance. So all ways
 that the executions of a case can go are added up, for every record there is, and the bar is set where the chances
 of all cases together are what may be spent.
+
+What they move (`benchmarks/verdict/without.py`, without → with): a case that flaked 45 % and died, found 44.3 →
+62.9 ± 4.6 %. Nearly all of that is `every`, the lower bar of what failed every time: 43.8 → 64.1 ± 5.0 %.
 """
 
 from __future__ import annotations

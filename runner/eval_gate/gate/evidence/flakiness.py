@@ -10,6 +10,9 @@ the newest run fails is not of a change's making anyhow.
 
 Only answers can say that. A case that crashed in the newest run was judged last in the run before it, and whoever makes
 it answer wrong is not excused by the crash; in its rate a crash counts as a failure.
+
+What it moves that a record starts there (`benchmarks/verdict/without.py`, without → with): the branch fixed a dead case
+three runs ago and this breaks it, found 0.0 → 100.0 ± 1.2 %.
 """
 
 from __future__ import annotations

@@ -8,6 +8,9 @@ it was asked again, nothing more is known than that. A crash is none of this: wh
 
 Re-runs can tell the two apart: where most cases answered in time, and the re-runs of the late ones were late far more
 often than a slow day makes any execution late, the cases that were late every time hang by themselves.
+
+What it moves (`benchmarks/verdict/without.py`, without → with): nothing changed and 40 % of the responses are late, red
+99.4 → 1.7 ± 1.1 %; 10 % late, 26.1 → 5.6 ± 3.7 %. Five of 20 cases hang, found 100 %, as without it.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ A suite has more than one kind of case: most are solid, some flake. So the belie
 of some fixed failure rates, learned from all records at once: the mixture that makes them likely (nonparametric maximum
 likelihood: Kiefer and Wolfowitz 1956, Annals of Mathematical Statistics 27, 887-906; Efron 2016, Biometrika 103, 1-20),
 held back by a few cases that nobody has seen. The record of a case then says which kind it may be.
+
+What it moves (`benchmarks/verdict/without.py`, without it → with it): a case fails four times in five, found 50.4 →
+77.4 ± 4.4 %; every other time, 6.2 → 24.8 ± 3.4 %. With one Beta distribution in place of the mixture, 6.3 % of the
+pull requests of usual days are red in place of 2.4 ± 0.6 %.
 """
 
 from __future__ import annotations

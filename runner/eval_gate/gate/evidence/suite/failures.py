@@ -7,6 +7,9 @@ is off where failures are rare (and is used where they are so many that it is no
 of a case's executions is as likely as any other, so the failures that fall on this run are hypergeometric, case by
 case, and their sum is the convolution. With one execution on each side that is the exact McNemar test (McNemar 1947,
 Psychometrika 12, 153-157).
+
+What it moves (`benchmarks/verdict/without.py`, without → with): every case lost 10 points (2 %), found 32.0 →
+73.3 ± 6.0 %; 5 points, 7.4 → 40.0 ± 6.6 %.
 """
 
 from __future__ import annotations

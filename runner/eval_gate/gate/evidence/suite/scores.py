@@ -12,6 +12,9 @@ Two more questions have to be answered with yes, so that a drop is one of this c
 - against the newest run alone, at `NEWEST_LIMIT` times the limit: what the branch itself lost is not counted again;
 - from `LEAST_RUNS` runs on, against how much whole runs differ (Student's t of one more run): a judge's bad day and
   cases that go together move whole runs, and cases taken one by one do not show that.
+
+What it moves (`benchmarks/verdict/without.py`, without → with): every score falls by 0.06, found 0.0 → 100.0 ± 0.6 %;
+by 0.02, 0.0 → 70.5 ± 6.6 %.
 """
 
 from __future__ import annotations
