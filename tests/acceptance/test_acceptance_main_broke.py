@@ -11,6 +11,7 @@ import pytest
 from tests.support.world import expect
 
 EIGHT = "PPPPPPPP"
+FAIL_ON = ("--fail-on", "regressions")
 
 
 @pytest.mark.parametrize("newest", ["FPPPPPPP", "FFFPPPPP", "FFFFFFFF"], ids=["1 case", "3 cases", "all cases"])
@@ -60,6 +61,20 @@ def test_whole_suite_drops__no_case_alone_shows_it__is_red_by_all_cases_together
     expect(seen, 1, "5 regressions", regression=range(5))
     assert {seen.change(number)["grounds"]["why"] for number in range(5)} == {"suite"}
     assert "Nothing is known of earlier bad days yet: 4 runs on record are too few." in " ".join(seen.text.split())
+
+
+@pytest.mark.parametrize(("fails", "code"), [(8, 1), (3, 0)])
+def test_trials__every_case_loses_one_of_five__is_red_by_all_cases_together(empty, fails, code) -> None:
+    """No case fails more often than it passes, and none is run again."""
+    empty.main(EIGHT, "--trials", "5")
+    seen = empty.here("F(PPPP)" * fails + "P" * (8 - fails), trials="5")
+    assert [seen.json["comparison"]["suiteFinding"][name] for name in ("failures", "executions")] == [fails, 40]
+    title = "all cases together fail more than before" if code else "no regressions"
+    expect(seen, code, title, flaky=range(fails))
+    why = "suite" if code else "mixed"
+    assert {seen.change(number)["grounds"]["why"] for number in range(fails)} == {why}
+    assert ("does not block" in seen.report) is (code == 0)
+    assert seen.json["verdict"] == empty.compare("latest", *FAIL_ON).json["verdict"]
 
 
 # --- in a pull request

@@ -121,18 +121,20 @@ def _regressions(judged: RuleInput, allowed: int) -> RuleFinding:
 
 
 def _suite(judged: RuleInput, found: SuiteFinding) -> RuleFinding:
-    """All cases together: many small drops that no single case can show. Nothing is left of it where all are waived."""
+    """All cases together: many small drops that no single case can show. Nothing is left of it where all are waived.
+
+    With trials its cases may all pass most of them: those that failed some are the ones that could be waived.
+    """
     assert judged.comparison is not None
-    part = [
-        change
-        for change in judged.comparison.of(CaseClass.REGRESSION)
-        if change.grounds is not None and change.grounds.why is GroundKind.SUITE
-    ]
-    left = sum(not judged.waives(change.key) for change in part)
+    left = any(
+        change.grounds is not None and change.grounds.why is GroundKind.SUITE and not judged.waives(change.key)
+        for change in judged.comparison.changes
+    )
     value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
     chance, most = chances_apart(found.chance, found.limit)
+    tried = f"{found.executions} executions of {found.cases} cases" if found.executions else f"{found.cases} cases"
     what = (
-        f"{found.failures} of {found.cases} cases failed at first, where about {found.expected:.1f} usually do: by "
+        f"{found.failures} of {tried} failed at first, where about {found.expected:.1f} usually do: by "
         f"chance in {chance} % of such runs, and from {most} % on it is a drop"
     )
     return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (found.dropped and left), what)

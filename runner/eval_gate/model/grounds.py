@@ -216,13 +216,15 @@ class SuiteFinding(Record, kw_only=True):
     cases: int
     """Cases that could be compared."""
     failures: int
-    """How many of them failed their first execution here."""
+    """How many of them failed their first execution here; with trials, how many executions failed."""
     expected: float
     """As many as the records let expect."""
     chance: float
     """Of at least so many failures when nothing has changed."""
     limit: float
     """The chance from which on it is called a drop."""
+    executions: int | None = None
+    """First executions here of all these cases together; None where each case has one."""
     steady: bool = False
     """These are only the cases that seldom fail: they show more than all cases together, some of which got better."""
     if_alike: float | None = None

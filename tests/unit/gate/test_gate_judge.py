@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 
 import pytest
@@ -21,7 +22,7 @@ from eval_gate.results.ledger import ledger_of
 from eval_gate.struct import replace
 from tests.support.graded import make_graded_baseline, make_graded_run
 from tests.support.results import BASELINE_ID, FILE, make_result, make_run, make_suite_result
-from tests.support.verdicts import STEADY, judge_against, make_judged
+from tests.support.verdicts import STEADY, judge_against, make_judged, make_waiver, make_waivers
 
 TODAY = date(2026, 11, 21)
 REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
@@ -112,6 +113,38 @@ def test_judge__many_small_drops__are_found_together() -> None:
     assert rules(judged)["All cases together"][2] is False
     assert "suite-drop" in [reason.code for reason in judged.verdict.reasons]
     assert set(whys(judged).values()) == {GroundKind.SUITE, None}
+
+
+def ten_trials(run_id: str, failures: Callable[[int], int]) -> RunResult:
+    """Sixty cases that are run ten times each, whatever comes of it, and fail so many of these."""
+    cases = [make_result(f"c{at}", "passed", trials="F" * failures(at) + "P" * (10 - failures(at))) for at in range(60)]
+    return replace(make_run(make_suite_result(cases), confirm=6), run_id=run_id)
+
+
+@pytest.mark.contract("verdict.suite", "verdict.trials")
+def test_judge__trials__a_drop_of_all_of_them_is_red_though_every_case_passes_most_of_its_own() -> None:
+    before = ten_trials("before", lambda at: at % 2)
+    branch = Baseline(before, "main", ledger=ledger_of([before]))
+    judged = judge_against(ten_trials("here", lambda _: 1), branch, REGRESSIONS)
+    found = judged.comparison.suite_finding
+    assert (found.cases, found.executions, found.failures, found.expected) == (60, 600, 60, 45)
+    assert [reason.code for reason in judged.verdict.reasons] == ["suite-drop"]
+    assert "60 of 600 executions of 60 cases failed at first" in judged.verdict.reasons[0].message
+    assert judged.verdict.outcome is Outcome.FAIL
+    assert set(changes(judged).values()) == {CaseClass.FLAKY}
+    assert whys(judged) == {f"c{at}": GroundKind.MIXED if at % 2 else GroundKind.SUITE for at in range(60)}
+    same = judge_against(ten_trials("here", lambda at: (at + 1) % 2), branch, REGRESSIONS)
+    assert (same.comparison.suite_finding.dropped, same.verdict.outcome) == (False, Outcome.PASS)
+
+
+@pytest.mark.contract("verdict.suite", "verdict.trials")
+def test_judge__trials__whoever_waives_all_cases_of_the_drop_waives_the_drop() -> None:
+    before = ten_trials("before", lambda at: at % 2)
+    branch, here = Baseline(before, "main", ledger=ledger_of([before])), ten_trials("here", lambda _: 1)
+    known = [make_waiver(f"c{at}") for at in range(0, 60, 2)]
+    some, every = make_waivers(*known[1:]), make_waivers(*known)
+    assert judge_against(here, branch, REGRESSIONS, waivers=some).verdict.outcome is Outcome.FAIL
+    assert judge_against(here, branch, REGRESSIONS, waivers=every).verdict.outcome is Outcome.PASS
 
 
 @pytest.mark.contract("verdict.must-pass")

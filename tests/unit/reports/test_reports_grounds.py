@@ -263,6 +263,7 @@ def test_suite__in_words__has_what_the_records_let_expect() -> None:
     assert suite_words(more).startswith("6 of 60 cases failed at first, where about 3 usually do; ")
     assert suite_words(found, others=True).startswith("6 of 60 other cases failed")
     assert suite_words(replace(found, steady=True)).startswith("6 of 60 cases that seldom fail failed at first")
+    assert suite_words(replace(found, executions=180)).startswith("6 of 180 executions of 60 cases failed at first")
 
 
 @pytest.mark.contract("verdict.record.bad-days")

@@ -122,6 +122,8 @@ def _settled(
 ) -> Settled:
     """A regression as the base branch's agent leaves it. What must pass has to pass, whoever else fails it."""
     grounds, seen = one.grounds, answers.of(one.key)
+    if together and one.change is CaseClass.FLAKY and grounds is not None and grounds.why is GroundKind.SUITE:
+        return replace(one, grounds=replace(grounds, why=GroundKind.MIXED, control=seen))
     if one.change is not CaseClass.REGRESSION or grounds is None or facts.must_pass:
         return one
     if grounds.why is GroundKind.SUITE:

@@ -186,6 +186,7 @@ def _whole(now: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> lis
 def _could_turn(run: RunResult, question: GateQuestion, comparison: Comparison, askable: Set[CaseKey]) -> bool:
     """Whether the gate would not fail if the base branch's agent did as badly in all that it may be asked about."""
     regressions = {one.key for one in comparison.of(CaseClass.REGRESSION)}
+    in_drop = {one.key for one in comparison.changes if one.grounds and one.grounds.why is GroundKind.SUITE}
 
     def as_here(key: CaseKey, case: CaseResult) -> CaseResult:
         if key not in askable or (not case.status.judged and key not in regressions):
@@ -193,7 +194,8 @@ def _could_turn(run: RunResult, question: GateQuestion, comparison: Comparison, 
         if key in regressions:
             return replace(case, control=(_FAILS,) * MOST_OF_A_CASE)
         first = case.executions()[0]
-        worse = first if first.status.judged and case.graded else _PASSES if case.passed else _FAILS
+        passes = case.passed and key not in in_drop
+        worse = first if first.status.judged and case.graded else _PASSES if passes else _FAILS
         return replace(case, control=(worse,) * TWICE)
 
     imagined = run.with_cases({key: as_here(key, case) for key, case in run.cases()})

@@ -39,9 +39,10 @@ MISHAP: Final = 0.02
 
 
 class _Tested(NamedTuple):
-    """One of the questions: failures, mean, variance, and the chance on a day like any other."""
+    """One of the questions: cases, their executions and failures here, mean, variance, the chance on any day alike."""
 
     cases: int
+    executions: int
     failures: int
     mean: float
     variance: float
@@ -71,6 +72,7 @@ def whole_finding(
     return SuiteFinding(
         cases=best.cases,
         failures=best.failures,
+        executions=best.executions if best.executions != best.cases else None,
         expected=best.mean,
         chance=chance,
         limit=limit,
@@ -83,7 +85,9 @@ def _tested(kinds: Counter[Stratum], days: Days, wide: float) -> _Tested:
     failures = sum(kind.failures * count for kind, count in kinds.items())
     mean, variance = moments(kinds)
     alike = tail_of(kinds, failures, wide)
-    return _Tested(kinds.total(), failures, mean, variance, alike, days.widened(alike, failures, mean, variance))
+    executions = sum(kind.runs * count for kind, count in kinds.items())
+    chance = days.widened(alike, failures, mean, variance)
+    return _Tested(kinds.total(), executions, failures, mean, variance, alike, chance)
 
 
 def _either(steady: Counter[Stratum], unsteady: Counter[Stratum], tested: list[_Tested], wide: float) -> float:

@@ -11,7 +11,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | fails here | none of these | `unsettled` |
 | fails here | none of these, nobody can run it again, and too few runs on record | `errored` |
 | fails here | re-runs that would have decided are missing, or were spared | `errored` |
-| passes here, with failures among the trials | | `flaky` |
+| passes here, with failures among the trials, also where they are part of a drop of the suite | | `flaky` |
 | passes here | mostly passes on record | `still_passing` |
 | passes here | never passes on record, or passes too often for it | `new_pass` |
 | passes here | now and then passes on record | `flaky` |
@@ -84,9 +84,17 @@ class CaseFacts(FrozenStruct):
         """Its answers on record and here, first executions only; without the run that decides whether it is in."""
         return Stratum.of(self.record.before_newest, self.first.answered)
 
-    def part_of(self, finding: SuiteFinding) -> bool:
-        """Whether this case is among those that a finding over the whole suite is about."""
-        return self.in_whole and (Stratum.of(self.record.before_newest, NO_RUNS).steady or not finding.steady)
+    def is_part_of(self, finding: SuiteFinding) -> bool:
+        """Whether the suite dropped, and this case, which usually passes, is one of those that failed more.
+
+        With trials it may pass most of them: in a suite of which every case lost a little no case fails.
+        """
+        first, record = self.stratum, self.record.counts
+        if not (finding.dropped and self.in_whole and first.runs and record.passes > record.failures):
+            return False
+        if finding.steady and not Stratum.of(self.record.before_newest, NO_RUNS).steady:
+            return False
+        return self.first.answered.fails or first.failures > first.mean
 
     @property
     def doubt(self) -> Doubt | None:
@@ -213,7 +221,7 @@ def _settled(
     elif case.first.fails:
         change, why = _failing(case, step, confirmation, finding)
     else:
-        change, why = _passing(case, step, confirmation)
+        change, why = _passing(case, step, confirmation, finding)
     return change, _grounds(case, why, confirmation) if why else None
 
 
@@ -243,13 +251,7 @@ def _failing(
         enough = confirmation.suffices(question, record, case.here)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     spared = step is RerunStep.AGAIN and case.missing is GroundKind.NOT_ASKED
-    if (
-        finding.dropped
-        and case.part_of(finding)
-        and record.passes > record.failures
-        and case.first.answered.fails
-        and not spared
-    ):
+    if case.is_part_of(finding) and case.first.answered.fails and not spared:
         return CaseClass.REGRESSION, GroundKind.SUITE
     if case.is_unexplained:
         return CaseClass.ERRORED, GroundKind.NOT_RERUN
@@ -261,14 +263,14 @@ def _failing(
 
 
 def _passing(
-    case: CaseFacts, step: RerunStep | None, confirmation: Confirmation
+    case: CaseFacts, step: RerunStep | None, confirmation: Confirmation, finding: SuiteFinding
 ) -> tuple[CaseClass, GroundKind | None]:
     record = case.record.counts
     if step is RerunStep.CONFIRMED:
         enough = confirmation.suffices(Doubt.NEW_PASS, record, case.here)
         return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     if case.here.failures:
-        return CaseClass.FLAKY, GroundKind.MIXED
+        return CaseClass.FLAKY, GroundKind.SUITE if case.is_part_of(finding) else GroundKind.MIXED
     if step is not None:
         return CaseClass.FLAKY, GroundKind.KNOWN
     if record.failures > record.passes or (record.fails and case.plain is CaseClass.NEW_PASS):

@@ -216,7 +216,7 @@ def _about(lists: CaseLists) -> Mapping[str, Holds]:
     errors = {id(case) for case in new_errors(lists.run, lists.comparison)}
     return {
         RuleCode.REGRESSIONS: lambda row: row.change is CaseClass.REGRESSION,
-        RuleCode.SUITE_DROP: lambda row: row.change is CaseClass.REGRESSION and row.decided_by is GroundKind.SUITE,
+        RuleCode.SUITE_DROP: lambda row: row.decided_by is GroundKind.SUITE,
         RuleCode.MUST_PASS: lambda row: _must_pass(row, lists),
         RuleCode.FAILURES: lambda row: row.status is Status.FAILED,
         RuleCode.PASS_RATE: lambda row: row.status is Status.FAILED,

@@ -13,6 +13,7 @@ from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import BaselineFacts, CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Status
+from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports import facts
@@ -253,8 +254,9 @@ class View(CaseLists):
 
     @property
     def flaky_blocks(self) -> bool:
-        """Whether a rule counts flaky and unsettled cases."""
-        return self.verdict.rule(RuleCode.FLAKY) is not None
+        """Whether a rule counts flaky and unsettled cases, or the flaky ones are what all cases together lost."""
+        of_drop = (row for row in self.flaky if row.decided_by is GroundKind.SUITE)
+        return self.verdict.rule(RuleCode.FLAKY) is not None or any(row.key in self.blocking.cases for row in of_drop)
 
     @property
     def all_crash(self) -> bool:

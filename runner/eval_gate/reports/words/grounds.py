@@ -199,7 +199,8 @@ def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
         case GroundKind.EVERY_RUN:
             return "passed every time" if change in _PASSING else "counts because it failed every time"
         case GroundKind.SUITE:
-            return "counts because too many cases fail at once"
+            which = f"more often than {place}" if change is CaseClass.FLAKY else "at once"
+            return f"counts because too many cases fail {which}"
         case GroundKind.MUST_PASS:
             failing = grounds.newest_failed or grounds.record.fails
             return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
@@ -239,6 +240,8 @@ def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
     that are regressions by themselves, which are not among these.
     """
     which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
+    if finding.executions is not None:
+        which = f"{count(finding.executions, 'execution')} of {which}"
     seldom = " that seldom fail" if finding.steady else ""
     usual = round(finding.expected)
     expected = f"where {'fewer than 1' if finding.expected < 0.95 else f'about {usual}'} usually do"

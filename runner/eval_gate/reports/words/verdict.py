@@ -134,7 +134,8 @@ def bad_day_words(run: RunResult, place: str) -> str | None:
     if found is None or found.suite_finding is None or not found.suite_finding.dropped or run.control is not None:
         return None
     grounds = [one.grounds for one in found.of(CaseClass.REGRESSION)]
-    if not all(one is not None and one.why is GroundKind.SUITE for one in grounds) or not alone_and_dropped(run)[1]:
+    together = [one for one in changes_not_waived(run) if one.grounds and one.grounds.why is GroundKind.SUITE]
+    if not all(one is not None and one.why is GroundKind.SUITE for one in grounds) or not together:
         return None
     return " ".join(
         [_NO_SINGLE_CASE, _past_bad_days(found.evidence.days if found.evidence else (), place), _TELL_APART]

@@ -175,6 +175,20 @@ def test_with_answers__drop_of_all__holds_or_is_gone_as_they_say() -> None:
     assert whole(8, of(0, 2)) is CaseClass.UNSETTLED
 
 
+@pytest.mark.parametrize(
+    ("there", "why"), [(of(2, 0), GroundKind.SUITE), (of(1, 1), GroundKind.MIXED)], ids=["passes there", "fails there"]
+)
+def test_with_answers__drop_of_all_by_trials__its_flaky_cases_are_of_it_only_while_it_holds(there, why) -> None:
+    record = CaseRecord(counts=SOLID)
+    cases = [CaseFacts(key(f"c{at}"), CaseClass.FLAKY, record, first=of(4, 1)) for at in range(40)]
+    answers = Answers({one.key: there for one in cases}, works=True)
+    before, found = settle(cases, CONFIRMATION), settled(cases, answers)
+    assert before.suite.dropped
+    assert {(one.change, one.grounds.why) for one in before.cases} == {(CaseClass.FLAKY, GroundKind.SUITE)}
+    assert {(one.change, one.grounds.why) for one in found.cases} == {(CaseClass.FLAKY, why)}
+    assert found.suite.dropped is (why is GroundKind.SUITE)
+
+
 def test_with_answers__drop_of_all_and_answers_to_half_of_them__stays_a_drop() -> None:
     cases = [facts(f"c{at}", of(0, 1)) for at in range(8)] + [facts(f"c{at}", of(1, 0)) for at in range(8, 40)]
     cases = [CaseFacts(one.key, one.plain, one.record, one.first, of(2, 0)) for one in cases]

@@ -51,6 +51,14 @@ def names(wanted: ControlQuestions) -> list[str]:
     return [key.case_id for key in wanted.keys]
 
 
+def test_asked__drop_of_all_by_trials__all_of_them_twice_though_none_fails_more_often_than_it_passes() -> None:
+    tapes = [("PPPPP" if at < 4 else "FPPPP") for at in range(34)]
+    cases = [make_result(f"c{at}", "passed", trials=tape) for at, tape in enumerate(tapes)]
+    run = make_run(make_suite_result(cases))
+    wanted = asked(replace(run, confirm=6, control=Control(target=run.target)))
+    assert (len(wanted.keys), wanted.rounds) == (34, 2)
+
+
 DEAD = {"dead": "FFFFFFF", "a": "P", "b": "P", "c": "P", "d": "P"}
 
 
