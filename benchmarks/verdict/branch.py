@@ -67,8 +67,10 @@ def _trial(what: Execution) -> Trial:
 
 
 @lru_cache(maxsize=20_000)
-def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tuple[Execution, ...] = ()) -> CaseResult:
-    """As `engine.settling.settle` joins these executions, without what no verdict looks at."""
+def _case(
+    at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tuple[Execution, ...] = (), first: int = 1
+) -> CaseResult:
+    """As `engine.settling.settle` joins these executions, without what no verdict looks at; `first` are no re-runs."""
     trials = tuple(map(_trial, done))
     judged = [trial for trial in trials if trial.status.judged]
     passes = sum(trial.status is Status.PASSED for trial in judged)
@@ -83,7 +85,7 @@ def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tup
         graded=isinstance(done[0], float),
         flaky=0 < passes < len(judged),
         trials=trials,
-        reruns=len(done) - 1,
+        reruns=len(done) - first,
         rerun_end=end,
         control=tuple(map(_trial, there)),
         fingerprint=f"case-{at}",
@@ -106,6 +108,8 @@ class Asking:
     again: Again
     control: Again | None = None
     """The base branch's agent, asked about the case with this number; None where there is none."""
+    trials: int = 1
+    """How often every case is executed whatever comes of it."""
 
 
 @dataclass
@@ -119,18 +123,21 @@ class Simulated:
     executions: int = field(default=0)
     asked_there: int = field(default=0)
     """Executions of the base branch's agent."""
+    trials: int = 1
 
     def run(
         self, name: str, when: str, first: Sequence[tuple[int, Execution]], planned: int, shard: Shard | None = None
     ) -> RunResult:
-        """First executions, then re-runs as the engine makes them."""
-        done: dict[int, tuple[Execution, ...]] = {at: (what,) for at, what in first}
+        """First executions, the other trials, then re-runs as the engine makes them."""
+        done: dict[int, tuple[Execution, ...]] = {
+            at: (what, *(self.again(at) for _ in range(1, self.trials))) for at, what in first
+        }
         ends: dict[int, RerunEnd] = {}
         there: dict[int, tuple[Execution, ...]] = {}
         fresh: set[int] = set()
 
         def case(at: int, all_of: tuple[Execution, ...]) -> CaseResult:
-            one = _case(at, all_of, ends.get(at), there.get(at, ()))
+            one = _case(at, all_of, ends.get(at), there.get(at, ()), self.trials)
             return known_anew(one) if at in fresh else one
 
         def result() -> RunResult:
@@ -213,7 +220,7 @@ class Branch:
 
     def pushed(self, number: int, first: Sequence[Execution], ask: Asking) -> Branch:
         """After one more run of the branch, kept with its ledger; one that could not be measured is no baseline."""
-        simulated = Simulated(GateQuestion(self.baseline, ask.rules), ask.confirm, ask.again)
+        simulated = Simulated(GateQuestion(self.baseline, ask.rules), ask.confirm, ask.again, trials=ask.trials)
         when = f"2026-10-{number // 24 + 1:02}T{number % 24:02}:00:00Z"
         run = simulated.run(f"main-{number}", when, list(enumerate(first)), len(first))
         return Branch(run, ledger_after(run, self.baseline)) if is_measured(run) else self
@@ -254,7 +261,7 @@ def pull_request(
             return read_run(run.run_id, results)
 
         question = GateQuestion(baseline, ask.rules)
-        simulated = Simulated(question, ask.confirm, ask.again, ask.control)
+        simulated = Simulated(question, ask.confirm, ask.again, ask.control, trials=ask.trials)
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
         if not sharded:
             run = judge(kept(simulated.run("here", when, numbered, len(first))), question)
