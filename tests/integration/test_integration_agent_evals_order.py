@@ -27,6 +27,8 @@ class FileAgent:
     """Does what a prompt says (`write NAME`, `delete NAME`), but for what it has forgotten; remembers its prompts."""
 
     forgotten: set[str] = field(default_factory=set)
+    forgotten_once: set[str] = field(default_factory=set)
+    """What it forgets the next time, and never again."""
     gone: set[str] = field(default_factory=set)
     """Prompts to which the service has no answer."""
     prompts: list[str] = field(default_factory=list)
@@ -41,7 +43,9 @@ class FileAgent:
             exchange.answer({"error": {"message": "gone"}}, "400 Bad Request")
             return
         verb, _, name = prompt.partition(" ")
-        done = messages[-1]["role"] == "tool" or prompt in self.forgotten or verb not in {"write", "delete"}
+        forgets = prompt in self.forgotten | self.forgotten_once
+        self.forgotten_once.discard(prompt)
+        done = messages[-1]["role"] == "tool" or forgets or verb not in {"write", "delete"}
         given = {"path": name} | ({"content": "x"} if verb == "write" else {})
         call = openai_answer(None, [("call_1", "writeFile" if verb == "write" else "deleteFile", given)])
         exchange.answer(openai_answer("Done.") if done else call)
@@ -172,6 +176,41 @@ def test_rerun_and_failing__case_in_the_middle__run_the_cases_before_it_too(tmp_
         "writes": "passed",
         "deletes": "failed",
     }
+
+
+CONFIRMED = ("--confirm", "6", "--baseline", "latest", "--fail-on", "regressions")
+
+
+@pytest.mark.contract("agent_evals.run.again")
+def test_run__one_wrong_response__is_run_again_with_the_cases_before_it_and_passes(tmp_path) -> None:
+    with file_agent() as model:
+        with_cases(tmp_path, WRITES, DELETES, SAYS)
+        assert run(tmp_path, model, *CONFIRMED[:2]).returncode == 0
+        model.forgotten_once.add("delete a.txt")
+        model.prompts.clear()
+        done = run(tmp_path, model, *CONFIRMED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    again = len(model.prompts[3:]) // 2
+    assert again >= 1
+    assert model.prompts[3:] == ["write a.txt", "delete a.txt"] * again
+    writes, deletes, says = record(tmp_path)["suites"][0]["cases"]
+    assert [len(one["trials"]) for one in (writes, deletes, says)] == [1, again + 1, 1]
+    assert (writes["preparatoryRuns"], deletes["reruns"]) == (again, again)
+    assert "run again each time with the case before it" in " ".join(done.stdout.split())
+
+
+@pytest.mark.contract("agent_evals.run.again")
+def test_run__wrong_every_time__is_a_regression_after_its_re_runs(tmp_path) -> None:
+    with file_agent() as model:
+        with_cases(tmp_path, WRITES, DELETES, SAYS)
+        assert run(tmp_path, model, *CONFIRMED[:2]).returncode == 0
+        model.forgotten.add("delete a.txt")
+        done = run(tmp_path, model, *CONFIRMED)
+    assert done.returncode == 1, done.stdout + done.stderr
+    deletes = record(tmp_path)["suites"][0]["cases"][1]
+    assert [one["status"] for one in deletes["trials"]] == ["failed"] * (deletes["reruns"] + 1)
+    assert deletes["reruns"] >= 2
+    assert "run again each time with the case before it" in " ".join(done.stdout.split())
 
 
 def test_agent__files_are_what_the_prompts_say(tmp_path) -> None:

@@ -69,6 +69,10 @@ class SharedFolders:
         """The folder in which this process has this case run; None for a case that needs no other one."""
         return f"{self._process} {self._order[case.suite]}" if case.dependent else None
 
+    def sharing(self, case: EvalCase) -> Sequence[EvalCase]:
+        """All cases that share a folder with this one, in the order they are run, itself among them."""
+        return self._cases[case.suite]
+
     def broken_off(self, trials: int, named: Callable[[TrialKey], str | None]) -> Iterator[TrialKey]:
         """Every execution that has to be made anew, because its suite was not finished in one folder and this order.
 

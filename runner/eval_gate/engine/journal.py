@@ -80,6 +80,8 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     folder: str | None = None
     """The folder that it shared with other cases of its suite, by a name of its own (`engine.folders`)."""
+    preparatory: bool = False
+    """It was made only so that a later case of its suite could be run again, and says nothing of its own case."""
 
     @property
     def case(self) -> CaseKey:
@@ -191,6 +193,7 @@ class _Note(NamedTuple):
     calls_listed: bool
     calls_missing: bool
     folder: str | None
+    preparatory: bool
     is_at: TrialRecord | JournalLine
 
 
@@ -213,27 +216,47 @@ class FinishedTrials:
         is_at = record if self._most > 0 else line
         self._most -= 1
         note = _Note(
-            record.trial, record.status.judged, record.timed_out, record.calls_listed, missing, record.folder, is_at
+            record.trial,
+            record.status.judged,
+            record.timed_out,
+            record.calls_listed,
+            missing,
+            record.folder,
+            record.preparatory,
+            is_at,
         )
         known = self._notes[record.case]
         known[:] = [one for one in known if one.trial != note.trial] + [note]
 
     def of(self, key: CaseKey) -> list[TrialRecord]:
-        """Those of one case, in the order they finished. Raises GateError `journal-corrupt`."""
-        return [self._whole(note) for note in self._notes.get(key, ())]
+        """Those of one case that count, in the order they finished. Raises GateError `journal-corrupt`."""
+        return [self._whole(note) for note in self._notes.get(key, ()) if not note.preparatory]
 
-    def last_of(self, key: CaseKey) -> list[TrialRecord]:
-        """The same for the last time: they are let go of."""
-        return [self._whole(note) for note in self._notes.pop(key, ())]
+    def preparatory_of(self, key: CaseKey) -> list[TrialRecord]:
+        """Those of one case that were made only so that a later one could be run again. Raises as `of`."""
+        return [self._whole(note) for note in self._notes.get(key, ()) if note.preparatory]
+
+    def let_go(self, key: CaseKey) -> None:
+        """Forget those of one case, of which nobody asks again."""
+        self._notes.pop(key, None)
 
     def keys(self) -> set[TrialKey]:
-        """Which there are."""
-        return {(key, note.trial) for key, notes in self._notes.items() for note in notes}
+        """Which there are that count."""
+        return {(key, note.trial) for key, notes in self._notes.items() for note in notes if not note.preparatory}
+
+    def numbers_of(self, key: CaseKey) -> list[int]:
+        """The numbers of all executions of a case, those that do not count among them."""
+        return [note.trial for note in self._notes.get(key, ())]
+
+    def count_preparatory(self) -> int:
+        """How many there are that do not count."""
+        return sum(note.preparatory for notes in self._notes.values() for note in notes)
 
     def folder_of(self, key: TrialKey) -> str | None:
-        """The folder that one shared with other cases of its suite; None where it shared none, or is not here."""
+        """The folder that one shared with other cases of its suite; None where it shared none, or does not count."""
         case, trial = key
-        return next((note.folder for note in self._notes.get(case, ()) if note.trial == trial), None)
+        notes = self._notes.get(case, ())
+        return next((note.folder for note in notes if note.trial == trial and not note.preparatory), None)
 
     def drop(self, key: TrialKey) -> None:
         """Let go of one, if it is here: it is made anew."""

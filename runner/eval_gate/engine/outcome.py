@@ -10,7 +10,14 @@ from eval_gate import __version__
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.retention import for_record
-from eval_gate.engine.settling import CaseQuestion, known_anew, settle, trials_of_control, unrun
+from eval_gate.engine.settling import (
+    CaseQuestion,
+    known_anew,
+    settle,
+    trials_of_control,
+    unrun,
+    with_preparatory,
+)
 from eval_gate.engine.unreported_tools import Listing, mark_unreported, targets_that_list
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import Status
@@ -163,7 +170,9 @@ def _suite(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: Listin
 
 def _case(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: Listing) -> CaseResult:
     key = case.key
-    records = progress.trials.last_of(key) if progress.over else progress.trials.of(key)
+    records, preparatory = progress.trials.of(key), progress.trials.preparatory_of(key)
+    if progress.over:
+        progress.trials.let_go(key)
     if not records and progress.held_back and plan.waits(case):
         case = replace(case, skip_reason=HELD_BACK)
     target = plan.target_of(case)
@@ -174,7 +183,7 @@ def _case(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: Listing) 
     if not counted:
         return replace(unrun(case, other), asked=measure.asked, yardstick=measure.yardstick)
     first = progress.asked_for.get(key, plan.limits.trials)
-    result = settle(case, counted, other, first=first, end=end, measure=measure)
+    result = with_preparatory(settle(case, counted, other, first=first, end=end, measure=measure), preparatory)
     if asked := progress.by_control.get(key):
         result = replace(result, control=trials_of_control(asked, result))
     return for_record(known_anew(result) if key in progress.fresh else result, plan.limits.store)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunLimits
@@ -20,6 +22,10 @@ from eval_gate.targets.base import Target
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
+
+SUITE_RERUNS: Final = 3
+"""How often the usual budget for re-runs reaches for the whole of the longest suite whose cases work on each other's
+files: four failures in a row decide most cases."""
 
 
 class RunPlan(FrozenStruct):
@@ -125,7 +131,10 @@ class RunPlan(FrozenStruct):
         """What all re-runs together may take, those of the control too."""
         if self.limits.rerun_budget is not None:
             return parse_rerun_budget(self.limits.rerun_budget)
-        return RerunBudget.usual(len(self.runnable()) * self.limits.trials, control=self.control is not None)
+        usual = RerunBudget.usual(len(self.runnable()) * self.limits.trials, control=self.control is not None)
+        whole = Counter(case.suite for case in self.runnable() if case.dependent)
+        least = SUITE_RERUNS * max(whole.values(), default=0)
+        return replace(usual, executions=max(usual.executions or 0, least))
 
     def runnable(self) -> tuple[EvalCase, ...]:
         """The cases that can be run, in file order."""

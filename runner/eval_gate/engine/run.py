@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Set
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from eval_gate.config.settings import Store
 from eval_gate.engine.confirming import Confirming
@@ -30,6 +30,7 @@ from eval_gate.engine.pool import work_through
 from eval_gate.engine.rerun_allowance import Allowance
 from eval_gate.engine.retention import for_journal
 from eval_gate.engine.settling import trial_of
+from eval_gate.engine.suite_reruns import SuiteRerun, suite_rerun
 from eval_gate.engine.trials import (
     BatchAnswers,
     NoAnswerError,
@@ -67,6 +68,16 @@ class Observer(Protocol):
         ...
 
 
+class _Lane(NamedTuple):
+    """One target at work, and where what comes of it is kept."""
+
+    target: Target
+    trials: TrialRunner
+    batched: BatchAnswers
+    concurrency: int
+    journal: Journal
+
+
 class Run:
     """One run in progress. `stop(reason)` ends it early; what is finished is kept."""
 
@@ -94,6 +105,8 @@ class Run:
         """How many executions a run that is resumed had asked for, of cases that it executed more often than this."""
         self._folders = SharedFolders(plan.suites)
         self._in_doubt: set[CaseKey] = set()
+        self._due: set[CaseKey] = set()
+        """Those of them whose turn it is."""
         self._control = self._asking_control()
         self._allowance: Allowance | None = None
         """What is left for re-runs, while there are any."""
@@ -188,29 +201,23 @@ class Run:
         batched = BatchAnswers()
         if isinstance(target, BatchTarget) and target.batches:
             affordable = jobs[: self._allowance.remaining] if self._allowance is not None else jobs
+            affordable = [job for job in affordable if not job.before]  # these have to come after others
             batched = await ask_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
         shared = TrialServices.of(plan, patterns, plan.run_id, self._leavings)
         trials = TrialRunner(target, plan.limits, shared)
+        lane = _Lane(target, trials, batched, concurrency, journal)
 
         async def work(job: TrialJob | None) -> None:
             while job is not None and not self._lane.is_set():
-                given = batched.answers.get(job.key)
-                if not self._may_begin(job, trials.wait_s(job, given)):
+                steps, rerun = (*job.before, job), SuiteRerun()
+                wait_s = max([trials.wait_s(one, batched.answers.get(one.key)) for one in steps])
+                if not self._may_begin(job, wait_s):
                     return
-                try:
-                    record = await self._stored(await trials.run(job, given))
-                    self._unanswered.note_answer(target)
-                except NoAnswerError as failure:
-                    record = await self._stored(failure.record)
-                    self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
-                if folder := self._folders.name(job.case):
-                    record = replace(record, folder=folder)
-                record, line = await self._written(journal, record)
-                self._keep(record, line, target)
-                self._observer.finished(record)
-                self._spend(record)
+                for one in steps:
+                    if not self._lane.is_set():
+                        await self._make(one, lane, rerun)
                 job = self._next(job.case) if job.trial >= plan.limits.trials else None
 
         try:
@@ -218,6 +225,30 @@ class Run:
         finally:
             await patterns.aclose()
             await self._masking.aclose()
+
+    async def _make(self, job: TrialJob, lane: _Lane, rerun: SuiteRerun) -> None:
+        """Make one execution, and keep it; of a suite re-run that broke only what counts is kept as broken."""
+        if rerun.broken_by is None:
+            record = await self._made(job, lane)
+        elif job.preparatory:
+            return
+        else:
+            record = await self._stored(lane.trials.unmade(job, rerun.broken_by))
+        if folder := self._folders.name(job.case):
+            record = replace(record, folder=folder)
+        record, line = await self._written(lane.journal, rerun.told(record))
+        self._keep(record, line, lane.target)
+        self._observer.finished(record)
+        self._spend(record)
+
+    async def _made(self, job: TrialJob, lane: _Lane) -> TrialRecord:
+        try:
+            record = await self._stored(await lane.trials.run(job, lane.batched.answers.get(job.key)))
+            self._unanswered.note_answer(lane.target)
+        except NoAnswerError as failure:
+            record = await self._stored(failure.record)
+            self._count_unanswered(lane.target, lane.concurrency, NoAnswerError(record, failure.hint))
+        return record
 
     async def _is_red(self, journal: Journal) -> bool:
         """Whether the gate fails by what was run so far, its re-runs among it, so that nothing else need be run."""
@@ -246,6 +277,7 @@ class Run:
         doubtful = set(await asyncio.to_thread(confirming.doubtful, result))
         cases = {case.key: case for case in self._plan.runnable() if case.key in doubtful}
         begun = sum(len(self._reruns(case)) for key, case in cases.items() if key not in known)
+        begun += self._trials.count_preparatory() if self._paused is None else 0
         self._in_doubt = known | doubtful
         control = self._control
         self._allowance = allowance = (self._paused or Allowance(self._plan.rerun_budget())).with_begun(begun)
@@ -265,9 +297,10 @@ class Run:
     ) -> list[CaseKey]:
         """Turn by turn; those that were never due, because nothing could be learnt by them."""
         while waiting and self._stopped is None and (turn := confirming.turn(waiting)):
-            jobs = (self._next(cases[key]) for key in turn)
-            await self._work([job for job in jobs if job is not None], journal)
-            waiting = [key for key in waiting if key not in set(turn)]
+            self._due = set(turn)
+            jobs = [job for key in turn if (job := self._next(cases[key])) is not None]
+            await self._work(list({job.key: job for job in jobs}.values()), journal)
+            waiting = [key for key in waiting if key not in self._due]
         return waiting
 
     async def _ask_control(self, control: ControlAsking, confirming: Confirming, allowance: Allowance) -> bool:
@@ -305,16 +338,39 @@ class Run:
 
     def _may_begin(self, job: TrialJob, wait_s: float) -> bool:
         """A first execution may, and a re-run as long as the budget for those lasts, and the wait before it."""
-        return job.trial < self._plan.limits.trials or self._allowance is None or self._allowance.take(wait_s=wait_s)
+        if job.trial < self._plan.limits.trials or self._allowance is None:
+            return True
+        return self._allowance.take(1 + len(job.before), wait_s=wait_s)
 
     def _next(self, case: EvalCase) -> TrialJob | None:
-        """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
-        first, records = self._first_rerun(case), self._reruns(case)
-        if self._plan.confirming is None or self._used_up():
+        """The next re-run of a case, if there is to be one; re-runs of one case come one after the other.
+
+        Of a case that works on files of earlier ones it is the next one of all in its suite whose turn it is.
+        """
+        if self._used_up():
             return None
-        if not self._plan.confirming.wants_rerun(case.key, [trial_of(record) for record in records]):
+        if case.dependent:
+            return self._next_of_suite(self._folders.sharing(case))
+        first, records = self._first_rerun(case), self._reruns(case)
+        if not self._wants_rerun(case, records):
             return None
         return TrialJob(case, max((record.trial for record in records), default=first - 1) + 1)
+
+    def _next_of_suite(self, cases: Sequence[EvalCase]) -> TrialJob | None:
+        """The next suite re-run of cases that share a folder: up to the last one whose turn it is."""
+        numbers = [number for case in cases for number in self._trials.numbers_of(case.key)]
+        begin = max(self._first_rerun(case) for case in cases)
+        due = [case.key in self._due and self._wants_rerun(case, self._reruns(case)) for case in cases]
+        last = max((at for at, one in enumerate(due) if one), default=-1)
+        return suite_rerun(
+            cases[: last + 1],
+            max([begin - 1, *numbers]) + 1,
+            lambda case: case.key in self._in_doubt and self._wants_rerun(case, self._reruns(case)),
+        )
+
+    def _wants_rerun(self, case: EvalCase, reruns: Sequence[TrialRecord]) -> bool:
+        confirming = self._plan.confirming
+        return confirming is not None and confirming.wants_rerun(case.key, [trial_of(one) for one in reruns])
 
     def _reruns(self, case: EvalCase) -> list[TrialRecord]:
         first = self._first_rerun(case)
@@ -425,8 +481,16 @@ class Run:
         for key, trial in sorted(trials.keys()):
             if plan.limits.trials <= trial < asked_for:
                 self._asked_for[key] = max(self._asked_for.get(key, 0), trial + 1)
-        for unfinished in tuple(self._folders.broken_off(plan.limits.trials, trials.folder_of)):
-            trials.drop(unfinished)
+        self._drop_broken_off()
+
+    def _drop_broken_off(self) -> None:
+        """Let go of what is made anew, and of re-runs that were made because of it."""
+        first, trials = self._plan.limits.trials, self._trials
+        for key, number in tuple(self._folders.broken_off(first, trials.folder_of)):
+            trials.drop((key, number))
+            for again in trials.numbers_of(key):
+                if again >= first:
+                    trials.drop((key, again))
 
     def _others_passed(self) -> bool:
         """Whether all cases that no rubric waits for were judged and passed."""

@@ -204,6 +204,24 @@ def known_anew(case: CaseResult) -> CaseResult:
     )
 
 
+def with_preparatory(case: CaseResult, records: Sequence[TrialRecord]) -> CaseResult:
+    """The same with the cost of executions that were made only because a later case of its suite was run again."""
+    if not records:
+        return case
+    whole = _Whole.of(records)
+    costs = None if case.cost_usd is None or whole.cost_usd is None else case.cost_usd + whole.cost_usd
+    return replace(
+        case,
+        preparatory_runs=len(records),
+        duration_ms=case.duration_ms + whole.duration_ms,
+        attempts=case.attempts + whole.attempts,
+        usage=None if case.usage is None or whole.usage is None else Usage.total((case.usage, whole.usage)),
+        cost_usd=costs,
+        judge_usage=Usage.total((case.judge_usage, whole.judge_usage)),
+        judge_cost_usd=total((case.judge_cost_usd, whole.judge_cost_usd)),
+    )
+
+
 class _Whole(NamedTuple):
     """What the executions of a case took together."""
 

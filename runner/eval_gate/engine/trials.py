@@ -43,6 +43,8 @@ MAX_ERROR = 2_000
 MAX_SAID = 300
 """Characters of an exception's own words: it may hold the whole answer."""
 DEFECTS: Final = logging.getLogger("eval-gate.defects")
+_SHOWN: Final = 200
+"""Characters of the id of another case."""
 _LATE_HINT = "raise timeoutMs if it needs longer"
 _SAID_BY_CASE = frozenset({TargetFault.MALFORMED, TargetFault.REFUSED})
 """What a single case says how to mend: how its agent is described."""
@@ -62,6 +64,11 @@ class TrialJob(NamedTuple):
 
     case: EvalCase
     trial: int
+    before: tuple[TrialJob, ...] = ()
+    """What is executed before it, in this order and in the same folder: a re-run of a case that works on files of
+    earlier ones has its suite up to it run again."""
+    preparatory: bool = False
+    """It is made only because of a later one."""
 
     @property
     def key(self) -> TrialKey:
@@ -203,9 +210,9 @@ class TrialRunner:
         return await self._with_leavings(_judged(answered, judgement), response)
 
     async def _with_leavings(self, record: TrialRecord, response: Response) -> TrialRecord:
-        """A failing trial with where its files are kept."""
+        """A failing trial with where its files are kept; nobody is shown those of a preparatory one."""
         leavings = self._shared.leavings
-        if leavings is None or record.status is not Status.FAILED or not response.files:
+        if leavings is None or record.status is not Status.FAILED or record.preparatory or not response.files:
             return record
         said = await leavings.keep(record, response.files, self._shared.patterns)
         return replace(record, warnings=(*record.warnings, said)) if said else record
@@ -240,7 +247,13 @@ class TrialRunner:
             status=Status.ERROR,
             duration_ms=duration_ms,
             attempts=1,
+            preparatory=job.preparatory,
         )
+
+    def unmade(self, job: TrialJob, before: TrialRecord) -> TrialRecord:
+        """Build the record of a re-run that is not made: the agent could not be reached for a case `before` it."""
+        said = f"not run again: the agent could not be reached for {before.case_id[:_SHOWN]}, which runs before it"
+        return replace(self._record(job, 0.0), attempts=0, error=said, blame=Blame.UNREACHABLE)
 
     def _broken(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
         said = error.message
@@ -302,6 +315,7 @@ def defective(record: TrialRecord, error: Exception) -> TrialRecord:
         status=Status.ERROR,
         duration_ms=record.duration_ms,
         attempts=1,
+        preparatory=record.preparatory,
         error=f"{said} (a defect: --verbose shows where)",
         blame=Blame.OURS,
     )

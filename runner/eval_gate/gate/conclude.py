@@ -6,7 +6,7 @@ The plain rule is the contract's own ("passed then, fails now"). It stays as it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import multimode
 
 from eval_gate.config.policy import Policy
@@ -183,16 +183,13 @@ def trials_of(run: RunResult) -> int:
 
 
 def facts_of(comparison: Comparison, run: RunResult, known: KnownBefore, patterns: Sequence[str]) -> list[CaseFacts]:
-    """What is known of every case of this run, in its order; cases that are set aside are in no test.
-
-    Cases that depend on earlier ones are left to the plain rule: they cannot be run again by themselves.
-    """
-    cases = run.by_key()
+    """What is known of every case of this run, in its order; cases that are set aside are in no test."""
+    cases, before = run.by_key(), dict(cases_before(run))
     facts = []
     for change in comparison.changes:
         key = change.key
         case = cases.get(key)
-        if case is None or change.change is CaseClass.REMOVED or case.dependent or key in known.aside:
+        if case is None or change.change is CaseClass.REMOVED or key in known.aside:
             continue
         first, again = counts_of(case, known.evidence.pass_score)
         past = known.past.get(key, NOTHING_KNOWN)
@@ -205,6 +202,7 @@ def facts_of(comparison: Comparison, run: RunResult, known: KnownBefore, pattern
                 again,
                 must_pass=must_pass(case, patterns),
                 end=case.rerun_end,
+                cases_before=before.get(key),
             )
         )
     return facts
@@ -215,18 +213,34 @@ def facts_alone(run: RunResult, pass_score: float, patterns: Sequence[str]) -> l
 
     Only those that fail are here: of the others nothing is to be decided.
     """
-    facts = []
+    facts, before = [], dict(cases_before(run))
     for key, case in run.cases():
         simply = len(case.trials) == 1 and case.trials[0].status is Status.PASSED  # as most cases do
-        if simply or case.dependent or all(trial.status is Status.PASSED for trial in case.executions()):
+        if simply or all(trial.status is Status.PASSED for trial in case.executions()):
             continue
         first, again = counts_of(case, pass_score)
         if first.fails:
             must = must_pass(case, patterns)
             facts.append(
-                CaseFacts(key, CaseClass.REGRESSION, NO_RECORD, first, again, must_pass=must, end=case.rerun_end)
+                CaseFacts(
+                    key,
+                    CaseClass.REGRESSION,
+                    NO_RECORD,
+                    first,
+                    again,
+                    must_pass=must,
+                    end=case.rerun_end,
+                    cases_before=before.get(key),
+                )
             )
     return facts
+
+
+def cases_before(run: RunResult) -> Iterator[tuple[CaseKey, int]]:
+    """Every case that works on files of earlier ones, with how many cases of its suite run before it."""
+    for suite in run.suites:
+        dependent = [case.id for case in suite.cases if case.dependent and case.status is not Status.SKIPPED]
+        yield from ((CaseKey(suite.eval_file, case_id), at) for at, case_id in enumerate(dependent))
 
 
 def _scored(facts: Sequence[CaseFacts], run: RunResult, known: KnownBefore) -> list[Scored]:

@@ -178,6 +178,8 @@ class Grounds(Record, kw_only=True):
     record: Counts
     reruns: int = 0
     """How many of those here were re-runs."""
+    cases_before: Annotated[int, Meta(ge=0)] = 0
+    """How many cases of its suite were executed before it in each re-run, because it works on their files."""
     chance: float | None = None
     """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested."""
     control: Counts = NO_RUNS

@@ -117,7 +117,10 @@ class CaseResult(Record, kw_only=True):
     conversation_id: str | None = None
     trials: tuple[Trial, ...] = ()
     dependent: bool = False
-    """It needs what earlier cases of its suite left behind, so that running it again by itself would say nothing."""
+    """It works on what earlier cases of its suite left behind: it is run again only with these before it."""
+    preparatory_runs: Annotated[int, Meta(ge=0)] = 0
+    """How often it was executed only so that a later case of its suite could be run again. Durations and costs of the
+    case hold these executions, and nothing else does."""
     control: tuple[Trial, ...] = ()
     """What the base branch's agent did when it was asked the same in the same minutes; empty where it was not."""
     reruns: int = 0

@@ -116,10 +116,11 @@ def test_finished__in_the_journal_alone__is_as_it_was_in_memory(tmp_path_factory
         assert [one.case_id for one, _ in read_lines(journal._file)][-1:] == ["b"]
 
 
-def test_finished__asked_for_the_last_time__is_there_no_more(tmp_path) -> None:
+def test_finished__let_go__is_there_no_more(tmp_path) -> None:
     with Journal(tmp_path / "cases.jsonl") as journal:
         kept = finished(journal, record("a"), record("a", 1), record("b"), most=1)
-        assert [one.trial for one in kept.last_of(A)] == [0, 1]
+        assert [one.trial for one in kept.of(A)] == [0, 1]
+        kept.let_go(A)
         assert (kept.of(A), kept.keys()) == ([], {(B, 0)})
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.gate.conclude import facts_alone, known_again
+from eval_gate.gate.conclude import facts_alone, facts_of, known_again
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RerunEnd
@@ -11,16 +11,33 @@ from tests.support.results import FILE, make_baseline_run, make_result, make_run
 from tests.support.verdicts import judge_against
 
 
-def test_facts_alone__cases__are_those_that_failed_and_need_no_others() -> None:
+def test_facts_alone__cases__are_those_that_failed() -> None:
     cases = [
         make_result("fails", "failed"),
         make_result("passes"),
-        make_result("needs others", "failed", dependent=True),
         make_result("skipped", "skipped"),
         make_result("not run", "not_run"),
     ]
     found = facts_alone(make_run(make_suite_result(cases)), 1.0, ("fail*", "pass*"))
     assert [(one.key.case_id, one.plain, one.must_pass) for one in found] == [("fails", CaseClass.REGRESSION, True)]
+
+
+def test_facts__cases_that_work_on_files_of_others__know_how_many_run_before_them_and_are_in_no_test_of_all() -> None:
+    statuses = {"a": "failed", "b": "skipped", "c": "failed", "d": "failed"}
+    suite = make_suite_result([make_result(name, status, dependent=True) for name, status in statuses.items()])
+    run = make_run(suite, make_suite_result([make_result("alone", "failed")], eval_file="alone.json"), confirm=6)
+    then = make_baseline_run(dict.fromkeys([*statuses, "alone"], "passed"))
+    assert [one.cases_before for one in facts_alone(run, 1.0, ())] == [0, 1, 2, None]
+    judged = judge_against(run, Baseline(then, "b"))
+    assert judged.comparison is not None
+    known = known_again(judged, then, judged.comparison.evidence)
+    facts = facts_of(judged.comparison, judged, known, ())
+    assert {one.key.case_id: (one.cases_before, one.in_whole) for one in facts if one.first.fails} == {
+        "a": (0, False),
+        "c": (1, False),
+        "d": (2, False),
+        "alone": (None, False),
+    }
 
 
 @pytest.mark.parametrize("end", [*RerunEnd, None])

@@ -372,13 +372,31 @@ def test_reruns__quarantined_case__is_never_run_again() -> None:
     assert not reruns(main_branch(), waivers=waivers).doubtful(here(a="F", b="P"))
 
 
-def test_reruns__case_that_needs_earlier_ones__is_left_to_the_plain_rule() -> None:
-    run = here(a="F", b="P")
+def depending(run: RunResult) -> RunResult:
+    """The same run of cases that work on files of those before them."""
     suite = run.suites[0]
-    cases = tuple(replace(case, dependent=True) for case in suite.cases)
-    run = replace(run, suites=(replace(suite, cases=cases),))
-    assert not reruns(main_branch()).doubtful(run)
-    assert judge_against(run, main_branch(), REGRESSIONS).verdict.exit_code == 1
+    return replace(run, suites=(replace(suite, cases=tuple(replace(case, dependent=True) for case in suite.cases)),))
+
+
+def test_reruns__case_that_needs_earlier_ones__is_run_again_like_any_other() -> None:
+    assert [key.case_id for key in reruns(main_branch()).doubtful(depending(here(a="F", b="P")))] == ["a"]
+
+
+@pytest.mark.parametrize(("trials", "code"), [("FFFFFFF", 1), ("FPPPPPP", 0)])
+def test_judge__case_that_needs_earlier_ones__goes_by_its_re_runs(trials, code) -> None:
+    run = depending(here(b="P", a=trials))
+    judged = judge_against(run, main_branch(), REGRESSIONS)
+    assert judged.verdict.exit_code == code
+    grounds = next(one.grounds for one in judged.comparison.changes if one.case_id == "a")
+    assert (grounds.cases_before, grounds.reruns) == (1, len(trials) - 1)
+
+
+def test_judge__many_cases_that_need_each_other_fail_once__is_no_drop_of_the_suite() -> None:
+    names = [f"c{number}" for number in range(20)]
+    branch = main_branch(**dict.fromkeys(names, "passed"))
+    run = here(**dict.fromkeys(names, "FPPPPPP"))
+    assert judge_against(run, branch, REGRESSIONS).verdict.exit_code == 1
+    assert judge_against(depending(run), branch, REGRESSIONS).verdict.exit_code == 0
 
 
 @pytest.mark.contract("verdict.monotone")

@@ -342,6 +342,27 @@ def test_reruns__cost__is_the_share_of_the_executions_and_only_said_when_all_is_
     assert rerun_words(make_run({"a": "passed"})) is None
 
 
+def test_reruns__with_cases_before_them__say_how_many_executions_and_count_their_time_and_cost() -> None:
+    before = replace(make_executed("a", "P", cost_usd=0.3), preparatory_runs=2, duration_ms=360.0)
+    run = make_run(make_suite_result([before, make_executed("b", "FPP", cost_usd=0.3)]))
+    words = "2 re-runs of 1 case, with 2 executions of the cases before them, 480 ms, about $0.40"
+    assert rerun_words(run) == words
+
+
+@pytest.mark.parametrize(
+    ("before", "reruns", "words"),
+    [
+        (1, 2, ("run again each time with the case before it",)),
+        (4, 1, ("run again each time with the 4 cases before it",)),
+        (0, 2, ()),
+        (4, 0, ()),
+    ],
+)
+def test_grounds__run_again_with_the_cases_before_it__is_said(before, reruns, words) -> None:
+    one = change("unsettled", "must-pass", "1/3", "9/9", cases_before=before, reruns=reruns)
+    assert beyond_counts(one, MAIN)[1:] == words
+
+
 def test_reruns__more_than_there_are_trials__are_none() -> None:
     """A record may be anybody's."""
     assert rerun_words(make_run(make_suite_result([make_result("a", trials="PF", reruns=9)]))) is None

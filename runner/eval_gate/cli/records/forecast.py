@@ -105,8 +105,7 @@ def table(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[str]:
     again = f"up to {count(confirm, 're-run')} of a case in doubt" if confirm else "no re-runs"
     yield f"{count(sight.cases, 'case')}, {count(sight.runs, 'run')} on record, {again}"
     if now.cases.aside:
-        aside = "in quarantine, or depending on an earlier one"
-        yield f"{count(now.cases.aside, 'more case')} in no test: {aside}"
+        yield f"{count(now.cases.aside, 'more case')} in no test: in quarantine"
     yield ""
     yield "How often one run finds a case that begins to fail so often, and the least loss it finds in 9 of 10 runs:"
     yield ""

@@ -32,16 +32,16 @@ def more_runs(facts: Iterable[CaseFacts], cases: Mapping[CaseKey, CaseResult], *
     """How often each new case is run beyond its first executions so that it has `RUNS`, in the order of `facts`.
 
     A case that is in doubt for another reason is run again for that. One that nobody answered, or that was answered
-    from a recording, would show nothing. `bounded`: they may take half as much as the run has cases, a hundred at
-    least, so that a change which brings thousands of cases costs no multiple of their first run; the last ones are run
-    once then.
+    from a recording, would show nothing, and one that works on files of others would take a run of all these each time.
+    `bounded`: they may take half as much as the run has cases, a hundred at least, so that a change which brings
+    thousands of cases costs no multiple of their first run; the last ones are run once then.
     """
     left = max(LEAST_EXTRA, len(cases) // 2)
     found = {}
     for one in facts:
         case = cases[one.key]
         more = RUNS - max(len(case.executions()) - case.reruns, 1)
-        if more <= 0 or one.plain not in FRESH or one.doubt is not None:
+        if more <= 0 or one.plain not in FRESH or one.doubt is not None or one.cases_before is not None:
             continue
         if not one.first.runs or case.details.replayed:
             continue

@@ -56,6 +56,9 @@ class CaseFacts(FrozenStruct):
     must_pass: bool = False
     end: RerunEnd | None = None
     """Why it was not run once more; None where nobody had asked for re-runs."""
+    cases_before: int | None = None
+    """How many cases of its suite run before it, where it works on their files: one wrong response may fail many of
+    these, so that they are in no test that counts cases. None for a case by itself."""
 
     @property
     def here(self) -> Counts:
@@ -75,9 +78,9 @@ class CaseFacts(FrozenStruct):
     @property
     def in_whole(self) -> bool:
         """Whether its answers say something about the suite as a whole: not where the branch itself fails it now."""
-        return self.compared and not (
-            self.record.newest_failed and self.record.before_newest != self.record.counts.answered
-        )
+        if self.cases_before is not None or not self.compared:
+            return False
+        return not (self.record.newest_failed and self.record.before_newest != self.record.counts.answered)
 
     @property
     def stratum(self) -> Stratum:
@@ -201,7 +204,7 @@ def settle(
 def _kind(case: CaseFacts) -> Hashable:
     """Equal for cases that differ in their names only: of those the same becomes, and it is worked out once."""
     seen = id(case.record), id(case.first), id(case.again)
-    return case.plain, *seen, case.must_pass, case.end
+    return case.plain, *seen, case.must_pass, case.end, case.cases_before
 
 
 def _without_the_worst(strata: list[Stratum], count: int) -> list[Stratum]:
@@ -285,6 +288,7 @@ def _grounds(case: CaseFacts, why: GroundKind, confirmation: Confirmation) -> Gr
         here=case.here,
         record=record,
         reruns=case.again.runs,
+        cases_before=case.cases_before or 0,
         chance=confirmation.chance(tested, record, case.here) if tested else None,
         newest_failed=case.record.newest_failed,
         broken_since=case.record.broken_since if why is GroundKind.MAIN_BROKE else None,

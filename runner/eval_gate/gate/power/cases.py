@@ -27,6 +27,7 @@ class CaseGroup(FrozenStruct):
     """So many cases (`number`) with the same record; `keys` are their names, of supposed cases there are none.
 
     `compared` says whether there is an earlier result by the same question, `passed_then` whether that was a pass.
+    Those that are `dependent` work on files of others, and are in no test that counts cases.
     """
 
     record: CaseRecord
@@ -35,20 +36,21 @@ class CaseGroup(FrozenStruct):
     compared: bool = True
     passed_then: bool = True
     must_pass: bool = False
+    dependent: bool = False
 
     @property
     def facts(self) -> CaseFacts:
         """One of them as the verdict will see it, not executed yet."""
         plain = CaseClass.REGRESSION if self.compared else CaseClass.INCOMPARABLE
-        return CaseFacts(CaseKey("", ""), plain, self.record, must_pass=self.must_pass)
+        before = 0 if self.dependent else None
+        return CaseFacts(CaseKey("", ""), plain, self.record, must_pass=self.must_pass, cases_before=before)
 
 
 class CaseGroups(FrozenStruct):
     """All cases that a verdict will be about, and how they are confirmed.
 
     `runs` is how many runs their records go back, `trials` how often a case is executed at first, `allowed` the number
-    of regressions that do not fail the gate, `aside` of cases that no test looks at: quarantined ones, and those that
-    depend on earlier ones and cannot be run again by themselves.
+    of regressions that do not fail the gate, `aside` of cases in quarantine, which no test looks at.
     """
 
     kinds: tuple[CaseGroup, ...]
@@ -72,6 +74,7 @@ class _One(FrozenStruct):
     compared: bool
     passed_then: bool
     must_pass: bool
+    dependent: bool
 
 
 def cases_of(run: RunResult) -> CaseGroups | None:
@@ -89,7 +92,7 @@ def cases_of(run: RunResult) -> CaseGroups | None:
     def one_by_one() -> Iterator[_One]:
         for change in comparison.changes:
             case = results.get(key := change.key)
-            if case is None or case.dependent or key in aside:
+            if case is None or key in aside:
                 continue
             compared = change.baseline is not None and change.change is not CaseClass.INCOMPARABLE
             yield _One(
@@ -98,6 +101,7 @@ def cases_of(run: RunResult) -> CaseGroups | None:
                 compared,
                 compared and change.baseline is not None and change.baseline.passed,
                 must_pass(case, patterns),
+                case.dependent,
             )
 
     kinds = _grouped(one_by_one())
@@ -126,9 +130,10 @@ def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[Cas
             known.newest is not None,
             known.newest is not None and known.newest.passed,
             must_pass(case, policy.must_pass),
+            case.dependent,
         )
 
-    kinds = _grouped(one(key, case) for key, case in run.cases() if not case.dependent and key not in quarantined)
+    kinds = _grouped(one(key, case) for key, case in run.cases() if key not in quarantined)
     confirmation = _worked_out(
         Confirmation(
             max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.confirm, trials=trials_of(run)
@@ -152,10 +157,11 @@ def _grouped(cases: Iterable[_One]) -> tuple[CaseGroup, ...]:
             one.compared,
             one.passed_then,
             one.must_pass,
+            one.dependent,
         )
         found.setdefault(same, (one, []))[1].append(one.key)
     kinds = [
-        CaseGroup(one.record, len(keys), tuple(keys), one.compared, one.passed_then, one.must_pass)
+        CaseGroup(one.record, len(keys), tuple(keys), one.compared, one.passed_then, one.must_pass, one.dependent)
         for one, keys in found.values()
     ]
     return tuple(sorted(kinds, key=lambda kind: -kind.number))

@@ -128,6 +128,7 @@ def beyond_counts(change: CaseChange, place: str) -> tuple[str, ...]:
         return tuple(filter(None, [main_broke(change, place), elsewhere]))
     said = [
         _decisive(change.change, grounds, place),
+        _cases_before(grounds),
         control_words(grounds),
         _needed(change.change, grounds),
         repeats_words(grounds),
@@ -139,6 +140,14 @@ def beyond_counts(change: CaseChange, place: str) -> tuple[str, ...]:
     if change.case_record is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
         said.append(flakiness(change.case_record, place))
     return tuple(filter(None, [*said, elsewhere]))
+
+
+def _cases_before(grounds: Grounds) -> str | None:
+    """`run again each time with the 2 cases before it`: one that works on their files is not run again by itself."""
+    if not (grounds.reruns and grounds.cases_before):
+        return None
+    which = "case" if grounds.cases_before == 1 else f"{grounds.cases_before:,} cases"
+    return f"run again each time with the {which} before it"
 
 
 def control_words(grounds: Grounds) -> str | None:

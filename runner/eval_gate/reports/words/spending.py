@@ -41,6 +41,7 @@ def rerun_words(run: RunResult) -> str | None:
     """`12 re-runs of 5 cases, 3.4 s, about $0.0200`; None where nothing was run again.
 
     Only the whole cost of a case is known, so a re-run is taken to cost what an execution of it does on average.
+    Executions that a re-run needed before it are counted apart, and are in time and cost.
     """
     again = [case for _, case in run.cases() if 0 < case.reruns <= len(case.trials)]
     new = [case for _, case in run.cases() if 0 < case.new_runs <= len(case.trials)]
@@ -48,10 +49,14 @@ def rerun_words(run: RunResult) -> str | None:
     there = control_words(run)
     if not again:
         return "; ".join(filter(None, [more, there])) or None
-    number = sum(case.reruns for case in again)
+    number, needed = sum(case.reruns for case in again), [case for _, case in run.cases() if case.preparatory_runs]
     took = sum(trial.duration_ms for case in again for trial in case.trials[-case.reruns :])
-    costs = [_cost(case) for case in again]
+    took += sum(max(case.duration_ms - sum(trial.duration_ms for trial in case.trials), 0.0) for case in needed)
+    costs = [_cost(case, case.reruns) for case in again] + [_cost(case, case.preparatory_runs) for case in needed]
     words = [f"{count(number, 're-run')} of {count(len(again), 'case')}", seconds(took)]
+    if needed:
+        before = sum(case.preparatory_runs for case in needed)
+        words.insert(1, f"with {count(before, 'execution')} of the cases before them")
     if all(cost is not None for cost in costs):
         words.append(f"about {money(sum(cost or 0.0 for cost in costs))}")
     return "; ".join(filter(None, [", ".join(words), more, there]))
@@ -71,10 +76,10 @@ def control_words(run: RunResult) -> str | None:
     return ", ".join(words)
 
 
-def _cost(case: CaseResult) -> float | None:
-    """Target and judge together; None when the target's cost is unknown."""
+def _cost(case: CaseResult, number: int) -> float | None:
+    """Target and judge together, of so many executions of it; None when the target's cost is unknown."""
     cost = total((case.cost_usd, case.judge_cost_usd)) if case.cost_usd is not None else None
-    return cost * case.reruns / len(case.trials) if cost is not None else None
+    return cost * number / (len(case.trials) + case.preparatory_runs) if cost is not None else None
 
 
 def certainty(run: RunResult) -> tuple[str, ...]:

@@ -1,0 +1,57 @@
+"""Re-runs of a case that works on files of earlier ones: its suite up to it is executed again, in a fresh folder.
+
+One such suite re-run serves every case in it that is to be run again. The executions of the others are preparatory:
+they cost what they cost, and say nothing of their own cases. A case before that fails is no reason to stop, as it is
+none in a run: the record of the branch, which failures are held against, was made in the same way. Only where the
+agent could not be reached for one, what comes after it would find no files through nobody's fault, and is not executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.trials import TrialJob
+from eval_gate.model.case import EvalCase
+from eval_gate.model.execution import Blame, Status
+from eval_gate.struct import replace
+from eval_gate.text.escape import first_few, one_line
+
+_NAMED = 3
+"""Cases before one that are named as not having passed."""
+_ID = 100
+
+
+def suite_rerun(cases: Sequence[EvalCase], number: int, is_wanted: Callable[[EvalCase], bool]) -> TrialJob | None:
+    """The next re-run of cases that work on each other's files, in their order; None where none `is_wanted`.
+
+    `number` is one that no execution of these cases has had: it names the folder.
+    """
+    wanted = [is_wanted(case) for case in cases]
+    if not any(wanted):
+        return None
+    last = max(at for at, one in enumerate(wanted) if one)
+    before = [TrialJob(case, number, preparatory=not wanted[at]) for at, case in enumerate(cases[:last])]
+    return TrialJob(cases[last], number, tuple(before))
+
+
+class SuiteRerun:
+    """One suite re-run in progress: says of each execution whether it can be made, and what came before it."""
+
+    def __init__(self) -> None:
+        self._failed: list[TrialRecord] = []
+
+    @property
+    def broken_by(self) -> TrialRecord | None:
+        """The execution for which the agent could not be reached, so that no more is made; None while there is none."""
+        return next((one for one in self._failed if one.blame is Blame.UNREACHABLE), None)
+
+    def told(self, record: TrialRecord) -> TrialRecord:
+        """The execution with what did not pass before it, of one that counts."""
+        told = record
+        if self._failed and not record.preparatory:
+            names = first_few([one.case_id for one in self._failed], _NAMED, lambda text: one_line(text, _ID))
+            told = replace(record, warnings=(*record.warnings, f"run again after cases that did not pass: {names}"))
+        if record.status is not Status.PASSED:
+            self._failed.append(record)
+        return told
