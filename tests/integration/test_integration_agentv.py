@@ -190,6 +190,39 @@ def test_trajectory__answer_without_calls_or_trace__says_that_there_is_none(tmp_
     assert case["evaluatorResults"][0]["misses"] == ["No trace available for evaluation"]
 
 
+TRAJECTORY = "    evaluators: [{type: tool_trajectory, mode: any_order, minimums: {timetable: 1}}]\n"
+LISTS = "targets:\n- {name: desk, provider: mock, response: At noon., tool_calls: [{tool: timetable}]}\n"
+
+
+@pytest.mark.contract("agentv.tool-trajectory-evaluator.baseline-had-calls")
+@pytest.mark.parametrize(
+    ("target", "code", "status"),
+    [
+        ("response: At noon.", 3, "error"),
+        ("response: At noon., tool_calls: [{tool: other}]", 1, "failed"),
+        ("output_messages: [{role: assistant, content: no}]", 1, "failed"),
+    ],
+    ids=["no calls listed", "another call", "no call"],
+)
+def test_trajectory__baseline_lists_calls_and_no_answer_here_does__could_not_decide(
+    tmp_path, target, code, status
+) -> None:
+    (tmp_path / "a.yaml").write_text(JUDGED + TRAJECTORY)
+    (tmp_path / "targets.yaml").write_text(LISTS)
+    options = ("run", "a.yaml", "--output-dir", "results", "--confirm", "6")
+    assert gate(tmp_path, *options).returncode == 0
+    (tmp_path / "targets.yaml").write_text(f"targets:\n- {{name: desk, provider: mock, {target}}}\n")
+    done = gate(tmp_path, *options, "--baseline", "latest", "--fail-on", "regressions")
+    assert done.returncode == code, done.stdout + done.stderr
+    case = cases(tmp_path)["ferry-time"]
+    assert case["status"] == status
+    assert ("which tools were called is unknown" in done.stdout) is (code == 3)
+    if code == 3:
+        assert case["evaluatorResults"][0]["score"] == 0.0
+        assert case["evaluatorResults"][0]["misses"] == ["No trace available for evaluation"]
+        assert "toolCalls" in done.stdout.partition("measured differently")[2], done.stdout
+
+
 def test_export__agentv__one_record_a_line_in_the_specs_names(desk) -> None:
     assert run_desk(desk, "--export", "agentv=out/desk.jsonl").returncode == 0
     lines = [json.loads(line) for line in (desk / "out" / "desk.jsonl").read_text().splitlines()]

@@ -29,6 +29,7 @@ from eval_gate.gate.evidence.days import on_this_day
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.judge_comparisons import AskComparisons, with_judges
+from eval_gate.gate.lost_calls import mark_lost_calls
 from eval_gate.gate.moved_cases import earlier_keys, is_whole
 from eval_gate.gate.must_pass import must_pass_keys
 from eval_gate.gate.pass_score import held_to
@@ -69,8 +70,8 @@ class GateQuestion(FrozenStruct):
 
 def judge(run: RunResult, question: GateQuestion) -> RunResult:
     """The run with comparison and verdict filled in; both are made of the two sides held to the policy's pass score."""
-    run = with_judges(run, question.comparisons)
     policy, baseline = question.policy, question.baseline
+    run = _with_known_calls(with_judges(run, question.comparisons), question)
     held = held_to(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):
         waiving = _waiving(held, None, question)
@@ -101,7 +102,7 @@ def facts_before_reruns(run: RunResult, question: GateQuestion) -> tuple[list[Ca
     Where nobody named a baseline, the run may still be judged against one later: then every failing case is a suspect
     of which nothing is known. Where there is none to be had, there is nothing to suspect.
     """
-    held = held_to(run, question.policy.pass_score)
+    held = held_to(_with_known_calls(run, question), question.policy.pass_score)
     if isinstance(question.baseline, NoBaseline):
         if question.baseline is not NOT_ASKED_FOR:
             return [], Confirmation(0)
@@ -113,6 +114,12 @@ def facts_before_reruns(run: RunResult, question: GateQuestion) -> tuple[list[Ca
     plain = _plain(held, then, known, question, heard_elsewhere=run.shard is not None)
     facts = facts_of(plain, held, known, question.policy.must_pass)
     return facts, on_this_day(known.confirmation, facts, known.days)
+
+
+def _with_known_calls(run: RunResult, question: GateQuestion) -> RunResult:
+    if isinstance(question.baseline, NoBaseline):
+        return run
+    return mark_lost_calls(run, question.baseline.result, question.policy.pass_score)
 
 
 def _compared(held: RunResult, then: RunResult, known: KnownBefore, question: GateQuestion) -> Comparison:

@@ -47,6 +47,8 @@ class Blame(StrEnum):
     """A judge without a verdict, a grader that broke, tool calls that are unknown, or a defect of this program."""
 
 
+NO_TRACE: Final = "No trace available for evaluation"
+"""What an evaluator of AgentV misses where an answer does not say which tools were called (agentv evaluation spec)."""
 CALLS_UNKNOWN = "which tools were called is unknown"
 """In the error of a case that checks tools, where the target does not list its calls: an evaluation error."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval_gate.evaluators.agentv.tool_trajectory import NO_TRACE
-from eval_gate.evaluators.base import Evaluation, EvaluationContext, SilentTargetError
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.equality import deep_equal
 from eval_gate.evaluators.trace import MadeCall, made_calls
 from eval_gate.evaluators.wording import MAX_NAME, cut, double, items
 from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE
 from eval_gate.model.specs.agentv import CallSequence, ExpectedCall, SkillTrigger
 from eval_gate.struct import Struct, field
 from eval_gate.text.apart import numbers_apart
@@ -40,12 +40,12 @@ class _Tally(Struct):
 async def call_sequence(spec: CallSequence, context: EvaluationContext) -> Evaluation:
     """The share of steps, limits and calls that are as expected.
 
-    Raises SilentTargetError where calls are not known and the score would be turned round: that would be a pass.
+    Raises EvaluatorError where calls are not known and the score would be turned round: that would be a pass.
     """
     calls = made_calls(context.response)
     if calls is None:
         if spec.negate:
-            raise SilentTargetError(f"{cut(spec.name)}: {NO_TRACE}, so nobody knows that no such call was made")
+            raise EvaluatorError(f"{cut(spec.name)}: {CALLS_UNKNOWN}, so nobody knows that no such call was made")
         return Evaluation(score=0.0, misses=(NO_TRACE,), error=f"{cut(spec.name)}: {NO_TRACE}", checks_run=1)
     tally = _Tally()
     match spec.mode:
@@ -174,11 +174,11 @@ def _name(name: str) -> str:
 async def skill_trigger(spec: SkillTrigger, context: EvaluationContext) -> Evaluation:
     """1 where the skill was used as it should, else 0.
 
-    Raises SilentTargetError where calls are not known and it should not have been used: that would be a pass.
+    Raises EvaluatorError where calls are not known and it should not have been used: that would be a pass.
     """
     calls = made_calls(context.response)
     if calls is None and spec.should_trigger == spec.negate:
-        raise SilentTargetError(f"{cut(spec.name)}: {NO_TRACE}, so nobody knows that the skill was not used")
+        raise EvaluatorError(f"{cut(spec.name)}: {CALLS_UNKNOWN}, so nobody knows that the skill was not used")
     used = next((call for call in calls or () if _uses(spec.skill, call)), None)
     if used is None:
         said = f"skill {double(spec.skill)} was not used{'' if calls is not None else f': {NO_TRACE}'}"

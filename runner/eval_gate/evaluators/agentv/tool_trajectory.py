@@ -15,11 +15,11 @@ from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorEr
 from eval_gate.evaluators.trace import calls_of
 from eval_gate.evaluators.wording import MAX_ITEMS, MAX_NAME, cut, items, names, times
 from eval_gate.model.conversation import Response
+from eval_gate.model.execution import NO_TRACE
 from eval_gate.model.specs.evaluator import ToolTrajectory
 from eval_gate.struct import Struct, field
 from eval_gate.text.foreign.well_formed import well_formed
 
-NO_TRACE: Final = "No trace available for evaluation"
 FROM_MESSAGES: Final = "The calls are those of the output messages; the trace beside them was not used."
 
 

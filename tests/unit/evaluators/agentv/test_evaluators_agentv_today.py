@@ -7,10 +7,10 @@ import sys
 import msgspec
 import pytest
 
-from eval_gate.evaluators.agentv.tool_trajectory import NO_TRACE
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, SilentTargetError
 from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
+from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, Blame
 from eval_gate.model.specs.agentv import (
     CallSequence,
     ExecutionMetrics,
@@ -122,8 +122,9 @@ def test_calls__not_known__are_no_calls_and_turned_round_not_judged() -> None:
     for mode in ("in_order", "exact", "subset", "superset"):
         found = said_of(sequence(mode, step), "a bare text")
         assert (found.score, found.misses) == (0.0, (NO_TRACE,))
-        with pytest.raises(SilentTargetError, match=NO_TRACE):
+        with pytest.raises(EvaluatorError, match=CALLS_UNKNOWN) as unknown:
             said_of(sequence(mode, step, negate=True), "a bare text")
+        assert unknown.value.blame is Blame.OURS
 
 
 @pytest.mark.parametrize(
@@ -204,8 +205,9 @@ def test_skill__call__uses_it_or_not(call, used) -> None:
 def test_skill__calls_that_are_not_known__never_pass_for_its_absence() -> None:
     assert said_of(SkillTrigger(skill="a"), "text").score == 0.0
     for spec in (SkillTrigger(skill="a", should_trigger=False), SkillTrigger(skill="a", negate=True)):
-        with pytest.raises(SilentTargetError):
+        with pytest.raises(EvaluatorError, match=CALLS_UNKNOWN) as unknown:
             said_of(spec, "text")
+        assert unknown.value.blame is Blame.OURS
 
 
 # numbers

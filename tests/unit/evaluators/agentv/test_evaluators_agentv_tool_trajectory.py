@@ -7,11 +7,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.agentv.tool_trajectory import FROM_MESSAGES, NO_TRACE
+from eval_gate.evaluators.agentv.tool_trajectory import FROM_MESSAGES
 from eval_gate.evaluators.base import Evaluation, EvaluatorError
 from eval_gate.evaluators.evaluate import evaluate
 from eval_gate.evaluators.wording import MAX_ITEMS
 from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.execution import NO_TRACE
 from eval_gate.model.specs.evaluator import ToolTrajectory
 from eval_gate.struct import replace
 from tests.support.grading import judgement_of, make_context, with_messages, with_trace
