@@ -34,8 +34,8 @@ def render_check(view: View) -> CheckText:
     measured = [measured_block(view.measured)] if view.measured else []
     why = lead + plain(view.opening, 600)
     links = [words] if (words := links_line(view)) else []
-    bad_day = [prose(view.bad_day, 600)] if view.bad_day else []
-    summary = "\n\n".join([why, *bad_day, *links, *measured, _counts(view), f"<sub>{provenance(view)}</sub>"])
+    below = [prose(words, 600) for words in (view.bad_day, view.false_alarms) if words]
+    summary = "\n\n".join([why, *below, *links, *measured, _counts(view), f"<sub>{provenance(view)}</sub>"])
     return CheckText(check_title(view), summary + "\n", render_summary(view, limit=PAGE_LIMIT))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -333,6 +334,33 @@ def test_html__verdict__looks_like_this(golden, state) -> None:
 def test_junit__verdict__looks_like_this(golden, state) -> None:
     text = render("junit", STATES[state], PULL_REQUEST)
     golden(f"verdict/junit/{state}.xml", text)
+
+
+# --- more false alarms than are promised ------------------------------------------------------------------------------
+
+FALSE_ALARMS = "harmless pull requests would be red; "
+
+
+def a_fifth_is_flaky() -> RunResult:
+    """Nothing changed in a suite of 500 after one run; a fifth of its cases fails three to five times in ten."""
+    names = [f"order/status-{number:03}" for number in range(500)]
+    here = {names[at]: ("FPP", "FFP", "FFFP")[at % 10 - 3] for at in range(100) if at % 10 in {3, 4, 5}}
+    then = {names[at]: "F" for at in range(100) if at % 10 < 3}
+    return make_judged(dict.fromkeys(names, "P") | here, dict.fromkeys(names, "P") | then)
+
+
+@pytest.mark.parametrize("kind", ["md", "console", "html"])
+def test_false_alarms__few_runs_and_many_flaky_cases__are_said_with_what_would_change_it(kind) -> None:
+    run = a_fifth_is_flaky()
+    said = " ".join(render(kind, run, PULL_REQUEST).split())
+    assert FALSE_ALARMS in said
+    assert re.search(r"more runs? on main brings? that under 1 in 50", said)
+    assert FALSE_ALARMS in render_check(view_of(run, PULL_REQUEST)).summary
+    assert run.verdict.outcome is Outcome.PASS
+
+
+def test_false_alarms__a_steady_suite__are_not_said() -> None:
+    assert view_of(confirmed(), PULL_REQUEST).false_alarms is None
 
 
 # --- a suspected bad day ----------------------------------------------------------------------------------------------

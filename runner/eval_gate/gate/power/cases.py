@@ -177,7 +177,7 @@ def with_history(cases: CaseGroups, runs: int) -> CaseGroups:
         return cases
     factor = runs / cases.runs
     kinds = tuple(replace(kind, record=_longer(kind.record, factor)) for kind in cases.kinds)
-    return _learned_anew(replace(cases, kinds=kinds, runs=runs))
+    return learned_anew(replace(cases, kinds=kinds, runs=runs))
 
 
 def with_number(cases: CaseGroups, number: int) -> CaseGroups:
@@ -191,7 +191,7 @@ def with_number(cases: CaseGroups, number: int) -> CaseGroups:
         if count
     )
     confirmation = replace(cases.confirmation, cases=max(round(cases.confirmation.cases * factor), 1))
-    return _learned_anew(replace(cases, kinds=kinds, confirmation=confirmation))
+    return learned_anew(replace(cases, kinds=kinds, confirmation=confirmation))
 
 
 def with_confirm(cases: CaseGroups, confirm: int) -> CaseGroups:
@@ -199,7 +199,8 @@ def with_confirm(cases: CaseGroups, confirm: int) -> CaseGroups:
     return _bars_anew(replace(cases, confirmation=replace(cases.confirmation, confirm=confirm)))
 
 
-def _learned_anew(cases: CaseGroups) -> CaseGroups:
+def learned_anew(cases: CaseGroups) -> CaseGroups:
+    """The same cases with what their records let believe, and the evidence they need by it."""
     prior = learned_from(_records(cases))
     return _bars_anew(replace(cases, confirmation=replace(cases.confirmation, prior=prior)))
 

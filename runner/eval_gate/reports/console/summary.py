@@ -138,6 +138,8 @@ class _Console:
         yield from self._reasons(words, colour, [console_line(one, 1_000) for one in said], ended)
         if view.bad_day:
             yield from style.wrap(console_line(view.bad_day, 1_000))
+        if view.false_alarms:
+            yield from style.wrap(console_line(view.false_alarms, 1_000))
         if view.measured:
             yield from style.wrap(f"{view.measured.title.lower()}{view.measured.remark}:")
             for line in view.measured.lines():

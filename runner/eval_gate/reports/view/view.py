@@ -32,7 +32,7 @@ from eval_gate.reports.words.grounds import place_of, score_words
 from eval_gate.reports.words.judges import judge_lines
 from eval_gate.reports.words.measured import measured_words, prompt_words
 from eval_gate.reports.words.numbers import count
-from eval_gate.reports.words.power import sight_lines
+from eval_gate.reports.words.power import false_alarm_lines, sight_lines
 from eval_gate.reports.words.spending import certainty, rerun_words, spending_words
 from eval_gate.reports.words.verdict import since_words
 from eval_gate.reports.words.waivers import accept_command
@@ -129,6 +129,8 @@ class View(CaseLists):
 
     bad_day = _once(lambda view: verdict_words.bad_day_words(view.run, place_of(view.context)))
     """What else a drop of all cases may be; it stands below the opening."""
+    false_alarms = _once(lambda view: false_alarm_lines(view.run, place_of(view.context)))
+    """How often harmless pull requests would be red, where that is more often than is promised; below the opening."""
     remedy = _once(lambda view: verdict_words.remedy(view.run, view.verdict))
     """Where to look if a run without a verdict ends the same way again."""
 

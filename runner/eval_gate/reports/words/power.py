@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.gate.power.cases import cases_of
+from eval_gate.gate.power.false_alarms import PROMISE, FalseAlarms, false_alarms_of
 from eval_gate.gate.power.sight import Sight, Ungated, UngatedReason, can_be_seen, sight_of
 from eval_gate.model.result import RunResult
 from eval_gate.reports.words.numbers import count
@@ -39,6 +40,24 @@ def sight_lines(run: RunResult, place: str) -> tuple[str, ...]:
     if others := len(sight.ungated) - len(flaky):
         said.append(f"of {count(others, 'case')} nothing can be seen: they fail {place}, or were never judged there")
     return tuple(said)
+
+
+def false_alarm_lines(run: RunResult, place: str) -> str | None:
+    """How often harmless pull requests would be red, where that is more often than is promised; else None."""
+    found = false_alarms_of(run)
+    return false_alarm_words(found, place) if found else None
+
+
+def false_alarm_words(found: FalseAlarms, place: str) -> str:
+    """`With 2 runs on main and about 100 of 500 cases flaky, about 1 in 8 harmless pull requests would be red; …`."""
+    cases = f"{found.flaky:,} of {found.cases:,} cases"
+    would = f"about 1 in {max(round(1 / found.chance), 2)} harmless pull requests would be red"
+    if found.more is None:
+        change = "more runs do not change that soon, so fix or quarantine the flaky cases"
+    else:
+        runs, brings = ("run", "brings") if found.more == 1 else ("runs", "bring")
+        change = f"{found.more} more {runs} {place} {brings} that under 1 in {round(1 / PROMISE)}"
+    return f"With {count(found.runs, 'run')} {place} and about {cases} flaky, {would}; {change}."
 
 
 def sight_words(sight: Sight) -> str:

@@ -10,8 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from eval_gate.gate.power.cases import CaseGroups, cases_before
+from eval_gate.gate.power.cases import CaseGroups, cases_before, cases_of
 from eval_gate.gate.power.chances import Losses, Tree
+from eval_gate.gate.power.false_alarms import false_alarms_of
 from eval_gate.struct import replace
 from tests.support.sizes import size
 
@@ -27,7 +28,7 @@ ERRORS = 3.5
 @pytest.fixture
 def rules(monkeypatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "verdict"))
-    for name in ("branch", "worlds", "days", "rules"):
+    for name in ("branch", "worlds", "days", "rules", "case_worlds", "grid"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("rules")
 
@@ -72,3 +73,46 @@ def test_figures__a_loss_of_ten_points__is_found_as_often_as_in_the_simulation(r
         predicted.append(chance)
         happened.append(red)
     assert apart(predicted, happened) <= ERRORS
+
+
+FLAKY = (
+    "nothing changed, a tenth of the cases fails 20%",
+    "nothing changed, a fifth fails 30%, the others 1%",
+    "nothing changed, four fifths solid, a fifth 20 to 50%",
+)
+
+
+def said_and_true(rules: ModuleType, name: str, cases: int, history: int) -> Iterator[tuple[float, float]]:
+    """Of a run after each branch: how often it is said that harmless ones would be red (0 if nothing), and are."""
+    worlds, branch = sys.modules["worlds"], sys.modules["branch"]
+    world, policy = importlib.import_module("grid").known(cases)[name], branch.policy(0.05, graded=False)
+    for seed in range(size(8)):
+        drawn = worlds.draw(world, history, f"false alarms/{name}/{cases}/{history}/{seed}")
+        main = rules._branch(drawn, policy, CONFIRM)
+        again = rules._asked(drawn, None, Random(f"{name}/{seed}"))
+        run = branch.pull_request(main, drawn.firsts(None), branch.Asking(policy, CONFIRM, again)).judged
+        known = cases_of(run)
+        assert known is not None
+        expected = 0.0
+        for kind in known.kinds:
+            tree = Tree(kind, known)
+            rates = (drawn.rates[int(key.case_id.rpartition("-")[2])] for key in kind.keys)
+            expected += math.fsum(map(tree.chance_of_regression, rates))
+        found = false_alarms_of(run)
+        yield found.chance if found else 0.0, -math.expm1(-expected)
+
+
+@pytest.mark.contract("verdict.targets")
+@pytest.mark.parametrize("history", [1, 2])
+def test_false_alarms__many_flaky_cases_and_few_runs__are_said_within_a_factor_of_two(rules, history) -> None:
+    both = [one for name in FLAKY for one in said_and_true(rules, name, 500, history)]
+    said, true = (math.fsum(one) / len(both) for one in zip(*both, strict=True))
+    print(f"{said:.3f} said, {true:.3f} true")
+    assert true > 0.02
+    assert 0.5 <= said / true <= 2.0
+
+
+@pytest.mark.parametrize("rate", ["2%", "5%", "10%"])
+def test_false_alarms__cases_that_all_fail_alike__say_nothing(rules, rate) -> None:
+    name = f"nothing changed, every case fails {rate} of the time"
+    assert [said for said, _ in said_and_true(rules, name, 500, 1)] == [0.0] * size(8)

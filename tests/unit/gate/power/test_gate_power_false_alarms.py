@@ -1,0 +1,131 @@
+"""How often a harmless pull request is red: the kinds of cases that are told apart, and what more runs would change."""
+
+import math
+
+import pytest
+
+from eval_gate.gate.evidence.reruns import Confirmation
+from eval_gate.gate.power.cases import CaseGroup, CaseGroups, learned_anew
+from eval_gate.gate.power.false_alarms import (
+    PROMISE,
+    FalseAlarms,
+    chance_of_red,
+    false_alarms,
+    two_kinds,
+    with_more_runs,
+)
+from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.reports.words.power import false_alarm_words
+from eval_gate.struct import replace
+
+A_FIFTH_IS_FLAKY = ((0.0, 400), (0.3, 100))
+ALL_ALIKE = ((0.05, 500),)
+
+
+def seen(suite: tuple[tuple[float, int], ...], runs: int) -> frozenset[tuple[tuple[int, int], int]]:
+    """How many cases pass and fail so often in so many runs, on average."""
+    expected: dict[tuple[int, int], float] = {}
+    for rate, number in suite:
+        for failures in range(runs + 1):
+            chance = math.comb(runs, failures) * rate**failures * (1 - rate) ** (runs - failures)
+            passes = runs - failures
+            expected[passes, failures] = expected.get((passes, failures), 0.0) + number * chance
+    return frozenset((record, round(number)) for record, number in expected.items() if round(number))
+
+
+def known(suite: tuple[tuple[float, int], ...], runs: int) -> CaseGroups:
+    """These cases after so many runs of main."""
+    kinds = tuple(
+        CaseGroup(
+            CaseRecord(
+                counts=Counts(passes=passes, failures=failures),
+                newest=Counts(passes=1) if passes else Counts(failures=1),
+                newest_failed=not passes,
+            ),
+            number,
+        )
+        for (passes, failures), number in seen(suite, runs)
+    )
+    return learned_anew(CaseGroups(kinds, Confirmation(500, confirm=6), runs))
+
+
+def test_two_kinds__a_fifth_is_flaky__is_what_is_found() -> None:
+    found = two_kinds(seen(A_FIFTH_IS_FLAKY, 6))
+    assert found is not None
+    assert found.often == pytest.approx(0.3)
+    assert found.share == pytest.approx(0.2, abs=0.02)
+    assert found.seldom <= 0.005
+
+
+@pytest.mark.parametrize("suite", [ALL_ALIKE, ((0.0, 500),), ((0.1, 500),)])
+def test_two_kinds__one_rate_explains_it__says_nothing(suite) -> None:
+    assert two_kinds(seen(suite, 6)) is None
+
+
+def test_two_kinds__cases_that_never_pass__are_broken_and_not_flaky() -> None:
+    dead = frozenset({((6, 0), 480), ((0, 6), 20)})
+    assert two_kinds(dead) is None
+
+
+def test_false_alarms__few_runs_and_many_flaky_cases__are_said_with_what_helps() -> None:
+    found = false_alarms(known(A_FIFTH_IS_FLAKY, 1), seen(A_FIFTH_IS_FLAKY, 4))
+    assert found is not None
+    assert found.chance > PROMISE
+    assert (found.cases, found.runs) == (500, 1)
+    assert found.flaky == pytest.approx(100, abs=10)
+    assert found.more in {1, 2, 3, 4, 5}
+
+
+def test_false_alarms__the_runs_that_were_asked_for__keep_the_promise() -> None:
+    cases, kinds = known(A_FIFTH_IS_FLAKY, 1), two_kinds(seen(A_FIFTH_IS_FLAKY, 4))
+    assert kinds is not None
+    found = false_alarms(cases, seen(A_FIFTH_IS_FLAKY, 4))
+    assert found is not None
+    assert found.more is not None
+    assert chance_of_red(with_more_runs(cases, kinds, found.more), kinds) <= PROMISE
+
+
+@pytest.mark.parametrize(("suite", "runs"), [(ALL_ALIKE, 1), (ALL_ALIKE, 3), (A_FIFTH_IS_FLAKY, 10)])
+def test_false_alarms__the_promise_holds__nothing_is_said(suite, runs) -> None:
+    assert false_alarms(known(suite, runs), seen(suite, max(runs, 4))) is None
+
+
+def test_chance_of_red__twice_as_many_cases__is_about_twice_as_large() -> None:
+    cases, kinds = known(A_FIFTH_IS_FLAKY, 1), two_kinds(seen(A_FIFTH_IS_FLAKY, 4))
+    assert kinds is not None
+    twice = replace(cases, kinds=tuple(replace(kind, number=kind.number * 2) for kind in cases.kinds))
+    one, two = chance_of_red(cases, kinds), chance_of_red(twice, kinds)
+    assert math.log1p(-two) == pytest.approx(2 * math.log1p(-one))
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (
+            FalseAlarms(chance=0.126, cases=500, flaky=100, runs=2, more=3),
+            (
+                "With 2 runs on main and about 100 of 500 cases flaky, "
+                "about 1 in 8 harmless pull requests would be red; "
+                "3 more runs on main bring that under 1 in 50."
+            ),
+        ),
+        (
+            FalseAlarms(chance=0.9, cases=2000, flaky=1, runs=1, more=1),
+            (
+                "With 1 run on main and about 1 of 2,000 cases flaky, "
+                "about 1 in 2 harmless pull requests would be red; "
+                "1 more run on main brings that under 1 in 50."
+            ),
+        ),
+        (
+            FalseAlarms(chance=0.03, cases=500, flaky=100, runs=9, more=None),
+            (
+                "With 9 runs on main and about 100 of 500 cases flaky, "
+                "about 1 in 33 harmless pull requests would be red; "
+                "more runs do not change that soon, so fix or quarantine the flaky cases."
+            ),
+        ),
+    ],
+)
+def test_words__how_often_it_would_be_red__and_what_would_change_it(found, words) -> None:
+    assert false_alarm_words(found, "on main") == words
