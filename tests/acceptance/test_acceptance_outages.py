@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
+
+import pytest
 
 from tests.support.world import NOBODY, expect
 
@@ -128,6 +131,17 @@ def test_outage_is_mains_newest_run__everything_fails_here__is_red_and_the_outag
 
 def test_outage_is_mains_newest_run__nothing_changed_here__is_green_and_the_outage_is_named(world) -> None:
     expect(world("PPPPPPPP*4 CCCCCCCC").here("PPPPPPPP"), 0, "no regressions", says=["could not be measured"])
+
+
+@pytest.mark.parametrize("outage", ["CCCCCCCC", "C(P)C(P)C(P)C(P)C(P)C(P)PP"], ids=["whole", "most cases recover"])
+def test_outage_is_named_as_the_baseline_after_one_run__one_case_is_dead_here__is_red(world, outage) -> None:
+    """Errors of an outage are no failures on record: with one run before it, every case would seem to fail half of the
+    time, and no number of re-runs would be proof."""
+    made = world(f"PPPPPPPP {outage}")
+    newest = json.loads((made.folder / made.MAIN / "latest.json").read_text())["path"]
+    seen = made.here("FPPPPPPP", baseline=f"{made.MAIN}/{newest}")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert seen.change(0)["caseRecord"]["counts"] == {"passes": 1, "failures": 0, "crashes": 0}
 
 
 def test_one_crash_on_main_and_the_same_here__is_still_crashing_and_does_not_block(world) -> None:

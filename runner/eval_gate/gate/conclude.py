@@ -28,7 +28,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, GroundKind, LostCase, ScoreFinding
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
-from eval_gate.results.baseline import Baseline
+from eval_gate.results.baseline import Baseline, is_measured
 from eval_gate.struct import FrozenStruct, replace
 
 
@@ -131,10 +131,10 @@ def known_again(
     Of parts that were joined only the whole knows which cases are another file's now.
     """
     assert run.comparison is not None
-    there, earlier = baseline.by_key(), earlier_keys(baseline, run)
+    there, earlier, measured = baseline.by_key(), earlier_keys(baseline, run), is_measured(baseline)
     return KnownBefore(
         {
-            change.key: _past_of(change, there.get(earlier.get(change.key, change.key)))
+            change.key: _past_of(change, there.get(earlier.get(change.key, change.key)), measured=measured)
             for change in run.comparison.changes
         },
         evidence,
@@ -142,7 +142,7 @@ def known_again(
     )
 
 
-def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
+def _past_of(change: CaseChange, before: CaseResult | None, *, measured: bool) -> CasePast:
     """The past of a case as the record tells it, and as the baseline has it."""
     if change.change is CaseClass.ADDED and before is None:
         return NOTHING_KNOWN
@@ -152,7 +152,7 @@ def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
     return CasePast(
         newest=then,
         present=before is not None,
-        errored=before is not None and before.status is Status.ERROR,
+        errored=before is not None and before.status is Status.ERROR and (measured or then is None),
         record=change.case_record or NO_RECORD,
         scores=_recorded(change.score_record),
     )

@@ -10,8 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from statistics import fmean
-from typing import Final
+from statistics import fmean, median_low
+from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.days import days_of
 from eval_gate.gate.evidence.flakiness import CaseSeen, broken_since, may_look_mended, of_this_level, record_of
@@ -25,7 +25,7 @@ from eval_gate.model.comparison import ScoreRecord, Tally
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunDay, RunName
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.results.baseline import Baseline
+from eval_gate.results.baseline import Baseline, is_measured
 from eval_gate.results.ledger import (
     LedgerCase,
     LedgerEntry,
@@ -40,9 +40,20 @@ from eval_gate.struct import FrozenStruct, replace
 
 _STATUS: Final = {"P": Status.PASSED, "F": Status.FAILED}
 _CRASHES: Final = frozenset("CT")
+_OUTAGE_SHARE, _OUTAGE_CASES, _OUTAGE_TIMES = 5, 5, 3
+"""An outage: one case in five got no response at first, five at least, and three times as many as in the other runs."""
 _Kind = tuple[str, tuple[bool, ...]]
 """What the runs of a case were, as the ledger has them, and which of its yardsticks count: most cases share both."""
 _NO_RUNS: Final[_Kind] = "", ()
+
+
+class _RunPlace(NamedTuple):
+    """A comparable run: its place in the ledger, and whether it was an outage, whose errors say nothing of a case."""
+
+    place: int
+    run_id: str
+    sha: str | None
+    outage: bool
 
 
 class NewestEarlier(FrozenStruct):
@@ -80,6 +91,7 @@ class Past:
         self._pass_score = pass_score
         self._ledger = baseline.own_ledger
         self._runs = _comparable(self._ledger.runs)
+        self._measured = is_measured(self._baseline)
         self._records: dict[_Kind, CaseRecord] = {}
         self._pasts: dict[Hashable, CasePast] = {}
         self._beliefs: dict[frozenset[CaseKey], Prior] = {}
@@ -173,7 +185,7 @@ class Past:
         return CasePast(
             newest=_then(entry, run, self._pass_score, graded=now.graded),
             present=present,
-            errored=errored,
+            errored=errored and self._measured,
             record=self._record(known.runs, _fits(known, measured)),
             scores=self._scores(known, measured, same=like[entry.place].all) if now.graded else None,
         )
@@ -214,9 +226,26 @@ class Past:
         return _seen_in(runs, fits, self._names, self._pass_score)
 
     @cached_property
-    def _names(self) -> tuple[tuple[int, str, str | None], ...]:
-        runs = self._ledger.runs
-        return tuple((place, runs[place].run_id, runs[place].sha) for place in self._runs)
+    def _names(self) -> tuple[_RunPlace, ...]:
+        runs, outages = self._ledger.runs, self._outages
+        return tuple(_RunPlace(place, runs[place].run_id, runs[place].sha, place in outages) for place in self._runs)
+
+    @cached_property
+    def _outages(self) -> Collection[int]:
+        """The places of the runs in which far more cases than usual got no response, and of an unmeasured baseline."""
+        cases, silent = Counter[int](), Counter[int]()
+        for runs, number in Counter(self._ledger.case(key).runs for key in self._ledger.every_key()).items():
+            for place, entry in enumerate(LedgerCase(runs=runs).words()):
+                if entry is not None:
+                    cases[place] += number
+                    silent[place] += number * all(one.letter not in _STATUS for one in entry.first)
+        found = set() if self._measured else {0}
+        for place in self._runs:
+            others = [silent[one] / cases[one] for one in self._runs if one != place and cases[one]]
+            many = silent[place] >= _OUTAGE_CASES and silent[place] * _OUTAGE_SHARE >= cases[place]
+            if many and others and silent[place] >= _OUTAGE_TIMES * median_low(others) * cases[place]:
+                found.add(place)
+        return found
 
     def _scores(self, known: LedgerCase, measured: str, *, same: bool) -> ScoreRecord | None:
         """`same`: this run measures by that yardstick too."""
@@ -280,17 +309,23 @@ def _comparable(runs: Sequence[LedgerRun]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=20_000)
 def _seen_in(
-    runs: str, fits: tuple[bool, ...], names: tuple[tuple[int, str, str | None], ...], pass_score: float
+    runs: str, fits: tuple[bool, ...], names: tuple[_RunPlace, ...], pass_score: float
 ) -> list[tuple[int, CaseSeen]]:
-    """Most cases of a suite have the same past to the letter, so it is only worked out once."""
+    """Most cases of a suite have the same past to the letter, so it is only worked out once.
+
+    In an outage, errors of a case that was not answered wrong do not count: else they would be failures on record.
+    """
     entries = LedgerCase(runs=runs).words()
     found = []
-    for at, (place, run_id, sha) in enumerate(names):
-        entry = entries[place] if place < len(entries) else None
+    for at, run in enumerate(names):
+        entry = entries[run.place] if run.place < len(entries) else None
         if entry is not None and fits[entry.place]:
             first, again = counts_of_executions(entry.first, pass_score), counts_of_executions(entry.again, pass_score)
-            if first.runs:
-                found.append((at, CaseSeen(run_id, first, again, sha)))
+            seen = CaseSeen(run.run_id, first, again, run.sha)
+            if run.outage and not seen.answered.all.failures:
+                seen = seen.answered
+            if seen.first.runs:
+                found.append((at, seen))
     return found
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from eval_gate.gate.evidence.past import Past, counts_of
 from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Blame
 from eval_gate.model.grounds import CaseRecord, Counts
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
@@ -158,3 +159,36 @@ def test_past__case_that_was_graded_and_is_not_any_more__is_compared_by_passes()
     assert graded is not None
     assert plain is not None
     assert (graded.tally.score, plain.tally.score) == (0.8, 0.0)
+
+
+def statuses(text: str) -> dict[str, str]:
+    """Cases `a`, `b`, … from letters."""
+    words = {"P": "passed", "F": "failed", "C": "error"}
+    return dict(zip("abcdefghij", (words[letter] for letter in text), strict=False))
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param(("PPPPPPPPPP", "CCCCCCCCCC"), (1, 1), id="nothing judged"),
+        pytest.param(("PPPPPPPPPP", "CCCCCPPPPP"), (1, 1), id="half of the cases"),
+        pytest.param(("PPPPPPPPPP", "CCCCCCPPPP", "CCCCCCPPPP"), (1, 1), id="two in a row"),
+        pytest.param(("PPPPPPPPPP", "CCCCCPPPPP", "PPPPPPPPPP"), (2, 2), id="an older one"),
+        pytest.param(("PPPPPPPPPP", "CCPPPPPPPP"), (1, 2), id="two cases are no outage"),
+        pytest.param(("PPCCCCPPPP", "CCCCPPPPPP", "CCCCCPPPPP"), (1, 3), id="as many errors as always"),
+        pytest.param(("PPPPPPPPPP", "FCCCCCPPPP"), (1, 2), id="a wrong answer counts"),
+    ],
+)
+def test_records__a_run_of_main_with_many_errors__says_nothing_of_the_cases_without_a_response(runs, expected) -> None:
+    made = [earlier(len(runs) - 1 - at, crashing(statuses(letters))) for at, letters in enumerate(runs)]
+    passes, executions = expected
+    record = records(branch(made[-1], *made[:-1]), make_run({"a": "failed"}))[CaseKey(FILE, "a")]
+    assert (record.counts.passes, record.counts.runs) == (passes, executions)
+
+
+def crashing(cases: dict[str, str]):
+    """Cases whose errors are the agent's."""
+    return [
+        make_result(case, status, **({"blame": Blame.CRASHED} if status == "error" else {}))
+        for case, status in cases.items()
+    ]
