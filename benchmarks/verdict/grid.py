@@ -23,7 +23,7 @@ from typing import NamedTuple
 from case_worlds import lines as case_lines
 from days import DayWorld, day_worlds, draw_day
 from rules import AnyDrawn, ours
-from worlds import World, draw, score_worlds, worlds
+from worlds import World, draw, part_worlds, score_worlds, worlds
 
 from eval_gate.config.policy import DEFAULT_CONFIRM
 
@@ -69,9 +69,9 @@ class Done:
 
 
 def known(cases: int) -> dict[str, AnyWorld]:
-    """Every line of figures.md about one run, by its name: those that a suite of this size has cases for."""
+    """Every line about one run, by its name: those that a suite of this size has cases for."""
     single = (line.world for line in case_lines(cases) if not line.world.name.startswith("one case died"))
-    every: Iterable[AnyWorld] = (*worlds(cases), *single, *day_worlds(cases), *score_worlds(cases))
+    every: Iterable[AnyWorld] = (*worlds(cases), *single, *day_worlds(cases), *part_worlds(cases), *score_worlds(cases))
     return {one.name: one for one in every if all(group.cases >= 0 for group in one.groups)}
 
 

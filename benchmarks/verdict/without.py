@@ -52,14 +52,10 @@ class Line:
     """How often the base branch's agent fails, by group; None where nobody can ask it."""
     new: int = 0
     """So many of the last cases are first seen by the newest run of the branch."""
-    excused: bool = False
-    """What is worse here is the day, and not the change."""
 
     @property
     def harmless(self) -> bool:
         """Whether a red gate is wrong."""
-        if self.excused:
-            return True
         if self.there is not None:
             return control.Day(self.world, self.there).harmless if isinstance(self.world, World) else False
         return self.world.harmless
@@ -77,8 +73,6 @@ def lines(cases: int) -> dict[str, Line]:
         graded = isinstance(world, World) and world.near is not None
         found[name] = Line(world, (*general(), "scores") if graded else general())
     found |= {world.name: Line(world, general()) for world in _since(cases)}
-    mishap = World("cases that never failed fail 2% today", (Group(cases, 0.0, 0.02),))
-    found[mishap.name] = Line(mishap, general(), excused=True)
     tenth, half, all_lost = max(cases // 10, 1), cases // 2, "every case lost 10 points (2%)"
     for world in (broken(cases, tenth), broken(cases, half)):
         found[world.name] = Line(world, ("sparing", "suite", "bars"))
@@ -100,11 +94,9 @@ def _since(cases: int) -> Iterator[World]:
         (Group(tenth, 0.02, 1.0, 3, 1.0), same(cases - tenth, 0.02)),
     )
     yield World("the branch itself half broke a case five runs ago (2%)", (Group(1, 0.02, 0.5, 5, 0.5), others))
-    gained = "the branch gained 10 points everywhere {} runs ago, and this undoes it (12% then 2%)"
-    for ago, when in ((3, "three"), (5, "five")):
-        yield World(gained.format(when), (Group(cases, 0.12, 0.12, ago, 0.02),))
     yield World(
-        "the branch fixed a dead case three runs ago, and this breaks it (2%)", (Group(1, 1, 1, 3, 0.0), others)
+        "the branch gained 10 points everywhere five runs ago, and this undoes it (12% then 2%)",
+        (Group(cases, 0.12, 0.12, 5, 0.02),),
     )
     yield World(
         "the branch fixed a case five runs ago that failed 60%, and it died (2%)", (Group(1, 0.6, 1.0, 5, 0.0), others)

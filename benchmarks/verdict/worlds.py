@@ -55,11 +55,13 @@ class World:
     """The same of the branch's newest run."""
     breaks: Execution = "F"
     """What becomes of a changed case that does not pass: a wrong answer, or `C`, or `T` where it hangs."""
+    excused: bool = False
+    """What is worse here is the day, and not the change."""
 
     @property
     def harmless(self) -> bool:
-        """Nothing is worse here."""
-        return not self.fell and not any(group.changed for group in self.groups)
+        """Nothing is worse here by the change."""
+        return self.excused or (not self.fell and not any(group.changed for group in self.groups))
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,19 @@ def worlds(cases: int) -> Iterator[World]:
     yield World("every case lost 5 points (2%)", (Group(cases, 0.02, 0.07),))
     for rate in (0.02, 0.05):
         yield World(f"every case lost 10 points ({rate:.0%})", (Group(cases, rate, rate + 0.10),))
+
+
+def part_worlds(cases: int) -> Iterator[World]:
+    """What only one part of the verdict tells: the levels of the branch and of a case, and a first mishap."""
+    yield World("cases that never failed fail 2% today", (Group(cases, 0.0, 0.02),), excused=True)
+    yield World(
+        "the branch gained 10 points everywhere three runs ago, and this undoes it (12% then 2%)",
+        (Group(cases, 0.12, 0.12, 3, 0.02),),
+    )
+    yield World(
+        "the branch fixed a dead case three runs ago, and this breaks it (2%)",
+        (Group(1, 1, 1, 3, 0.0), same(cases - 1, 0.02)),
+    )
 
 
 def score_worlds(cases: int) -> Iterator[World]:
