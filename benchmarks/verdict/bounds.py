@@ -8,18 +8,24 @@ Nothing is drawn: every figure is added up exactly. A target above its bound is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from eval_gate.config.policy import DEFAULT_CONFIRM
 
 CASES, RED = 100, 0.02
 """Cases of a suite, and how many gates may be red where nothing changed."""
 BAD_DAYS, HISTORY = 0.1, 10
+_MANY = 500
+"""Executions from which on a number of orders may have no room in a float."""
 
 
 def exactly(failures: int, runs: int, rate: float) -> float:
     """The chance of so many failures."""
-    return math.comb(runs, failures) * rate**failures * (1 - rate) ** (runs - failures)
+    if rate in {0.0, 1.0} or runs < _MANY:
+        return math.comb(runs, failures) * rate**failures * (1 - rate) ** (runs - failures)
+    orders = math.lgamma(runs + 1) - math.lgamma(failures + 1) - math.lgamma(runs - failures + 1)
+    return math.exp(orders + failures * math.log(rate) + (runs - failures) * math.log1p(-rate))
 
 
 def at_least(failures: int, runs: int, rate: float) -> float:
@@ -39,6 +45,59 @@ def of_a_case(here: float, usual: float = 0.02, reruns: int = DEFAULT_CONFIRM, c
         part = min(left / chance, 1.0)
         found += part * here * exactly(again, reruns, here)
         left -= part * chance
+    return found
+
+
+class Kind(NamedTuple):
+    """So many cases that usually fail so often (0 to 1)."""
+
+    cases: int
+    rate: float
+
+
+def of_kinds(
+    kinds: Sequence[Kind], here: Callable[[float], float], red: float = RED, reruns: int = DEFAULT_CONFIRM
+) -> float:
+    """How often one case, any of these with the same chance, is found at the first push that now fails at another rate.
+
+    By the most powerful rule (Neyman and Pearson) that makes the executions that this gate may make: one of every case,
+    and so many re-runs of each that failed. It knows how often every case usually fails, how often the broken one
+    fails, and the day; only which one is broken it does not know. It is red in `red` of harmless pull requests.
+    """
+    cases = sum(kind.cases for kind in kinds)
+    results = []
+    for number, usual in kinds:
+        worse = here(usual)
+        for again in range(reruns + 1):
+            chance = number * usual * exactly(again, reruns, usual)
+            results.append((number / cases * worse * exactly(again, reruns, worse), chance))
+    return _most_powerful(results, -math.log1p(-red))
+
+
+def of_loss(kinds: Sequence[Kind], lost: float, red: float = RED, executions: float = 1.25) -> float:
+    """How often it is found that every case fails so much more often (0 to 1), with so many executions a case.
+
+    By the most powerful rule, which knows all rates and counts the failures of each kind of case.
+    """
+    of_kind = []
+    for number, usual in kinds:
+        many = round(number * executions)
+        of_kind.append([(exactly(one, many, usual + lost), exactly(one, many, usual)) for one in range(many + 1)])
+    results = [(1.0, 1.0)]
+    for one in of_kind:
+        likely = [pair for pair in one if max(pair) > 1e-9]
+        results = [(a * c, b * d) for a, b in results for c, d in likely]
+    return _most_powerful(results, red)
+
+
+def _most_powerful(results: Sequence[tuple[float, float]], left: float) -> float:
+    """The chance of the results that speak most for a change, which without one come in so many: by pairs of both."""
+    found = 0.0
+    for changed, unchanged in sorted(results, key=lambda one: -one[0] / max(one[1], 1e-300)):
+        part = min(left / unchanged, 1.0) if unchanged else 1.0
+        found, left = found + part * changed, left - part * unchanged
+        if part < 1.0:
+            break
     return found
 
 
