@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from eval_gate.config.policy import DEFAULT_ERROR_RATE
 from eval_gate.gate.evidence.past import counts_of
 from eval_gate.gate.power.cases import CaseGroup, CaseGroups, cases_of, learned_anew
 from eval_gate.gate.power.chances import Tree
@@ -26,7 +27,7 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.struct import FrozenStruct, replace
 
 PROMISE: Final = 0.02
-"""Of harmless pull requests at most this share is red: what is promised."""
+"""Of harmless pull requests at most this share is red: what is promised with the default error rate."""
 MORE_RUNS: Final = (1, 2, 3, 4, 5, 7, 10)
 """Further runs of the default branch that may change it."""
 MOST_CASES: Final = 20_000
@@ -64,7 +65,7 @@ class TwoKinds(NamedTuple):
 class FalseAlarms(FrozenStruct):
     """What may be said of it. `flaky` of the `cases` often fail, as far as can be told; `runs` are on record.
 
-    With `more` further runs on record the chance (0 to 1) is what is promised. None where no such number does that.
+    With `more` further runs on record the chance (0 to 1) is what is `promised`. None where no such number does that.
     """
 
     chance: float
@@ -72,6 +73,7 @@ class FalseAlarms(FrozenStruct):
     flaky: int
     runs: int
     more: int | None
+    promised: float = PROMISE
 
 
 def false_alarms_of(run: RunResult) -> FalseAlarms | None:
@@ -87,13 +89,18 @@ def false_alarms_of(run: RunResult) -> FalseAlarms | None:
 @lru_cache(maxsize=1)
 def false_alarms(cases: CaseGroups, seen: Seen) -> FalseAlarms | None:
     """The same of these cases, of which so much has been seen; worked out once for all reports of a run."""
-    kinds = two_kinds(seen)
-    if kinds is None or (chance := chance_of_red(cases, kinds)) <= PROMISE:
+    kinds, promised = two_kinds(seen), promise_of(cases)
+    if kinds is None or (chance := chance_of_red(cases, kinds)) <= promised:
         return None
-    more = next(
-        (runs for runs in MORE_RUNS if chance_of_red(with_more_runs(cases, kinds, runs), kinds) <= PROMISE), None
-    )
-    return FalseAlarms(chance, cases.number, max(round(kinds.share * cases.number), 1), cases.runs, more)
+    later = ((runs, with_more_runs(cases, kinds, runs)) for runs in MORE_RUNS)
+    more = next((runs for runs, then in later if chance_of_red(then, kinds) <= promised), None)
+    flaky = max(round(kinds.share * cases.number), 1)
+    return FalseAlarms(chance, cases.number, flaky, cases.runs, more, promised)
+
+
+def promise_of(cases: CaseGroups) -> float:
+    """The share of harmless pull requests that may be red: in proportion where a higher error rate is accepted."""
+    return PROMISE * max(cases.confirmation.error_rate / DEFAULT_ERROR_RATE, 1.0)
 
 
 def two_kinds(seen: Seen) -> TwoKinds | None:

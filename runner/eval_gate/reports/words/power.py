@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.gate.power.cases import cases_of
-from eval_gate.gate.power.false_alarms import PROMISE, FalseAlarms, false_alarms_of
+from eval_gate.gate.power.false_alarms import FalseAlarms, false_alarms_of
 from eval_gate.gate.power.sight import Sight, Ungated, UngatedReason, can_be_seen, sight_of
 from eval_gate.model.result import RunResult
 from eval_gate.reports.words.numbers import count
@@ -56,7 +56,7 @@ def false_alarm_words(found: FalseAlarms, place: str) -> str:
         change = "more runs do not change that soon, so fix or quarantine the flaky cases"
     else:
         runs, brings = ("run", "brings") if found.more == 1 else ("runs", "bring")
-        change = f"{found.more} more {runs} {place} {brings} that under 1 in {round(1 / PROMISE)}"
+        change = f"{found.more} more {runs} {place} {brings} that under 1 in {round(1 / found.promised)}"
     return f"With {count(found.runs, 'run')} {place} and about {cases} flaky, {would}; {change}."
 
 

@@ -11,6 +11,7 @@ from eval_gate.gate.power.false_alarms import (
     FalseAlarms,
     chance_of_red,
     false_alarms,
+    promise_of,
     two_kinds,
     with_more_runs,
 )
@@ -88,6 +89,14 @@ def test_false_alarms__the_runs_that_were_asked_for__keep_the_promise() -> None:
 @pytest.mark.parametrize(("suite", "runs"), [(ALL_ALIKE, 1), (ALL_ALIKE, 3), (A_FIFTH_IS_FLAKY, 10)])
 def test_false_alarms__the_promise_holds__nothing_is_said(suite, runs) -> None:
     assert false_alarms(known(suite, runs), seen(suite, max(runs, 4))) is None
+
+
+@pytest.mark.parametrize(("error_rate", "promised"), [(0.01, 0.02), (0.05, 0.02), (0.2, 0.08)])
+def test_promise__a_higher_error_rate_is_accepted__is_higher_in_proportion(error_rate, promised) -> None:
+    cases = known(A_FIFTH_IS_FLAKY, 1)
+    assert promise_of(replace(cases, confirmation=replace(cases.confirmation, error_rate=error_rate))) == pytest.approx(
+        promised
+    )
 
 
 def test_chance_of_red__twice_as_many_cases__is_about_twice_as_large() -> None:
