@@ -115,6 +115,11 @@ def test_simulated__a_year_that_was_killed__goes_on_where_it_was(year, tmp_path)
     assert len(list(year.places([ALL_2], [20], ["year"], 120))) == 2  # a part has a hundred
 
 
+def test_simulated__the_past_is_remembered__says_the_same(year) -> None:
+    place = year.Place("a fifth fails 30 %, the others 1 %", 20, "year", 0)
+    assert year.simulated(place, 2, 1) == year._simulated(place, 2, 1)
+
+
 def test_calendar__a_year__has_as_many_bad_days_and_breaks_as_are_said(year) -> None:
     calendar = year.Calendar("seed")
     assert sum(calendar.is_bad("harmless", number) for number in range(1000)) == 20
