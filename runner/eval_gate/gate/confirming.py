@@ -13,7 +13,7 @@ from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
 from eval_gate.gate.judge import GateQuestion, accepted_regressions, allowed_of, facts_before_reruns, judge
-from eval_gate.gate.suspects import IN_ALL, Suspects
+from eval_gate.gate.suspects import DOZEN, Suspects, share_of_shard
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.model.execution import Trial
@@ -171,7 +171,7 @@ class Reruns:
         first = self._first.get(key)
         if first is not None and all(trial.timed_out for trial in (*first, *reruns)):
             self._hanging.add(key)
-            if len(self._hanging) < IN_ALL:
+            if len(self._hanging) < DOZEN:
                 return
             self._confirmed |= self._hanging
         self._confirmed.add(key)
@@ -190,7 +190,9 @@ class Reruns:
         question = self._question
         cases = run.by_key()
         mine = [key for key in doubtful if self._facts[key].doubt is Doubt.REGRESSION]
-        suspects = Suspects({key: group_of(cause_of(cases[key]) or "") for key in mine}, allowed_of(question))
+        enough = share_of_shard(run.shard.count if run.shard else 1)
+        causes = {key: group_of(cause_of(cases[key]) or "") for key in mine}
+        suspects = Suspects(causes, allowed_of(question), enough=enough)
         if not suspects.many:
             return suspects
         uncounted = accepted_regressions(mine, run, question)

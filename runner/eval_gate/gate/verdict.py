@@ -216,7 +216,7 @@ _BECAUSE = {
     GroundKind.SLOW: "they got no answer in time, as so many that a slow provider explains it",
     GroundKind.NOT_RERUN: "the re-runs that would decide are missing",
     GroundKind.SPENT: "the rerun-budget is spent",
-    GroundKind.NOT_ASKED: "they failed and were not asked again, because the gate was red already",
+    GroundKind.NOT_ASKED: "they failed and were not re-run, because the gate had failed already",
 }
 
 

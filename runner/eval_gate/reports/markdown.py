@@ -85,7 +85,14 @@ def _render(name: str, view: View, limit: int, ladder: tuple[Detail, ...]) -> st
 def engine() -> Environment:
     """What renders comment, summary and problem."""
     pieces = (
-        *(phrases.case_link, phrases.names, phrases.names_seen, phrases.names_here, phrases.names_by_reason),
+        *(
+            phrases.case_link,
+            phrases.suspected_words,
+            phrases.names,
+            phrases.names_seen,
+            phrases.names_here,
+            phrases.names_by_reason,
+        ),
         *(phrases.prose, phrases.sentence, phrases.measured_block, phrases.staleness),
         *(phrases.why_cell, phrases.terms_cell, phrases.entry_line),
         *(case_table, score_table, cause_table, sides_fold),

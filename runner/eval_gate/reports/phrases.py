@@ -39,7 +39,13 @@ def name_link(row: CaseRow) -> str:
 def case_link(row: CaseRow) -> str:
     """The same, with its line of the eval file beside it as a small link, and a word where it is stale."""
     line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page and row.url and row.location else ""
-    return f"{name_link(row)}{line}{' stale' if row.stale else ''}"
+    return f"{name_link(row)}{line}{' (suspected)' if row.suspected else ''}{' stale' if row.stale else ''}"
+
+
+def suspected_words(rows: Sequence[CaseRow]) -> str:
+    """`, 9 of them suspected`; empty where none is."""
+    number = sum(row.suspected for row in rows)
+    return f", {number} of them suspected" if number else ""
 
 
 def links_line(view: View) -> str:

@@ -51,6 +51,7 @@ def remarks_of(view: View) -> Remarks:
 def _remarks(view: View) -> Iterator[Remark]:
     failed = view.verdict.outcome is Outcome.FAIL
     yield from _rows(view.regressions, "Regression", blocking=failed)
+    yield from _rows(view.suspected, "Suspected regression", blocking=failed)
     yield from _rows(view.must_pass, "Must pass", blocking=failed)
     yield from _rows(() if view.undecided else view.failing, "Failing case", blocking=failed)
     by_score = any(reason.code == RuleCode.SCORE_DROP for reason in view.verdict.reasons)

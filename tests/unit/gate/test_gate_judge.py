@@ -341,7 +341,7 @@ def many() -> tuple[Baseline, RunResult]:
 
 def test_reruns__all_is_dead__stop_when_the_gate_is_red_for_certain() -> None:
     branch, run = many()
-    assert asked_again(reruns(branch), run) == 3
+    assert asked_again(reruns(branch), run) == 12
     never = Reruns(GateQuestion(branch, Policy(frozenset({FailOn.NEVER}))), 6)
     assert asked_again(never, run) >= 20
     assert asked_again(reruns(), run) >= 20, "which of them were passing before is not known yet"

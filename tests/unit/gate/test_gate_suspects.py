@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.gate.suspects import FEW, IN_ALL, OF_A_CAUSE, Suspects
+from eval_gate.gate.suspects import DOZEN, FEW, Suspects, share_of_shard
 from eval_gate.model.case import CaseKey
+from eval_gate.struct import replace
 
 
 def keys(count: int) -> list[CaseKey]:
@@ -18,59 +19,58 @@ def suspects(*causes: str, allowed: int | None = 0, uncounted: int = 0) -> Suspe
     return Suspects(dict(zip(mine, causes, strict=True)), allowed, frozenset(mine[:uncounted]))
 
 
-def test_suspects__few__are_all_run_again_whatever_is_known() -> None:
-    mine = keys(FEW)
-    few = suspects(*"a" * FEW)
+@pytest.mark.parametrize("count", [1, DOZEN])
+def test_suspects__a_dozen_or_fewer__are_all_rerun_whatever_is_known(count) -> None:
+    mine = keys(count)
+    few = suspects(*"a" * count)
     assert few.turn(mine, ()) == mine
     assert not any(few.spares(key, mine) for key in mine)
 
 
-def test_suspects__one_cause__three_first_and_the_others_never() -> None:
+def test_suspects__one_cause__a_dozen_first_and_the_others_never() -> None:
     mine, many = keys(50), suspects(*"a" * 50)
-    assert many.turn(mine, ()) == mine[:OF_A_CAUSE]
-    assert many.turn(mine[3:], mine[:3]) == []
-    assert all(many.spares(key, mine[:3]) for key in mine[3:])
-    assert not many.spares(mine[9], mine[:2])
+    assert many.turn(mine, ()) == mine[:DOZEN]
+    assert many.turn(mine[DOZEN:], mine[:DOZEN]) == []
+    assert all(many.spares(key, mine[:DOZEN]) for key in mine[DOZEN:])
+    assert not many.spares(mine[20], mine[: DOZEN - 1])
 
 
 def test_suspects__first_ones_are_let_go__all_others_at_once() -> None:
     mine, many = keys(50), suspects(*"a" * 50)
-    assert many.turn(mine[3:], ()) == mine[3:]
+    assert many.turn(mine[DOZEN:], ()) == mine[DOZEN:]
 
 
-def test_suspects__cause_is_confirmed_in_part__as_many_again_as_were_asked() -> None:
+def test_suspects__some_are_confirmed__as_many_again_as_are_missing_to_a_dozen() -> None:
     mine, many = keys(50), suspects(*"a" * 50)
-    assert many.turn(mine[3:], mine[:2]) == mine[3:6]
-    assert many.turn(mine[6:], mine[:2]) == mine[6:12]
+    assert many.turn(mine[DOZEN:], mine[:9]) == mine[DOZEN : DOZEN + 3]
 
 
-def test_suspects__several_causes__a_few_of_each_and_the_rare_ones_among_them() -> None:
+def test_suspects__several_causes__by_turns_and_the_rare_ones_among_them() -> None:
     mine, many = keys(22), suspects(*"a" * 20, "b", "c")
-    assert many.turn(mine, ()) == [mine[0], mine[20], mine[21], mine[1], mine[2]]
-    confirmed = [*mine[:3], mine[20]]
-    assert many.spares(mine[5], confirmed)
-    assert not many.spares(mine[21], confirmed)
+    assert many.turn(mine, ()) == [mine[0], mine[20], mine[21], *mine[1:10]]
 
 
-def test_suspects__every_one_says_something_else__ten_of_them() -> None:
-    mine, many = keys(50), suspects(*map(str, range(50)))
-    assert many.turn(mine, ()) == mine[:IN_ALL]
-    assert many.turn(mine[IN_ALL:], mine[:IN_ALL]) == []
-    assert many.turn(mine[IN_ALL:], mine[:1]) == mine[IN_ALL:]
+def test_suspects__one_shard_of_several__confirms_its_share() -> None:
+    assert [share_of_shard(count) for count in (1, 2, 4, 5, 50)] == [12, 6, 3, 3, 3]
+    mine = keys(6)
+    part = replace(suspects(*"a" * 6), enough=3)
+    assert part.turn(mine, ()) == mine[:3]
+    assert part.spares(mine[4], mine[:3])
+    assert not replace(suspects(*"a" * FEW), enough=3).many
 
 
 def test_suspects__allowed_regressions__are_not_certain_before_one_more() -> None:
-    mine, many = keys(50), suspects(*"a" * 50, allowed=12)
-    assert many.turn(mine, ()) == mine[:13]
-    assert not many.spares(mine[20], mine[:12])
-    assert many.spares(mine[20], mine[:13])
+    mine, many = keys(50), suspects(*"a" * 50, allowed=14)
+    assert many.turn(mine, ()) == mine[:15]
+    assert not many.spares(mine[20], mine[:14])
+    assert many.spares(mine[20], mine[:15])
 
 
 def test_suspects__accepted_ones__come_last_and_make_nothing_certain() -> None:
-    mine, many = keys(50), suspects(*"a" * 50, uncounted=10)
-    assert many.turn(mine, ()) == mine[10:13]
-    assert not many.spares(mine[20], mine[:10])
-    assert many.spares(mine[20], [*mine[:3], mine[11]])
+    mine, many = keys(50), suspects(*"a" * 50, uncounted=20)
+    assert many.turn(mine, ()) == mine[20:32]
+    assert not many.spares(mine[40], mine[:20])
+    assert many.spares(mine[40], mine[9:21])
 
 
 @pytest.mark.parametrize("count", [3, 50])

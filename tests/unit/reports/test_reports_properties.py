@@ -190,7 +190,7 @@ def test_comment__refused_once__gets_shorter_step_by_step() -> None:
 SAFE_FILTERS = {
     *("code", "code_cell", "text", "html", "block", "case_link", "names", "names_by_reason", "staleness"),
     *("sentence", "names_seen", "names_here", "why_cell", "terms_cell", "entry_line", "prose", "measured_block"),
-    *("case_table", "score_table", "cause_table", "sides_fold"),
+    *("case_table", "score_table", "cause_table", "sides_fold", "suspected_words"),
     *("percent", "signed", "seconds", "length", "min", "urlencode"),
 }
 OURS = {

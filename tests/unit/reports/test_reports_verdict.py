@@ -10,7 +10,7 @@ import pytest
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.grounds import RunDay
-from eval_gate.model.result import Control, RunResult
+from eval_gate.model.result import Control, RerunEnd, RunResult
 from eval_gate.model.waiver import RefusedCommand
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.style import ConsoleStyle
@@ -151,6 +151,13 @@ def broken_reruns(policy: Policy = REGRESSIONS) -> RunResult:
     return make_judged({"a": "FEE", "b": "P"}, {"a": STEADY, "b": STEADY}, policy=policy)
 
 
+def suspected() -> RunResult:
+    """One cause broke twelve cases: three were confirmed, and nine not re-run because the gate had failed already."""
+    cases = [make_executed(f"order/{number}", "FFF" if number < 3 else "F") for number in range(12)]
+    cases = [replace(case, rerun_end=RerunEnd.DECIDED if case.reruns else RerunEnd.CERTAIN) for case in cases]
+    return make_judged([*cases, make_result("b")], {f"order/{number}": STEADY for number in range(12)} | {"b": STEADY})
+
+
 def must_pass() -> RunResult:
     """Cases that must pass and do not: one that never did, and a new one."""
     policy = replace(REGRESSIONS, must_pass=("pay/*",))
@@ -258,6 +265,7 @@ STATES = {
     "suite-scores-reported": suite_scores(FailOn.NEVER),
     "not-decided": broken_reruns(),
     "not-decided-reported": broken_reruns(Policy(frozenset({FailOn.NEVER}))),
+    "suspected": suspected(),
     "not-sure": unsure(),
     "not-sure-blocks": unsure(policy=FLAKY_FAILS),
     "must-pass": must_pass(),
@@ -319,7 +327,7 @@ def test_console__verdict__looks_like_this(golden, state) -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [*("confirmed", "accepted", "not-decided", "suite-drop-reported", "proposed", "blamed", "main-broke")],
+    [*("confirmed", "accepted", "not-decided", "suspected", "suite-drop-reported", "proposed", "blamed", "main-broke")],
 )
 def test_summary__verdict__looks_like_this(golden, state) -> None:
     golden(f"verdict/summary/{state}.md", render_summary(view_of(STATES[state], context_for(state))))

@@ -17,7 +17,6 @@ from eval_gate.gate.control.answers import MOST_OF_A_CASE, TWICE, ControlStandin
 from eval_gate.gate.evidence.prior import UNKNOWN
 from eval_gate.gate.judge import GateQuestion, judge
 from eval_gate.gate.must_pass import must_pass
-from eval_gate.gate.suspects import IN_ALL
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcome
 from eval_gate.model.execution import Status, Trial
@@ -27,6 +26,8 @@ from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import one_line
 
+_AT_ONCE: Final = 10
+"""Cases that are asked about before it is looked at again whether the gate stays red."""
 WITNESSES: Final = 3
 """Cases that pass here and on record, by which the base branch's agent shows that it works."""
 NOTHING_PASSES: Final = (
@@ -141,8 +142,8 @@ def _turn(every: Sequence[CaseKey], open_: Collection[CaseKey], cases: Mapping[C
         seen[cause] += 1
     by_turns = sorted(every, key=lambda key: places[key])
     left = set(open_)
-    for begin in range(0, len(by_turns), IN_ALL):
-        if turn := [key for key in by_turns[begin : begin + IN_ALL] if key in left]:
+    for begin in range(0, len(by_turns), _AT_ONCE):
+        if turn := [key for key in by_turns[begin : begin + _AT_ONCE] if key in left]:
             return turn
     return []
 

@@ -67,10 +67,13 @@ def changes(view: View, style: ConsoleStyle) -> Iterator[str]:
 
 def _regressions(view: View, style: ConsoleStyle) -> Iterator[str]:
     """The contract's line with every id, then what was seen, wanted and answered, once for all that share it."""
-    rows = view.regressions
+    rows = view.broken
     if not rows:
         return
-    yield from _title(style, "red", "REGRESSIONS", rows)
+    if view.regressions:
+        yield from _title(style, "red", "REGRESSIONS", view.regressions)
+    if view.suspected:
+        yield from _title(style, "red", "SUSPECTED REGRESSIONS, NOT RE-RUN", view.suspected)
     shared = len({_seen(row) for row in rows}) == 1
     if shared:
         yield from style.wrap(f"{'each: ' if len(rows) > 1 else ''}{_seen(rows[0])}", begin="  ")

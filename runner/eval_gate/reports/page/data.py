@@ -145,7 +145,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
     def _causes(self) -> dict[int, int]:
         """Which cause a case is an instance of, by their places."""
         causes = [cause.what for cause in self.view.causes[:MAX_CAUSES]]
-        grouped = {id(row) for row in (self.view.regressions or self.view.failing)}
+        grouped = {id(row) for row in (self.view.broken or self.view.failing)}
         known: dict[str, int | None] = {}
         found = {}
         for place, row in enumerate(self.rows):
@@ -194,6 +194,7 @@ def _what(row: CaseRow) -> str | None:
 def _groups(view: View) -> Iterator[Group]:
     """The lists of a run as people look through them. A case may be in several."""
     yield Group("regression", "Regressions", "fail", view.regressions)
+    yield Group("suspected", "Suspected regressions, not re-run", "fail", view.suspected)
     yield Group("must-pass", "Must pass", "fail", view.must_pass)
     yield Group("not-decided", "Not decided", "warn", view.not_decided)
     yield Group("failing", "Failing, nothing to compare with" if view.comparison else "Failing", "fail", view.failing)

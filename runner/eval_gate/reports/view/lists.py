@@ -102,8 +102,10 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     regressions = _listed(lambda row: row.change is CaseClass.REGRESSION, by_drop=True)
     must_pass = _listed(lambda row: row.decided_by is GroundKind.MUST_PASS and row.change is not CaseClass.REGRESSION)
     """Cases that must pass and do not, regressions apart."""
-    not_decided = _listed(lambda row: row.decided_by is not None and row.decided_by.undecided)
-    """Cases that may be regressions, and whose re-runs are missing or were spared."""
+    suspected = _listed(lambda row: row.suspected, by_drop=True)
+    """Suspected regressions: cases that failed, and were not re-run because the gate had failed already."""
+    not_decided = _listed(lambda row: row.decided_by is not None and row.decided_by.undecided and not row.suspected)
+    """Cases that may be regressions, and whose re-runs are missing."""
     new_passes = _of(CaseClass.NEW_PASS)
     still_failing = _listed(lambda row: row.change is CaseClass.STILL_FAILING and row.decided_by not in _APART)
     """Failures that are not of this change; those that must pass are a matter of their own."""
@@ -148,6 +150,11 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     added = _of(CaseClass.ADDED)
     removed = _of(CaseClass.REMOVED)
     """Cases that only the baseline has."""
+
+    @cached_property
+    def broken(self) -> tuple[CaseRow, ...]:
+        """Regressions, then suspected ones: what a reviewer has to look at."""
+        return (*self.regressions, *self.suspected)
 
     @cached_property
     def waived(self) -> tuple[CaseRow, ...]:

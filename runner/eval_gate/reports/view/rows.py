@@ -157,8 +157,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def cause(self) -> str | None:
-        """What it may have in common with other failures."""
-        return cause_of(self.case) if self.case is not None else None
+        """What it may have in common with other failures; of a case that recovered, what failed before it did."""
+        return cause_of(self.case) or self.what if self.case is not None else None
 
     @property
     def drop(self) -> float:
@@ -177,6 +177,11 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def decided_by(self) -> GroundKind | None:
         """What decided about it, where more than the two runs was looked at."""
         return self.compared.grounds.why if self.compared and self.compared.grounds else None
+
+    @property
+    def suspected(self) -> bool:
+        """Whether it failed and was not re-run, because the gate had failed already."""
+        return self.decided_by is GroundKind.NOT_ASKED
 
     @cached_property
     def evidence(self) -> str | None:
@@ -254,6 +259,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def change_words(self) -> str:
         """`regression`, `new pass`, `regression, accepted`; empty without a baseline."""
+        if self.suspected and not self.waived:
+            return "suspected regression"
         if self.decided_by is not None and self.decided_by.undecided:
             return "not decided"
         if self.waived and self.waived.kind is WaiverKind.QUARANTINE:

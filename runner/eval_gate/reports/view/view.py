@@ -158,13 +158,13 @@ class View(CaseLists):
 
     grades = _once(lambda view: grades_of(view.run))
     """What judges gave for the dimensions of rubrics."""
-    causes = _once(lambda view: group_causes((row, row.cause) for row in (view.regressions or view.failing)))
-    """What the regressions have in common, or else the failures."""
+    causes = _once(lambda view: group_causes((row, row.cause) for row in (view.broken or view.failing)))
+    """What the regressions and suspected ones have in common, or else the failures."""
 
     @cached_property
     def examples(self) -> tuple[CaseRow, ...]:
         """The regressions in the order to look at them: where they are many, one of each cause before the others."""
-        found = self.regressions
+        found = self.broken
         first = [cause.examples[0] for cause in self.causes] if len(found) > OPEN_ROWS else []
         return tuple(dict.fromkeys((*first, *found)))
 
@@ -276,6 +276,7 @@ class View(CaseLists):
         kinds = [row.waived.kind for row in self.waived if row.waived]
         numbers = {
             "of the regressions passed when tried again": self.again,
+            "suspected": len(self.suspected),
             "must pass": len(self.must_pass),
             "not worse than the base branch's agent": sum(row.change is CaseClass.UNSETTLED for row in self.by_control),
             "not decided": len(self.not_decided),

@@ -41,7 +41,7 @@ _UNDECIDED: Final = frozenset(
 """Where no chance is said: nothing was decided by it."""
 _PLAIN: Final = {
     GroundKind.NOT_RERUN: "the re-runs that would decide gave no result",
-    GroundKind.NOT_ASKED: "not asked again: the gate was red already",
+    GroundKind.NOT_ASKED: "suspected: not re-run, because the gate had failed already",
     GroundKind.SLOW: "no answer in time, as of so many others: a slow provider, or all of it is slow with this change",
     GroundKind.SPENT: "not asked again, or not often enough: the rerun-budget is spent",
 }

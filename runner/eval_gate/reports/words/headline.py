@@ -70,9 +70,11 @@ def _undecided_words(summary: Summary) -> str:
 
 
 def regression_words(run: RunResult) -> str:
-    """`2 regressions`, and why where cases are only called so because all together fail more."""
+    """`2 regressions, 3 suspected`, and why where cases are only called so because all together fail more."""
     alone, dropped = alone_and_dropped(run)
     words = count(len(alone) or len(dropped), "regression")
+    if spared := sum(one.grounds is not None and one.grounds.spared for one in changes_not_waived(run)):
+        words += f", {spared} suspected"
     if alone and dropped:
         return f"{words}, and {len(dropped)} more as the others together fail more than before"
     if not dropped and all_crash(run):
@@ -85,8 +87,7 @@ def _failed_words(run: RunResult, verdict: Verdict) -> str:
     rule = next((rule for rule in verdict.rules if rule.code == code), None)
     match code:
         case RuleCode.REGRESSIONS:
-            spared = sum(one.grounds is not None and one.grounds.spared for one in changes_not_waived(run))
-            return f"{regression_words(run)}{f', {spared} more not asked again' if spared else ''}"
+            return regression_words(run)
         case RuleCode.SUITE_DROP:
             return _dropped(run)
         case RuleCode.UNMEASURED if words := errors_words(run):
