@@ -185,7 +185,7 @@ def test_demo__shows_one_regression_one_new_pass_and_the_comment(tmp_path) -> No
         "REGRESSIONS (1): ls-get-weather-003",
         "NEW PASSES (1): ls-get-weather-005",
         "⚠ Description hash mismatch (generated: 3fa9c1d2e4b5, current: ",
-        "GATE FAILED: 1 case that passed before fails here (allowed: 0)   exit 1",
+        "GATE FAILED: 1 case that usually passes fails here (allowed: 0)   exit 1",
         "<!-- eval-gate:v1 key=demo -->",
         "## ❌ Agent eval gate — 1 regression",
         "✅ **1 new pass:** `ls-get-weather-005`",

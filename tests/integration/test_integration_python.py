@@ -97,6 +97,15 @@ def test_evaluate__a_change_broke_a_case__says_so_in_every_form(here) -> None:
     assert len(repr(after)) < 3_000
 
 
+@pytest.mark.parametrize(("said", "passed"), [({}, True), ({"confirm": 0}, False)])
+def test_evaluate__case_that_fails_once__is_run_again_with_a_baseline(here, said, passed) -> None:
+    before = evaluate("evals", good)
+    answers = iter([BAD])
+    after = evaluate("evals", lambda one: next(answers, None) or good(one), baseline=before.record, **said)
+    assert after.passed == passed, str(after)
+    assert ("rule tightened: confirm 6 → 0" in after.markdown) == bool(said), "what a program says stands in a file"
+
+
 def test_evaluate__run_id_and_latest__are_baselines_as_on_the_command_line(here) -> None:
     first, second = evaluate("evals", good), evaluate("evals", good)
     assert evaluate("evals", lambda _: BAD, baseline="latest").run.baseline_run_id == second.run.run_id

@@ -66,6 +66,56 @@ def test_commands__as_printed__pass_and_then_find_what_got_worse(tmp_path) -> No
     assert (done.returncode, "REGRESSIONS (1): gs-get-weather-001" in done.stdout) == (1, True), done.stdout
 
 
+class Flake:
+    """The README's agent, which calls no tool when it is asked for the second time: in the second run."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self, exchange: Exchange) -> None:
+        self.asked += 1
+        if self.asked == 2:
+            exchange.answer({"response": "I do not know.", "toolCalls": []})
+        else:
+            await weather(exchange)
+
+
+def two_runs(folder: Path, **environment: str) -> tuple[subprocess.CompletedProcess[str], Flake]:
+    """A first run, and one that is compared with it by rules that are typed for the first time, of a flaky agent."""
+    written(folder)
+    flake = Flake()
+    with agent(flake) as running:
+        words = ["run", "evals/", "--agent-endpoint", running.url]
+        assert gate(folder, *words, **environment).returncode == 0
+        words += [
+            "--baseline",
+            "latest",
+            "--fail-on",
+            "regressions",
+            "--allowed-regressions",
+            "1",
+            "--report",
+            "md=r.md",
+        ]
+        return gate(folder, *words, **environment), flake
+
+
+def test_commands__second_run_types_other_rules__no_rule_changed_and_one_flake_is_no_regression(tmp_path) -> None:
+    done, flake = two_runs(tmp_path)
+    report = (tmp_path / "r.md").read_text()
+    assert (done.returncode, "no regressions" in report) == (0, True), done.stdout + done.stderr
+    assert flake.asked > 2, "run again without being told to"
+    for said in (done.stdout, report):
+        assert "easured differently" not in said, said
+        assert "loosened" not in said, said
+
+
+def test_commands__second_run_types_other_rules_in_ci__rules_are_compared(tmp_path) -> None:
+    done, flake = two_runs(tmp_path, CI="true")
+    assert (done.returncode, flake.asked > 2) == (0, True), done.stdout + done.stderr
+    assert "rule loosened: allowed-regressions 0 → 1" in (tmp_path / "r.md").read_text()
+
+
 def test_python__as_printed__passes(tmp_path) -> None:
     written(tmp_path)
     (code,) = (text for language, text in BLOCKS if language == "python")

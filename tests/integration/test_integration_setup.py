@@ -175,7 +175,7 @@ def test_recording__model_moves_to_another_address__is_asked_there(tmp_path) -> 
         urls = [f"{running.url.removesuffix('/chat')}/v1" for running in (one, other)]
         options = ("run", "--model", "openai:gpt-4o", "--cache", "auto", "--base-url")
         assert gate(tmp_path, *options, urls[0], **KEY).returncode == 0
-        moved = gate(tmp_path, *options, urls[1], "--baseline", "evals/results", **KEY)
+        moved = gate(tmp_path, *options, urls[1], "--baseline", "evals/results", "--confirm", "0", **KEY)
         assert (moved.returncode, len(other.requests)) == (1, 1), moved.stdout
         assert gate(tmp_path, *options, urls[0], **KEY).returncode == 0
         assert len(one.requests) == 1

@@ -57,10 +57,11 @@ def changes(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.contract("verdict.reruns")
-def test_confirm__case_that_fails_once__is_run_again_and_does_not_block(moody) -> None:
+@pytest.mark.parametrize("said", [(), ("--confirm", "6")])
+def test_confirm__case_that_fails_once__is_run_again_and_does_not_block(moody, said) -> None:
     folder, url, behaviour = moody
     behaviour.flaky = {3}
-    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6")
+    done = run(folder, url, "--baseline", "evals/results", *said)
     assert done.returncode == 0, done.stdout + done.stderr
     assert changes(folder)["gs-003"] == "unsettled"
     assert changes(folder)["gs-004"] == "still_passing"
@@ -74,10 +75,43 @@ def test_confirm__case_that_fails_once__is_run_again_and_does_not_block(moody) -
 def test_confirm__plain_rule__takes_the_same_for_a_regression(moody) -> None:
     folder, url, behaviour = moody
     behaviour.flaky = {3}
-    done = run(folder, url, "--baseline", "evals/results")
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "0")
     assert done.returncode == 1
     assert changes(folder)["gs-003"] == "regression"
     assert len(behaviour.asked) == 12
+
+
+def test_confirm__nobody_said_and_no_baseline__runs_nothing_again(moody) -> None:
+    folder, url, behaviour = moody
+    behaviour.dead = {3}
+    run(folder, url)
+    assert len(behaviour.asked) == 12
+    assert (record(folder)["confirm"], record(folder)["policy"]["confirm"]) == (0, 6)
+    assert "up to 6 re-runs" in gate(folder, "power").stdout.splitlines()[0], "what the next run will do"
+    behaviour.asked.clear()
+    run(folder, url, "--confirm", "2")
+    assert len(behaviour.asked) == 12 + 2
+
+
+def test_confirm__nobody_said__a_new_case_is_run_three_times(moody) -> None:
+    folder, url, behaviour = moody
+    write_suite(folder, 13)
+    assert run(folder, url, "--baseline", "latest").returncode == 0
+    assert {number: times for number, times in Counter(behaviour.asked).items() if times > 1} == {12: 3}
+
+
+def test_confirm__nobody_said__a_resumed_run_goes_on_with_its_re_runs(moody) -> None:
+    folder, url, behaviour = moody
+    behaviour.dead = {5}
+    run(folder, url, "--baseline", "latest")
+    asked, made = len(behaviour.asked), record(folder)
+    journal = folder / "evals" / "results" / made["runId"] / "cases.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:-1]))
+    done = run(folder, url, "--baseline", "latest", "--resume", made["runId"])
+    assert (done.returncode, len(behaviour.asked)) == (1, asked + 1), done.stderr
+    assert changes(folder)["gs-005"] == "regression"
+    here, there = (one["suites"][0]["cases"][5]["reruns"] for one in (record(folder), made))
+    assert here == there > 0
 
 
 def test_confirm__dead_case__is_a_regression_after_a_few_more(moody) -> None:

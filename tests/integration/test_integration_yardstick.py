@@ -160,7 +160,7 @@ BENDS = {
     "pass-score": (configured(passScore=0.01), "rule loosened: pass-score 1 → 0.01", True),
     "errors": (configured(maxErrors=3), "rule loosened: max-errors 0 → 3", True),
     "must-pass": (configured(mustPass=[]), "rule loosened: must-pass no longer covers `gs-000`", True),
-    "confirm": (configured(confirm=6), "rule loosened: confirm 0 → 6", True),
+    "confirm": (configured(confirm=3), "rule loosened: confirm 6 → 3", True),
     "stricter": (configured(minPassRate=0.5), "rule tightened: min-pass-rate none → 0.5", False),
     "trials": (configured(trials=2), "rule changed: trials 1 → 2", False),
 }
@@ -186,7 +186,7 @@ def test_run__what_fails_the_gate_is_said_for_the_first_time__is_no_loosened_rul
 
     def run(fail_on: str | None):
         given = ("--fail-on", fail_on) if fail_on else ()
-        return gate(tmp_path, "run", "--agent-endpoint", running.url, "--baseline", "latest", *given)
+        return gate(tmp_path, "run", "--agent-endpoint", running.url, "--baseline", "latest", *given, CI="true")
 
     with agent() as running:
         run(then)
@@ -260,12 +260,18 @@ def test_compare__another_policy__is_said_as_in_the_run(project) -> None:
     project.run("--baseline", "evals/results")
     second = record(project.folder)
     assert second["policy"]["allowedRegressions"] == 100
-    done = gate(
-        project.folder,
-        *("compare", first, second["runId"], "--fail-on", "regressions"),
-        *("--must-pass", "gs-000", "--allowed-regressions", "100"),
-    )
-    assert "rule loosened: allowed-regressions 0 → 100" in done.stdout
+    said = "rule loosened: allowed-regressions 0 → 100"
+    assert said in gate(project.folder, "compare", first, second["runId"]).stdout
+
+
+def test_compare__rule_typed_when_the_run_was_made__is_said_in_ci_only(project) -> None:
+    first = record(project.folder)["runId"]
+    done = project.run("--baseline", "evals/results", "--allowed-regressions", "100")
+    again = ("compare", first, record(project.folder)["runId"])
+    assert TITLE not in done.stdout + gate(project.folder, *again).stdout
+    said = "rule loosened: allowed-regressions 0 → 100"
+    assert said in gate(project.folder, *again, CI="true").stdout
+    assert said in gate(project.folder, *again, JENKINS_URL="http://ci.example/").stdout
 
 
 def test_run__another_address_behind_the_same_name__is_said(project) -> None:

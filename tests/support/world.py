@@ -256,8 +256,8 @@ class World:
         return self.gate("run", "--agent-endpoint", url or self.script.url, *words(quick), *options)
 
     def gate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """The program, in this world's folder."""
-        return gate(self.folder, *arguments)
+        """The program, in this world's folder: as in CI, since these are runs of main and of a pull request."""
+        return gate(self.folder, *arguments, CI="true")
 
     def compare(self, current: str = "latest", *options: str, baseline: str = MAIN) -> Seen:
         """A stored run judged again, by the command line's own `compare`; without any rule unless told."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from eval_gate.cli.terminal.console import Verbosity
+from eval_gate.cli.terminal.console import Verbosity, in_ci
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
+    from eval_gate.config.load import GivenBy
     from eval_gate.config.setting import Setting
 
 
@@ -98,6 +99,13 @@ _LOUDNESS = tuple(
 def given_settings(settings: Mapping[str, object]) -> dict[str, JsonValue]:
     """Those of a command's `**settings` that were given."""
     return {key: cast("JsonValue", value) for key, value in settings.items() if value not in (None, [], ())}
+
+
+def options_given_by() -> GivenBy:
+    """Who gives the options: a person, or in CI a file of the repository."""
+    from eval_gate.config.load import BY_A_PERSON, BY_A_PROGRAM
+
+    return BY_A_PROGRAM if in_ci() else BY_A_PERSON
 
 
 def _parameter(row: Setting) -> inspect.Parameter:

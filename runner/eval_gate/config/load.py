@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from eval_gate.config.given import GivenSettings, GivenValue
 from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
-from eval_gate.config.settings import SETTINGS, RunConfig
+from eval_gate.config.settings import RECORDED_RULES, SETTINGS, RunConfig
 from eval_gate.config.wire import read_config
 from eval_gate.errors import GateError, Problem, did_you_mean, nearest
 from eval_gate.files import place
@@ -50,14 +50,17 @@ SENT = frozenset({"systemPromptPath"})
 class GivenBy(FrozenStruct):
     """Who gives flags and variables: what a flag is called there, and whether they may lead `anywhere`.
 
-    That is: name places outside of the working directory for writing. A configuration file never may.
+    That is: name places outside of the working directory for writing. A configuration file never may. `types`: a person
+    types them, so that they stand in no file that a pull request could change.
     """
 
     name_of: Callable[[Setting], str] = lambda row: row.flag
     anywhere: bool = True
+    types: bool = False
 
 
-AT_A_TERMINAL: Final = GivenBy()
+BY_A_PROGRAM: Final = GivenBy()
+BY_A_PERSON: Final = GivenBy(types=True)
 
 
 def find_config(start: Path) -> Path | None:
@@ -76,7 +79,7 @@ def load_config(
     *,
     shown_as: str | None = None,
     defaults: Mapping[str, JsonValue] | None = None,
-    hand: GivenBy = AT_A_TERMINAL,
+    hand: GivenBy = BY_A_PROGRAM,
 ) -> RunConfig:
     """Join the layers. `flags` maps keys to values that were given; absent ones are not in it.
 
@@ -107,7 +110,7 @@ def load_part(
         problems: list[Problem] = []
         given = _from_file(file, place.shown_from(file), problems, keys) if file else {}
         given.update(_from_environment(environment, problems, keys))
-        return _made(given, flags, AT_A_TERMINAL, problems), error.problems
+        return _made(given, flags, BY_A_PROGRAM, problems), error.problems
 
 
 def usual_evals(environment: Mapping[str, str], file: Path | None) -> tuple[str, ...]:
@@ -137,8 +140,18 @@ def _made(
         )
     where = GivenSettings(given, lambda other, key: _named_like(other, SETTINGS[key], hand))
     said = given.get("failOn")
-    policy = replace(config.policy, fail_on_default=said is None or not (said.by_hand or said.file))
+    policy = replace(
+        config.policy,
+        fail_on_default=said is None or not (said.by_hand or said.file),
+        typed=_typed_rules(given) if hand.types else None,
+    )
     return replace(config, target=replace(config.target, given=where), policy=policy)
+
+
+def _typed_rules(given: Mapping[str, GivenValue]) -> tuple[str, ...]:
+    """The rules that an option or a variable gives, as a record calls them."""
+    typed = (key for key, one in given.items() if one.by_hand)
+    return tuple(sorted({RECORDED_RULES[key] for key in typed if key in RECORDED_RULES}))
 
 
 def _named_like(other: GivenValue, row: Setting, hand: GivenBy) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eval_gate.model.result import RunResult
 
 DEFAULT_CONFIRM: Final = 6
-"""How often the action runs a case again at most: with 2 the error rate cannot be kept."""
+"""The most re-runs of a case where nobody says a number: with 2 the error rate cannot be kept."""
 DEFAULT_ERROR_RATE: Final = 0.05
 
 
@@ -106,10 +106,10 @@ class Policy:
         "Accepted chance that a run in which nothing changed shows a regression; with confirm.",
         limits={"gt": 0, "lt": 1},
     )
-    confirm: int = setting(
-        0,
-        "How often a case that looks regressed is run again at most; 0 never does, and takes every new failure for a"
-        " regression.",
+    confirm: int | None = setting(
+        None,
+        f"Maximum re-runs of a suspected regression; else {DEFAULT_CONFIRM} with a baseline. With 0, every new failure"
+        " is a regression.",
         limits={"ge": 0, "le": 100},
         in_action=DEFAULT_CONFIRM,
     )
@@ -144,6 +144,8 @@ class Policy:
     )
     fail_on_default: bool = field(default=False, compare=False)
     """Whether nobody said what fails the gate, so that `fail_on` is a default."""
+    typed: tuple[str, ...] | None = field(default=None, compare=False)
+    """The rules that a person typed, as `RunPolicy` calls them; None where all of them stand in files."""
 
     @property
     def only_reports(self) -> bool:
@@ -154,6 +156,11 @@ class Policy:
     def by_comparison(self) -> bool:
         """Whether what a failing case does rests on the baseline."""
         return FailOn.REGRESSIONS in self.fail_on
+
+    @property
+    def most_reruns(self) -> int:
+        """The most re-runs of a suspected regression, where there is a baseline."""
+        return DEFAULT_CONFIRM if self.confirm is None else self.confirm
 
     def on_record(self, run: RunResult) -> RunPolicy:
         """The rules as the record of a run that was held against them keeps them."""

@@ -471,5 +471,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in settings_of(Ru
 """Every row by its key."""
 RULES: Final = frozenset(row.key for row in settings_of(Policy))
 """The keys of the rules that a finished run is held against, and of how sure a regression has to be."""
+RECORDED_RULES: Final[Mapping[str, str]] = {
+    **{row.key: row.name for row in settings_of(Policy)},
+    **{row.key: "control" for row in settings_of(ControlChoice)},
+    "scores": "scores",
+}
+"""What the record of a run calls each rule, by its key. `trials` is none of them: it is how a run is measured."""
 OF_OTHER_TOOLS: Final = frozenset(row.key for row in settings_of(ResultsChoice))
 """The keys that only results of other tools have use for."""

@@ -90,7 +90,7 @@ class Reruns:
         doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
         self._suspects = self._suspects_of(run, doubtful)
         self._fresh = {}
-        if isinstance(self.baseline, Baseline) and self._question.policy.confirm:
+        if isinstance(self.baseline, Baseline) and self._question.policy.most_reruns:
             self._fresh = more_runs(facts, run.by_key(), bounded=not self._budgeted)
         return [*doubtful, *self._fresh]
 

@@ -140,8 +140,8 @@ def _not_rerun(held: RunResult, policy: Policy) -> Iterator[str]:
     """Whoever asks for re-runs is told where the result that is judged has none."""
     if policy.confirm and not held.confirm:
         yield (
-            "no case was run again: this result was made with confirm 0, so that whatever passed in the baseline and "
-            "fails here counts as a regression"
+            "no case was run again when this result was made: whatever passed in the baseline and fails here counts as "
+            "a regression; make it with a baseline or --confirm 6 to have suspected regressions run again"
         )
 
 

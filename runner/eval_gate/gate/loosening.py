@@ -10,9 +10,11 @@ from operator import pos as _more
 from typing import Final
 
 from eval_gate.config.score_rule import ScoreRule, parse_rule
+from eval_gate.config.settings import RECORDED_RULES
 from eval_gate.model.base import JsonValue
 from eval_gate.model.policy import RunPolicy
 from eval_gate.model.yardstick import Difference, DifferenceKind
+from eval_gate.struct import replace
 
 _BASE: Final = {"never": 0, "regressions": 1, "failures": 2}
 """Words of fail-on that say what a failing case does, from what asks for less; all others only add to them."""
@@ -43,9 +45,11 @@ _NUMBERS: Final[dict[str, tuple[str, _Strictness]]] = {
 }
 """Rules that are numbers, by their names for people, and what makes one stricter."""
 _BY_THEMSELVES: Final = frozenset(
-    {"fail_on", "fail_on_default", "must_pass", "accepted", "trials", "scores", "control", *_NUMBERS}
+    {"fail_on", "fail_on_default", "typed", "must_pass", "accepted", "trials", "scores", "control", *_NUMBERS}
 )
 """Rules of which it is known what asks for less."""
+_TYPED: Final = frozenset(RECORDED_RULES.values())
+"""Rules that a person may type at a terminal as they like."""
 _OPTIONAL: Final = frozenset(
     {
         *("min_pass_rate", "max_score_drop", "min_coverage"),
@@ -56,7 +60,8 @@ _OPTIONAL: Final = frozenset(
 
 
 def changed_rules(then: RunPolicy, now: RunPolicy) -> tuple[Difference, ...]:
-    """Every rule that is another one, those apart that one of the two records does not know."""
+    """Every rule that is another one, those apart that one of the two records does not know, or that a person typed."""
+    then = _but_for_typed(then, now)
     return (
         *_fail_on(then, now),
         *_numbers(then, now),
@@ -65,6 +70,17 @@ def changed_rules(then: RunPolicy, now: RunPolicy) -> tuple[Difference, ...]:
         *_control(then, now),
         *_others(then, now),
     )
+
+
+def _but_for_typed(then: RunPolicy, now: RunPolicy) -> RunPolicy:
+    """The earlier rules, with those of now where a person types them at a terminal, or did so then.
+
+    A pull request changes rules in its files. In CI options stand in a workflow, which is such a file.
+    """
+    if now.typed is None:
+        return then
+    typed = {*now.typed, *(then.typed or ())} & _TYPED
+    return replace(then, **{name: getattr(now, name) for name in typed})
 
 
 def _fail_on(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:

@@ -31,10 +31,13 @@ class RunPolicy(Record, kw_only=True):
     """The base branch's agent that is asked where the gate would be red; None for none."""
     accepted: str | None = None
     """The file of accepted failures that the configuration names; None takes the usual one where it exists."""
+    typed: tuple[str, ...] | None = None
+    """Which of these a person typed at a terminal. None: in CI, in an action or by a program, where nobody does, or
+    unknown."""
 
     def as_settings(self) -> dict[str, JsonValue]:
         """The same as keys of the configuration, for whoever judges by these rules again."""
-        others = {"failOnDefault", "trials", "scores", "control", "accepted"}
+        others = {"failOnDefault", "trials", "scores", "control", "accepted", "typed"}
         told: dict[str, JsonValue] = {
             name: value for name, value in as_json(self).items() if value is not None and name not in others
         }

@@ -60,7 +60,7 @@ async def brought_run(session: Session, brought: BroughtResults) -> BroughtRun:
     The rows are taken out of `brought` where nothing is run again: those of many cases are as large as the run.
     """
     config = session.config
-    rules, confirm = config.results.scores, config.policy.confirm
+    rules, confirm = config.results.scores, session.most_reruns
     named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
     unstable = brought.unstable_words(_names_before(session))
     notes = (*brought.notes, *([unstable] if unstable else []), *_unasked(config))
@@ -238,9 +238,9 @@ def _run(session: Session, brought: BroughtResults, cases_by_key: Mapping[CaseKe
         summary=whole,
         warnings=brought.notes,
         planned=whole.total_cases - whole.skipped,
-        confirm=session.config.policy.confirm,
+        confirm=session.most_reruns,
         measuring=Measuring(
-            confirm=session.config.policy.confirm,
+            confirm=session.config.policy.most_reruns,
             scores=tuple(map(str, session.config.results.scores)),
             control=session.config.control.named_command,
             settings=tuple(

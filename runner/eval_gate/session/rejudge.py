@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from eval_gate.config.load import load_config
+from eval_gate.config.load import BY_A_PROGRAM, GivenBy, load_config
 from eval_gate.config.settings import RunConfig
 from eval_gate.gate.judge import judge
 from eval_gate.gate.must_pass import with_idle_patterns
@@ -17,12 +17,18 @@ from eval_gate.session.session import question_of
 from eval_gate.struct import replace
 
 
-def rules_for(run: RunResult, flags: Mapping[str, JsonValue]) -> RunConfig:
-    """The configuration that judges this run: what is given now, and for the rest what it was judged by."""
-    config = load_config(flags, {}, None, defaults=run.policy.as_settings() if run.policy else None)
-    if run.policy is None or not config.policy.fail_on_default:
+def rules_for(run: RunResult, flags: Mapping[str, JsonValue], hand: GivenBy = BY_A_PROGRAM) -> RunConfig:
+    """The configuration that judges this run: what `hand` gives now, and for the rest what it was judged by."""
+    before = run.policy
+    config = load_config(flags, {}, None, defaults=before.as_settings() if before else None, hand=hand)
+    policy = config.policy
+    if before is None:
         return config
-    return replace(config, policy=replace(config.policy, fail_on_default=run.policy.fail_on_default))
+    if policy.fail_on_default:
+        policy = replace(policy, fail_on_default=before.fail_on_default)
+    if policy.typed is not None:
+        policy = replace(policy, typed=tuple(sorted({*policy.typed, *(before.typed or ())})))
+    return replace(config, policy=policy)
 
 
 def judge_again(run: RunResult, reference: str, config: RunConfig, root: Path) -> RunResult:

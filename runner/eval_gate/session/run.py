@@ -16,7 +16,7 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
 from eval_gate.model.result import Control, RunResult
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.results.baseline import Baseline
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.session.session import Session
 from eval_gate.struct import Struct, replace
 from eval_gate.targets.waiting import told_to
@@ -63,7 +63,7 @@ async def plan_run(session: Session) -> RunPlan:
         around = replace(around, baseline_folder=session.question.baseline.folder)
     plan = await prepare(config, _by_durations(session), around)
     plan.redact.learn(around.secrets)
-    again = config.policy.confirm
+    again = session.most_reruns
     waits = plan.rubrics_wait and any(map(plan.waits, plan.runnable()))
     if not (again or waits):
         return plan
@@ -97,7 +97,7 @@ def reruns_of(session: Session) -> Reruns:
     config = session.config
     later = session.later_question.question if session.later_question is not None else None
     budgeted = config.limits.rerun_budget is not None
-    return Reruns(session.question, config.policy.confirm, budgeted=budgeted, later=later)
+    return Reruns(session.question, session.most_reruns, budgeted=budgeted, later=later)
 
 
 def _by_durations(session: Session) -> Selection:

@@ -12,7 +12,7 @@ from eval_gate.engine.preparing.context import RunContext
 from eval_gate.gate.judge import GateQuestion
 from eval_gate.gate.judge_comparisons import Comparisons, read_comparisons
 from eval_gate.gate.waivers.file import known_waivers
-from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.names import LATEST
 from eval_gate.results.read import find_baseline
 from eval_gate.struct import FrozenStruct
@@ -44,6 +44,12 @@ class Session(FrozenStruct):
     def folder(self) -> Path:
         """Where results go."""
         return Path(self.config.output_dir)
+
+    @property
+    def most_reruns(self) -> int:
+        """The most re-runs of one case: by default none where nobody named a baseline."""
+        policy = self.config.policy
+        return 0 if policy.confirm is None and self.question.baseline is NOT_ASKED_FOR else policy.most_reruns
 
 
 def open_session(

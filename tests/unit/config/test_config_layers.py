@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.config.load import find_config, load_config
+from eval_gate.config.load import BY_A_PERSON, find_config, load_config
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.config.settings import SETTINGS, RunConfig
+from eval_gate.config.settings import RECORDED_RULES, SETTINGS, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE
+from eval_gate.model.policy import RunPolicy
 
 CONTRACT_EXAMPLE = {
     "agentEndpoint": "http://localhost:3000/chat",
@@ -50,6 +51,15 @@ def test_config__nothing_given__has_the_contracts_defaults() -> None:
     assert (config.limits.timeout_ms, config.output_dir, config.baseline) == (60_000, "evals/results", None)
     assert (config.target.concurrency, config.limits.trials, config.policy.max_errors) == (None, 1, 0)
     assert config.policy == Policy(frozenset({FailOn.FAILURES}), score_tolerance=DEFAULT_SCORE_TOLERANCE)
+
+
+def test_config__rules__are_typed_where_a_person_gives_them_as_options_or_variables(tmp_path) -> None:
+    file = write(tmp_path, "eval-gate.yaml", "maxErrors: 2\n")
+    flags, environment = {"failOn": ["never"], "trials": 3, "controlEndpoint": "http://a"}, {"EVAL_GATE_CONFIRM": "3"}
+    assert load_config(flags, environment, file).policy.typed is None
+    made = load_config(flags, environment, file, hand=BY_A_PERSON)
+    assert made.policy.typed == ("confirm", "control", "fail_on")
+    assert set(RECORDED_RULES.values()) <= set(RunPolicy.__struct_fields__) - {"trials"}
 
 
 @pytest.mark.contract("config.precedence")

@@ -87,6 +87,30 @@ def test_changed_rules__one_word_for_another__is_looser() -> None:
     assert found.kind is LOOSER
 
 
+NEVER = {"fail_on": ("never",), "allowed_regressions": 5}
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (None, ("fail_on",), ["allowed-regressions"]),
+        (None, ("allowed_regressions", "fail_on"), []),
+        (("fail_on",), (), ["allowed-regressions"]),
+        (("fail_on", "nobody_knows"), ("allowed_regressions",), []),
+        (None, (), ["allowed-regressions", "fail-on"]),
+        (("allowed_regressions", "fail_on"), None, ["allowed-regressions", "fail-on"]),
+    ],
+)
+def test_changed_rules__typed_at_a_terminal__are_no_change_of_rules_but_in_ci(then, now, told) -> None:
+    found = changed_rules(_with(typed=then), _with(typed=now, **NEVER))
+    assert sorted(one.subject for one in found) == told
+
+
+def test_changed_rules__trials_typed__are_said_since_they_are_measured_otherwise() -> None:
+    (found,) = changed_rules(USUAL, _with(trials=3, typed=("trials",)))
+    assert (found.kind, found.subject) == (DifferenceKind.CHANGED, "trials")
+
+
 @given(st.sampled_from([0, 3, 6]), st.sampled_from([None, 0.5]), st.sampled_from([("a",), ("a", "b"), ()]))
 def test_changed_rules__equal_policies__differ_in_nothing(confirm, rate, patterns) -> None:
     same = _with(confirm=confirm, min_pass_rate=rate, must_pass=patterns)

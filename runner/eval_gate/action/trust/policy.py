@@ -66,7 +66,7 @@ def _differences(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
     then, now = (
         config.policy.recorded(
             Measuring(
-                confirm=config.policy.confirm,
+                confirm=config.policy.most_reruns,
                 trials=own.limits.trials,
                 scores=tuple(map(str, config.results.scores)),
                 control=config.control.named or config.control.named_command,

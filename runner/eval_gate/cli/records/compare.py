@@ -62,7 +62,7 @@ def compare(
     flags["outputDir"] = str(folder)
     with _told_whose(current):
         run = read_whole([current], folder)
-    config = rules_for(run, flags)
+    config = rules_for(run, flags, options.options_given_by())
     with _told_whose(baseline):
         judged = judge_again(run, baseline, config, Path.cwd())
     report_context = ReportContext(junit=config.junit)

@@ -70,7 +70,13 @@ def judge(
     from eval_gate.struct import replace
 
     file = Path(config) if config else find_config(Path.cwd())
-    read = load_config(options.given_settings(settings), os.environ, file, defaults={"confirm": DEFAULT_CONFIRM})
+    read = load_config(
+        options.given_settings(settings),
+        os.environ,
+        file,
+        defaults={"confirm": DEFAULT_CONFIRM},
+        hand=options.options_given_by(),
+    )
     session = open_session(read, Selection(), replace(run_context(), owns_process=False))
 
     def judged() -> RunResult:

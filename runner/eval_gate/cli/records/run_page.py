@@ -11,6 +11,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from eval_gate.cli.options import options_given_by
 from eval_gate.cli.records.stored_runs import part_of_settings
 from eval_gate.cli.terminal.console import in_ci, say
 from eval_gate.cli.terminal.output import refuse_place
@@ -44,7 +45,8 @@ def make_page(reference: str, baseline: str | None, output: str | None, flags: M
         raise GateError("no-such-run", f"there is no run in {results} yet", hint) from error
     name = "report.html"
     if baseline is not None:
-        run = judge_again(run, baseline, rules_for(run, {**flags, "outputDir": results}), Path.cwd())
+        rules = rules_for(run, {**flags, "outputDir": results}, options_given_by())
+        run = judge_again(run, baseline, rules, Path.cwd())
         # beside the run's own page, which says what its record says
         against = run.baseline_run_id or ""
         name = f"report-against-{against if is_run_id(against) else 'another'}.html"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from eval_gate.cli.options import options_given_by
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, say
 from eval_gate.cli.terminal.output import print_result, say_written
 from eval_gate.cli.terminal.progress import progress_for
@@ -92,7 +93,7 @@ def refuse_together(call: RunCall, *, targets: int) -> None:
 def configuration(call: RunCall) -> RunConfig:
     """Flags, variables and file as one. Raises GateError with every problem of all of them."""
     file = call.config_file or find_config(Path.cwd())
-    config = load_config(call.flags, os.environ, file)
+    config = load_config(call.flags, os.environ, file, hand=options_given_by())
     if file is not None and call.config_file is None and call.verbosity is Verbosity.VERBOSE:
         say(f"configuration: {file}")
     return config

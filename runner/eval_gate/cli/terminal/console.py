@@ -15,6 +15,11 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.text import inert
 from eval_gate.text.inert import TextForm
 
+_SET_BY_CI: Final = (
+    *("CI", "GITHUB_ACTIONS"),
+    *("TF_BUILD", "JENKINS_URL", "TEAMCITY_VERSION", "CODEBUILD_BUILD_ID"),  # these systems do not set CI
+)
+
 
 class Verbosity(IntEnum):
     """How much is said beside the result."""
@@ -49,8 +54,8 @@ def columns_of(stream: TextIO) -> int:
 
 
 def in_ci() -> bool:
-    """Whether nobody sits in front of this: every CI system sets `CI`, and GitHub's runner a variable of its own."""
-    return bool(os.environ.get("CI") or os.environ.get("GITHUB_ACTIONS"))
+    """Whether nobody sits in front of this: CI systems set `CI` or a variable of their own."""
+    return any(os.environ.get(name) for name in _SET_BY_CI)
 
 
 def out(text: str, form: TextForm = TextForm.TEXT, *, end: str = "\n") -> None:

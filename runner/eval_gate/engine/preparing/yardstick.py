@@ -155,7 +155,7 @@ def measuring(
     named = scripts.of(command, scripts.root) if command else []
     return Measuring(
         trials=config.limits.trials,
-        confirm=config.policy.confirm,
+        confirm=config.policy.most_reruns,
         snapshot=public_url(path) if path and is_url else path or (_shown(command) if command else None),
         snapshot_fixed=path is not None and not is_url,
         snapshot_scripts=digest(named) if command else None,

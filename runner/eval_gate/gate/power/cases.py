@@ -136,7 +136,7 @@ def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[Cas
     kinds = _grouped(one(key, case) for key, case in run.cases() if key not in quarantined)
     confirmation = _worked_out(
         Confirmation(
-            max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.confirm, trials=trials_of(run)
+            max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.most_reruns, trials=trials_of(run)
         ),
         past.records(quarantined),
     )
