@@ -61,16 +61,8 @@ def with_sixty(folder: Path) -> Path:
     write(folder, names[30:], "orders.golden.json")
     for failing in (["status-07", "split"], ["status-07", "split", "status-30"], ["split"]):
         run(folder, {name: then for name, (then, _) in REGRESSIONS.items()}, failing, "", "--fail-on", "never")
-    page = run(
-        folder,
-        {name: now for name, (_, now) in REGRESSIONS.items()},
-        (),
-        "crashes",
-        "--baseline",
-        "latest",
-        "--confirm",
-        "0",
-    )
+    compared = ("--baseline", "latest", "--confirm", "0")
+    page = run(folder, {name: now for name, (_, now) in REGRESSIONS.items()}, (), "crashes", *compared)
     assert "GATE FAILED" in page
     return folder / "page.html"
 
