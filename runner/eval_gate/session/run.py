@@ -16,7 +16,7 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
 from eval_gate.model.result import Control, RunResult
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import Session
 from eval_gate.struct import Struct, replace
 from eval_gate.targets.waiting import told_to
