@@ -41,7 +41,7 @@ FAILED_ON_MAIN: Mapping[int, tuple[int, ...]] = {
 """The runs of main, of `RUNS`, in which a case failed at first and passed its re-run; all other cases always passed."""
 STEADY = 7
 DROPPED = (3, 11, 19, 28, 37, 44, 58)
-TOOL = range(40, 60)
+TOOL = range(40, 80)
 
 EXAMPLES: Mapping[str, Mapping[int, str]] = {
     "dead": {STEADY: "F"},
