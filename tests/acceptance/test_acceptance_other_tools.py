@@ -53,7 +53,7 @@ def history(tmp_path):
 
 
 def judged(folder: Path, *arguments: str):
-    return gate(folder, "judge", *arguments, "--baseline", "latest", "--fail-on", "regressions")
+    return gate(folder, "judge", *arguments, "--baseline", "latest", "--fail-on", "regressions", CI="true")
 
 
 def test_judge__a_case_that_always_passed_fails__is_red_and_names_it(history) -> None:

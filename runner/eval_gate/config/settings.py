@@ -474,8 +474,7 @@ RULES: Final = frozenset(row.key for row in settings_of(Policy))
 RECORDED_RULES: Final[Mapping[str, str]] = {
     **{row.key: row.name for row in settings_of(Policy)},
     **{row.key: "control" for row in settings_of(ControlChoice)},
-    "scores": "scores",
 }
-"""What the record of a run calls each rule, by its key. `trials` is none of them: it is how a run is measured."""
+"""What the record of a run calls each rule, by its key, those apart that say how cases are measured: trials, scores."""
 OF_OTHER_TOOLS: Final = frozenset(row.key for row in settings_of(ResultsChoice))
 """The keys that only results of other tools have use for."""

@@ -59,7 +59,7 @@ def test_config__rules__are_typed_where_a_person_gives_them_as_options_or_variab
     assert load_config(flags, environment, file).policy.typed is None
     made = load_config(flags, environment, file, hand=BY_A_PERSON)
     assert made.policy.typed == ("confirm", "control", "fail_on")
-    assert set(RECORDED_RULES.values()) <= set(RunPolicy.__struct_fields__) - {"trials"}
+    assert set(RECORDED_RULES.values()) <= set(RunPolicy.__struct_fields__) - {"trials", "scores"}
 
 
 @pytest.mark.contract("config.precedence")
