@@ -8,7 +8,7 @@ from typing import Final
 from eval_gate.gate.causes import cause_of, group_of
 from eval_gate.gate.control.asking import ControlQuestions, cleared_by_control, wanted_of_control
 from eval_gate.gate.evidence.fresh import more_runs
-from eval_gate.gate.evidence.late import by_answers, many_late
+from eval_gate.gate.evidence.late import by_answers, lateness_of, many_late
 from eval_gate.gate.evidence.past import counts_of_executions
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
@@ -61,7 +61,8 @@ class Reruns:
         self._suspects = Suspects({}, None)
         self._confirmed: set[CaseKey] = set()
         self._hanging: set[CaseKey] = set()
-        """Cases that were late every time, where many were."""
+        """Cases that were late every time, where many were and most were not."""
+        self._most_in_time = True
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
@@ -82,7 +83,7 @@ class Reruns:
         # of most cases nothing is to be decided, whatever more was seen
         self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}
         self._graded = {key: case.graded for key, case in result.cases() if key in self._facts}
-        self._first = {}
+        self._first, self._most_in_time = {}, lateness_of(result).most_in_time
         heard = any(case.status.judged for _, case in result.cases())
         if many_late(result) or (run.shard is not None and heard):  # only the whole knows how many are late
             self._first = {key: case.executions() for key, case in result.cases() if key in self._facts}
@@ -169,7 +170,7 @@ class Reruns:
         whether these cases hang or the day is slow.
         """
         first = self._first.get(key)
-        if first is not None and all(trial.timed_out for trial in (*first, *reruns)):
+        if first is not None and self._most_in_time and all(trial.timed_out for trial in (*first, *reruns)):
             self._hanging.add(key)
             if len(self._hanging) < DOZEN:
                 return
