@@ -52,7 +52,7 @@ from year_parts import (
     kept_in,
     kinds,
 )
-from year_table import compact_table, table
+from year_table import compact_table, page_table, table
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
 from eval_gate.errors import ExitCode
@@ -312,6 +312,7 @@ def main() -> None:
     parser.add_argument("--histories", nargs="+", choices=HISTORIES, default=HISTORIES)
     parser.add_argument("--lines", nargs="+", metavar="WORDS", default=[""], help="only lines that have these words")
     parser.add_argument("--table", action="store_true", help="simulate nothing")
+    parser.add_argument("--page", action="store_true", help="the table of docs/verdict.md")
     parser.add_argument("--compact", action="store_true", help="all sizes in one cell, without errors")
     parser.add_argument("--by-kind", action="store_true", help="also by kind of case: steady ones, flaky ones")
     parser.add_argument("--seed", type=int, default=1)
@@ -319,7 +320,14 @@ def main() -> None:
     lines = [name for name in LINES if any(words in name for words in given.lines)]
     wanted = [] if given.table else list(places(lines, given.sizes, given.histories, given.pulls))
     parts = simulate(given.to, wanted, given.seed).values()
-    for line in compact_table(parts) if given.compact else table(parts, by_kind=given.by_kind):
+    shown = (
+        page_table(parts)
+        if given.page
+        else compact_table(parts)
+        if given.compact
+        else table(parts, by_kind=given.by_kind)
+    )
+    for line in shown:
         print(line)
 
 

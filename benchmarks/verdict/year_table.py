@@ -9,7 +9,22 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from bounds import of_kinds, of_loss
-from year_parts import DEAD, HALF, HARMLESS, HISTORIES, LINES, LOSS, LOST, RULES, SIZES, YEAR, Part, half_broken, kinds
+from year_parts import (
+    DEAD,
+    HALF,
+    HARMLESS,
+    HISTORIES,
+    LINES,
+    LOSS,
+    LOST,
+    ONE,
+    RULES,
+    SIZES,
+    YEAR,
+    Part,
+    half_broken,
+    kinds,
+)
 
 RED_OF_1000, DEAD_FOUND, OF_BOUND, LOSS_FOUND, EXECUTIONS = 20, 99.0, 0.9, 80.0, 1.25
 """The promises: harmless pull requests of 1,000 that are red, per cent found, the share of the bound, and the cost."""
@@ -110,6 +125,52 @@ def compact_table(parts: Iterable[Part]) -> Iterator[str]:
         cells += [" / ".join(row.cell(rule, short=True) for row in same) for rule in RULES]
         yield f"| {promise} | {line} | {' | '.join(cells)} |"
     yield from _footnote(some)
+
+
+def page_table(parts: Iterable[Part]) -> Iterator[str]:
+    """The table of docs/verdict.md: this gate alone, a column for each size, with the range over the four suites."""
+    some = list(parts)
+    sizes = sorted({part.cases for part in some})
+    found = [row for row in rows(some) if not row.of_kind]
+    for history, words in ((YEAR, "ten runs of history and more"), (ONE, "one run of history")):
+        yield f"| promise, with {words} | limit | {' | '.join(f'{cases:,} cases' for cases in sizes)} |"
+        yield "|:--|:--|" + "--:|" * len(sizes)
+        for name, (promise, limit, digits) in _PAGE.items():
+            after = "" if history == YEAR else ", one run of main"
+            cells = [
+                _range([row for row in found if row.promise == f"{name}{after}" and row.cases == cases], digits)
+                for cases in sizes
+            ]
+            yield f"| {promise} | {limit} | {' | '.join(cells)} |"
+        yield ""
+
+
+_PAGE: Mapping[str, tuple[str, str, int]] = MappingProxyType(
+    {
+        "red of 1,000 harmless": ("harmless pull requests that fail, of 1,000", "at most 20", 0),
+        "dead case found, %": ("dead cases found at the first push, %", "at least 99", 0),
+        "half-broken case found, %": (
+            "half-broken cases found at the first push, % of what any rule can find",
+            "at least 90",
+            0,
+        ),
+        "loss of ten points found, %": ("a suite that lost ten points, %", "at least 80", 0),
+        "executions a case": ("cost, in executions a case", "at most 1.25", 2),
+    }
+)
+
+
+def _range(same: list[Row], digits: int) -> str:
+    values = []
+    for row in same:
+        ours = row.figures["ours"]
+        assert ours is not None
+        of_bound = row.bound if row.promise.startswith("half-broken") else None
+        values.append(ours.value / of_bound * 100 if of_bound else ours.value)
+    if not values:
+        return "–"
+    least, most = (f"{of(values):.{digits}f}" for of in (min, max))
+    return least if least == most else f"{least} to {most}"
 
 
 def _footnote(parts: list[Part]) -> Iterator[str]:
