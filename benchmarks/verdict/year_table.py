@@ -148,9 +148,9 @@ def page_table(parts: Iterable[Part]) -> Iterator[str]:
 _PAGE: Mapping[str, tuple[str, str, int]] = MappingProxyType(
     {
         "red of 1,000 harmless": ("harmless pull requests that fail, of 1,000", "at most 20", 0),
-        "dead case found, %": ("dead cases found at the first push, %", "at least 99", 0),
+        "dead case found, %": ("dead cases found, %", "at least 99", 0),
         "half-broken case found, %": (
-            "half-broken cases found at the first push, % of what any rule can find",
+            "half-broken cases found, % of what any rule can find",
             "at least 90",
             0,
         ),
@@ -170,7 +170,7 @@ def _range(same: list[Row], digits: int) -> str:
     if not values:
         return "–"
     least, most = (f"{of(values):.{digits}f}" for of in (min, max))
-    return least if least == most else f"{least} to {most}"
+    return least if least == most else f"{least}–{most}"
 
 
 def _footnote(parts: list[Part]) -> Iterator[str]:
