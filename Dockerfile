@@ -51,7 +51,7 @@ RUN python smaller.py /opt/gate/lib && \
     find /opt/gate/bin -type f ! -name eval-gate -delete && \
     sed -i '1s,$, -I,' /opt/gate/bin/eval-gate && \
     /opt/gate/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/gate/lib && \
-    /opt/gate/bin/python -I -c "from eval_gate.reports.compiling import compile_templates; compile_templates()"
+    /opt/gate/bin/python -I -c "from eval_gate.reports.template_compilation import compile_templates; compile_templates()"
 
 
 # No USER: the runner mounts folders that only root may write. No WORKDIR: the runner names one, the user's checkout.

@@ -60,7 +60,7 @@ async def alone(calls: int, concurrency: int) -> None:
     from eval_gate.targets.base import Request
     from eval_gate.targets.command.settings import CliSettings
     from eval_gate.targets.command.target import CliTarget
-    from eval_gate.text.redact import Redactor
+    from eval_gate.text.redaction import Redactor
 
     settings = CliSettings.model_validate({"name": "desk", "commandTemplate": TEMPLATE})
     target = CliTarget(settings, root=Path.cwd(), environment={"PATH": "/usr/bin:/bin"}, redact=Redactor())

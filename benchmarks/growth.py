@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tabulate import tabulate
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.compare import compare
-from eval_gate.gate.evidence.past import past_before
-from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.gate.case_comparison import compare_cases
+from eval_gate.gate.evidence.case_history import build_history_evidence
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult, ToolIdentity, Yardstick
 from eval_gate.model.setup import TargetIdentity
@@ -37,13 +37,13 @@ from eval_gate.model.totals import summarise
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.render import render
-from eval_gate.reports.view.view import view_of
+from eval_gate.reports.rendering import render
+from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import Ledger, ledger_bytes, read_ledger
-from eval_gate.results.merge import merge
-from eval_gate.results.read import read_run
-from eval_gate.results.write import write_ledger, write_result
+from eval_gate.results.history import History, encode_history, parse_history
+from eval_gate.results.merge import merge_runs
+from eval_gate.results.run_reader import read_run
+from eval_gate.results.run_writer import write_history, write_result
 from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 
@@ -56,8 +56,8 @@ STEEPEST = 15.0
 WHAT = TypeVar("WHAT")
 
 
-def _written(run: RunResult, ledger: Ledger) -> None:
-    write_ledger(Path("runs"), run.run_id, ledger)
+def _written(run: RunResult, ledger: History) -> None:
+    write_history(Path("runs"), run.run_id, ledger)
     write_result(Path("runs"), run)
 
 
@@ -144,29 +144,29 @@ class Steps:
 def measure(cases: int) -> dict[str, float]:
     """The seconds of every step for so many cases."""
     then, now, step = run_of(cases, 0), run_of(cases, 100), Steps()
-    ledger = Ledger()
+    ledger = History()
     for number in range(HISTORY):
         ledger = ledger.with_run(replace(then, run_id=f"{number}-{then.run_id}"))
     ledger = ledger.with_run(then)
     with tempfile.TemporaryDirectory() as name, chdir(name):
-        write_ledger(Path("runs"), then.run_id, ledger)
-        record = write_result(Path("runs"), then).record
+        write_history(Path("runs"), then.run_id, ledger)
+        record = write_result(Path("runs"), then).file
         then = step("baseline read", lambda: read_run(str(record), Path("runs")))
-        ledger = step("ledger read", lambda: read_ledger(ledger_bytes(ledger), "ledger.json"))
-        baseline = Baseline(then, "main", ledger=ledger)
-        past = step("past", lambda: past_before(baseline, 1.0).of(now))
-        step("compare", lambda: compare(baseline, now, past))
+        ledger = step("ledger read", lambda: parse_history(encode_history(ledger), "ledger.json"))
+        baseline = Baseline(then, "main", history=ledger)
+        past = step("past", lambda: build_history_evidence(baseline, 1.0).get_case_evidence(now))
+        step("compare", lambda: compare_cases(baseline, now, past))
         parts = shards_of(now)
-        merged = step(f"merge of {SHARDS} shards", lambda: merge(parts, now.run_id))
+        merged = step(f"merge of {SHARDS} shards", lambda: merge_runs(parts, now.run_id))
         assert merged.summary.total_cases == cases
-        judged = step("verdict, comparing included", lambda: judge(now, GateQuestion(baseline, Policy())))
+        judged = step("verdict, comparing included", lambda: decide_verdict(now, GateInputs(baseline, Policy())))
         assert judged.verdict is not None
         assert judged.verdict.exit_code == 1
         after = step("ledger carried on", lambda: ledger_after(judged, baseline))
         step("record, suites and ledger written", lambda: _written(judged, after))
         context = ReportContext()
-        step("comment", lambda: render_comment(view_of(judged, context)))
-        step("summary", lambda: render_summary(view_of(judged, context)))
+        step("comment", lambda: render_comment(build_view(judged, context)))
+        step("summary", lambda: render_summary(build_view(judged, context)))
         step("console", lambda: render("console", judged, context, style=ConsoleStyle()))
         step("page", lambda: render("html", judged, context))
         step("JUnit", lambda: render("junit", judged, context))

@@ -30,26 +30,26 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import msgspec
 
 from eval_gate.cli.terminal.console import print_error
-from eval_gate.config.load import load_config
+from eval_gate.config.loader import load_config
 from eval_gate.engine.journal import TrialRecord, read_lines
 from eval_gate.errors import GateError
 from eval_gate.formats.base import ReadOptions
-from eval_gate.formats.discovery import discover, load_suites
-from eval_gate.gate.waivers.file import parse_waivers
-from eval_gate.importing.promptfoo.convert import import_promptfoo
+from eval_gate.formats.discovery import find_eval_files, load_suites
+from eval_gate.gate.waivers.waiver_file import parse_waivers
+from eval_gate.importers.promptfoo.conversion import import_promptfoo
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
-from eval_gate.registry.load import load_registry
-from eval_gate.reports.check import render_check
+from eval_gate.reports.case_annotations import build_annotations
+from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_summary
-from eval_gate.reports.remarks import remarks_of
-from eval_gate.reports.render import render
-from eval_gate.reports.view.view import View, view_of
-from eval_gate.results.ledger import read_ledger
-from eval_gate.results.read import read_run
-from eval_gate.targets.listing import read_targets
+from eval_gate.reports.rendering import render
+from eval_gate.reports.view.report_view import ReportView, build_view
+from eval_gate.results.history import parse_history
+from eval_gate.results.run_reader import read_run
+from eval_gate.staleness.registry_loader import load_registry
 from eval_gate.targets.model.recording import read_recording
+from eval_gate.targets.target_list import read_targets
 
 MEGA = 990_000
 MOST_S, MOST_MB = 2.0, 150.0
@@ -226,13 +226,13 @@ def _config(folder: Path, text: str, name: str) -> None:
 
 def _targets(folder: Path, text: str) -> None:
     (folder / "targets.yaml").write_text(text)
-    read_targets("targets.yaml", folder).choose(None, {})
+    read_targets("targets.yaml", folder).resolve_target(None, {})
 
 
 def _evals(folder: Path, text: str, name: str) -> None:
     (folder / name).write_text(text)
     for strict in (False, True):
-        load_suites(discover([name], folder), folder, ReadOptions(strict=strict))
+        load_suites(find_eval_files([name], folder), folder, ReadOptions(strict=strict))
 
 
 def _registry(folder: Path, text: str, name: str) -> None:
@@ -285,14 +285,14 @@ def many_cases(size: int, kind: str) -> str:
 VALID = ("cases as we write them", "shortest cases", "suites of one case", "regressions", "cases full of signs")
 FORMS: dict[str, Callable[[RunResult], object]] = {
     "comment": lambda run: render("md", run, ReportContext()),
-    "summary": lambda run: render_summary(view_of(run, ReportContext())),
-    "check": lambda run: _check(view_of(run, ReportContext())),
+    "summary": lambda run: render_summary(build_view(run, ReportContext())),
+    "check": lambda run: _check(build_view(run, ReportContext())),
     **{form: partial(render, form, context=ReportContext()) for form in ("html", "junit", "console", "json", "agentv")},
 }
 
 
-def _check(view: View) -> object:
-    return render_check(view), remarks_of(view)
+def _check(view: ReportView) -> object:
+    return render_check_run(view), build_annotations(view)
 
 
 def _rendered(form: str, folder: Path, text: str) -> None:
@@ -327,7 +327,7 @@ READERS: dict[str, tuple[Callable[[], Any], Callable[[Path, str], None]]] = {
     ),
     "promptfoo's definitions": (lambda: PROMPTFOO, _promptfoo),
     "waivers": (lambda: WAIVERS, lambda _, text: print(parse_waivers(text.encode(), date(2026, 11, 22), shown_as="w"))),
-    "ledger": (lambda: LEDGER, lambda _, text: print(read_ledger(text.encode(), "ledger"))),
+    "ledger": (lambda: LEDGER, lambda _, text: print(parse_history(text.encode(), "ledger"))),
     "stored result": (record, _stored),
     "journal": (
         lambda: json.loads(

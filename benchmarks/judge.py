@@ -12,17 +12,17 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 from eval_gate.config.settings import CacheMode
-from eval_gate.engine.judging import ModelJudge
+from eval_gate.engine.judge_targets import ModelJudge
 from eval_gate.evaluators.base import EvaluationContext
-from eval_gate.evaluators.judge.judge import llm_judge, render
+from eval_gate.evaluators.judge.llm_judge import evaluate_llm_judge, render_prompts
 from eval_gate.model.case import Brief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.specs.evaluator import LlmJudge
-from eval_gate.targets.model.asker import Asker, Pace
 from eval_gate.targets.model.build import build_chat
+from eval_gate.targets.model.model_client import ConcurrencyLimiter, ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.retry import retry_policy
+from eval_gate.targets.retry import build_retry_policy
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 
@@ -43,7 +43,10 @@ async def ours(url: str, calls: int, concurrency: int) -> None:
     described = {"name": "judge", "provider": "openai", "model": "gpt-4o", "baseUrl": url}
     settings = ModelSettings.model_validate(described)
     chat = build_chat(settings, {"OPENAI_API_KEY": "sk-none"}, timeout_s=60)
-    judge = ModelJudge("judge", Asker(chat, retry_policy(settings), Pace(concurrency), Recording(CacheMode.OFF)))
+    judge = ModelJudge(
+        "judge",
+        ModelClient(chat, build_retry_policy(settings), ConcurrencyLimiter(concurrency), Recording(CacheMode.OFF)),
+    )
     matcher = PatternMatcher()
 
     async def one(number: int) -> None:
@@ -56,7 +59,9 @@ async def ours(url: str, calls: int, concurrency: int) -> None:
             location=Location(file="x", line=1),
             fingerprint="x",
         )
-        assert (await llm_judge(SPEC, EvaluationContext(case, RESPONSE, TokenData(), matcher, judge))).score == 0.9
+        assert (
+            await evaluate_llm_judge(SPEC, EvaluationContext(case, RESPONSE, TokenData(), matcher, judge))
+        ).score == 0.9
 
     await one(0)  # what is imported and opened with the first call is start-up
     await timed(one, calls, concurrency)
@@ -71,7 +76,7 @@ async def sdk(url: str, calls: int, concurrency: int) -> None:
     async with AsyncOpenAI(base_url=url, api_key="sk-none", max_retries=0) as client:
 
         async def one(number: int) -> None:
-            prompts = render(SPEC, brief(number), RESPONSE)
+            prompts = render_prompts(SPEC, brief(number), RESPONSE)
             answer = await client.chat.completions.create(
                 model="gpt-4o",
                 messages=[{"role": "system", "content": prompts.system}, {"role": "user", "content": prompts.user}],

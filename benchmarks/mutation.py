@@ -40,7 +40,15 @@ ROOMS: Final = {
     "results": ("unit/results", "unit/gate", "unit/reports", "unit/engine", "unit/action", "unit/github/artifacts"),
     "evaluators": ("unit/evaluators", "unit/engine", "unit/formats"),
     "action": ("unit/action", "unit/github", "integration/action"),
-    "text": ("unit/text", "unit/formats", "unit/evaluators", "unit/targets", "unit/registry", "unit/github", "hostile"),
+    "text": (
+        "unit/text",
+        "unit/formats",
+        "unit/evaluators",
+        "unit/targets",
+        "unit/staleness",
+        "unit/github",
+        "hostile",
+    ),
 }
 """Where the tests of a room are; of others those of the same name in `unit/`."""
 FIRST_S: Final = 6.0

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RunResult
-from eval_gate.reports.links import anchor_of
-from eval_gate.reports.render import render
+from eval_gate.reports.links import build_anchor
+from eval_gate.reports.rendering import render
 from tests.support.browser import browser, opened
 from tests.support.evidence import PULL_REQUEST, large, sixty
 
@@ -67,7 +67,7 @@ def main() -> None:
             file.write_text(render("html", run, PULL_REQUEST), encoding="utf-8")
             assert run.comparison is not None
             last = [one for one in run.comparison.of(CaseClass.REGRESSION) if one.before and one.here][-1]
-            figures = measured(started, file, anchor_of(last.key))
+            figures = measured(started, file, build_anchor(last.key))
             words = ", ".join(f"{what} {number:,.0f}" for what, number in figures.items())
             print(f"{name}: {words}")
 

@@ -1,6 +1,7 @@
 """How long shards take beside the ideal: simulated durations, cut by the code that cuts.
 
-Cases are dealt out as every machine deals them out, and one shard is chosen by `select` as its own machine would. A
+Cases are dealt out as every machine deals them out, and one shard is chosen by `select_cases` as its own machine would.
+A
 case has a usual duration, drawn from a skewed distribution; the baseline saw it with a third more or less, and so does
 the run. A shard has so many cases in flight, begun in file order. The ideal is one machine with the places of all
 shards that wastes nothing: all durations by all places, or the longest case.
@@ -17,7 +18,7 @@ from heapq import heapify, heapreplace
 from typing import Final
 
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparing.select import dealt_out, select
+from eval_gate.engine.preparation.case_filter import assign_shards, select_cases
 from eval_gate.model.case import CaseKey, EvalSuite
 from eval_gate.model.result import RunResult, Shard
 from tests.support.cases import make_case, make_suite
@@ -64,10 +65,10 @@ def taken(durations: Sequence[float], at_once: int) -> float:
 def shards(suites: Sequence[EvalSuite], count: int, before: RunResult | None, now: Durations) -> list[list[float]]:
     """What the cases of each shard take, in file order. One of them is chosen as a machine chooses its own."""
     parts: list[list[float]] = [[] for _ in range(count)]
-    for suite, index_of in zip(suites, dealt_out(suites, count, before), strict=True):
+    for suite, index_of in zip(suites, assign_shards(suites, count, before), strict=True):
         for case in suite.cases:
             parts[index_of[case.id] - 1].append(now[CaseKey(suite.file, case.id)])
-    chosen = select(suites, Selection(shard=Shard(index=count, count=count), before=before))
+    chosen = select_cases(suites, Selection(shard=Shard(index=count, count=count), timing_run=before))
     assert [now[CaseKey(suite.file, case.id)] for suite in chosen for case in suite.cases] == parts[-1]
     return parts
 

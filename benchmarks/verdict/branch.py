@@ -9,19 +9,19 @@ from functools import lru_cache
 from pathlib import Path
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.engine.settling import known_anew
-from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.engine.case_result import count_reruns_as_new
+from eval_gate.gate.reruns import Reruns
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import CaseResult, Control, RerunEnd, RunResult, Shard, SuiteResult, ToolIdentity
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
-from eval_gate.results.ledger import EMPTY, Ledger
-from eval_gate.results.merge import merge
-from eval_gate.results.read import baseline_of, read_run
-from eval_gate.results.write import write_ledger, write_result
+from eval_gate.results.history import EMPTY_HISTORY, History
+from eval_gate.results.merge import merge_runs
+from eval_gate.results.run_reader import read_run, require_baseline
+from eval_gate.results.run_writer import write_history, write_result
 from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 
@@ -70,7 +70,7 @@ def _trial(what: Execution) -> Trial:
 def _case(
     at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tuple[Execution, ...] = (), first: int = 1
 ) -> CaseResult:
-    """As `engine.settling.settle` joins these executions, without what no verdict looks at; `first` are no re-runs."""
+    """Join executions as `engine.case_result.join_trials` does, without what no verdict reads. `first`: no re-runs."""
     trials = tuple(map(_trial, done))
     judged = [trial for trial in trials if trial.status.judged]
     passes = sum(trial.status is Status.PASSED for trial in judged)
@@ -116,7 +116,7 @@ class Asking:
 class Simulated:
     """Runs of one suite. `executions` counts all of the last run."""
 
-    question: GateQuestion
+    question: GateInputs
     confirm: int
     again: Again
     control: Again | None = None
@@ -138,7 +138,7 @@ class Simulated:
 
         def case(at: int, all_of: tuple[Execution, ...]) -> CaseResult:
             one = _case(at, all_of, ends.get(at), there.get(at, ()), self.trials)
-            return known_anew(one) if at in fresh else one
+            return count_reruns_as_new(one) if at in fresh else one
 
         def result() -> RunResult:
             cases = tuple(case(at, all_of) for at, all_of in done.items())
@@ -169,19 +169,19 @@ class Simulated:
         if self.confirm:
             reruns = Reruns(self.question, self.confirm)
             numbers = {_key(at): at for at in done}
-            doubtful = list(reruns.doubtful(result()))
+            doubtful = list(reruns.find_rerun_candidates(result()))
             more: dict[CaseKey, list[Execution]] = {key: [] for key in doubtful}
             waiting, firsts = doubtful, dict(done)
             while True:
-                while waiting and (turn := reruns.turn(waiting)):
+                while waiting and (turn := reruns.select_next(waiting)):
                     for key in turn:
-                        while reruns.wants_rerun(key, [_trial(one) for one in more[key]]):
+                        while reruns.should_rerun(key, [_trial(one) for one in more[key]]):
                             more[key].append(self.again(numbers[key]))
                     waiting = [key for key in waiting if key not in set(turn)]
                 for key, mine in more.items():
                     done[numbers[key]] = firsts[numbers[key]] + tuple(mine)
-                    ends[numbers[key]] = reruns.end(key, [_trial(one) for one in mine])
-                fresh.update(numbers[key] for key in reruns.fresh)
+                    ends[numbers[key]] = reruns.get_rerun_end(key, [_trial(one) for one in mine])
+                fresh.update(numbers[key] for key in reruns.new_cases)
                 if not self._asked_there(reruns, numbers, there, result):
                     break
         self.executions += sum(map(len, done.values()))
@@ -196,12 +196,12 @@ class Simulated:
     ) -> bool:
         """Ask the base branch's agent as the engine does; whether that cleared anything."""
         before = self.asked_there
-        while self.control and (wanted := reruns.of_control(result(), numbers.keys()).keys):
+        while self.control and (wanted := reruns.build_base_agent_request(result(), numbers.keys()).keys):
             for key in wanted:
                 at = numbers[key]
                 there[at] = (*there.get(at, ()), self.control(at))
                 self.asked_there += 1
-        return self.asked_there > before and reruns.cleared(result())
+        return self.asked_there > before and reruns.has_cleared_failures(result())
 
 
 @dataclass(frozen=True)
@@ -209,18 +209,18 @@ class Branch:
     """The baseline of a pull request, and the ledger in its artifact."""
 
     newest: RunResult | None = None
-    ledger: Ledger = EMPTY
+    ledger: History = EMPTY_HISTORY
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
         """As it is given to a run."""
         if self.newest is None:
             return NoBaseline("none-yet", "there is none yet")
-        return Baseline(self.newest, "main", ledger=self.ledger)
+        return Baseline(self.newest, "main", history=self.ledger)
 
     def pushed(self, number: int, first: Sequence[Execution], ask: Asking) -> Branch:
         """After one more run of the branch, kept with its ledger; one that could not be measured is no baseline."""
-        simulated = Simulated(GateQuestion(self.baseline, ask.rules), ask.confirm, ask.again, trials=ask.trials)
+        simulated = Simulated(GateInputs(self.baseline, ask.rules), ask.confirm, ask.again, trials=ask.trials)
         when = f"2026-10-{number // 24 + 1:02}T{number % 24:02}:00:00Z"
         run = simulated.run(f"main-{number}", when, list(enumerate(first)), len(first))
         return Branch(run, ledger_after(run, self.baseline)) if is_measured(run) else self
@@ -249,23 +249,23 @@ def pull_request(
         results = Path(folder)
         baseline = branch.baseline
         if stored and branch.newest is not None:
-            write_ledger(results, branch.newest.run_id, branch.ledger)
+            write_history(results, branch.newest.run_id, branch.ledger)
             write_result(results, branch.newest)
-            baseline = baseline_of(_read(branch.newest), str(results / branch.newest.run_id), results)
+            baseline = require_baseline(_read(branch.newest), str(results / branch.newest.run_id), results)
 
         def kept(run: RunResult) -> RunResult:
             if not stored:
                 return run
-            write_ledger(results, run.run_id, ledger_after(run, baseline))
+            write_history(results, run.run_id, ledger_after(run, baseline))
             write_result(results, run)
             return read_run(run.run_id, results)
 
-        question = GateQuestion(baseline, ask.rules)
+        question = GateInputs(baseline, ask.rules)
         simulated = Simulated(question, ask.confirm, ask.again, ask.control, trials=ask.trials)
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
         if not sharded:
-            run = judge(kept(simulated.run("here", when, numbered, len(first))), question)
-            judged = judge(kept(run), question) if stored else run
+            run = decide_verdict(kept(simulated.run("here", when, numbered, len(first))), question)
+            judged = decide_verdict(kept(run), question) if stored else run
             return PullRequest(judged, simulated.executions, simulated.asked_there)
         parts = [
             simulated.run(
@@ -273,8 +273,8 @@ def pull_request(
             )
             for index in range(SHARDS)
         ]
-        joined = merge([kept(judge(part, question)) for part in parts], "here")
-        return PullRequest(judge(kept(joined), question), simulated.executions, simulated.asked_there)
+        joined = merge_runs([kept(decide_verdict(part, question)) for part in parts], "here")
+        return PullRequest(decide_verdict(kept(joined), question), simulated.executions, simulated.asked_there)
 
 
 def _read(run: RunResult) -> RunResult:

@@ -20,7 +20,7 @@ from statistics import median
 from branch import Asking, Branch, Execution, policy, pull_request
 from printing import print_table
 
-from eval_gate.analysis.drift.drift import drift_of
+from eval_gate.analysis.drift.branch_drift import find_drift
 from eval_gate.config.policy import DEFAULT_CONFIRM
 from eval_gate.errors import ExitCode
 
@@ -88,7 +88,7 @@ def branch_with(rot: Rot, seed: int, number: int) -> Seen:
             continue
         worse, merges = after, merges + 1
         main, runs = main.pushed(runs, drawn(worse, rot.dead), asking(worse, rot.dead)), runs + 1
-        if drift_of(main.ledger).anything_worse:
+        if find_drift(main.ledger).has_degraded:
             return Seen(merges, at + 1, runs)
     return Seen(None, merges, runs)
 

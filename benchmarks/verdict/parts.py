@@ -13,11 +13,19 @@ from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
-from eval_gate.gate import conclude, confirming, judge
-from eval_gate.gate.evidence import all_cases, bars, days, flakiness, past, prior, settle
-from eval_gate.gate.evidence.bars import Bars, bars_of
-from eval_gate.gate.evidence.suite import level
+from eval_gate.gate import comparison_refinement, reruns, verdict_decision
+from eval_gate.gate.evidence import (
+    case_classification,
+    case_history,
+    day_effects,
+    flakiness,
+    prior,
+    suite_drop,
+    thresholds,
+)
+from eval_gate.gate.evidence.suite import branch_level
 from eval_gate.gate.evidence.suite.failures import Stratum
+from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_run_thresholds
 from eval_gate.gate.suspects import Suspects
 from eval_gate.model.grounds import Counts, RunDay, SuiteFinding
 from eval_gate.struct import replace
@@ -26,7 +34,7 @@ EVERYTHING = ""
 """The name under which the gate with all its parts is kept."""
 _STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 """Of Beta distributions: the executions that they are worth."""
-_BARS = bars._bars_of  # noqa: SLF001 (what was worked out with other parts must be forgotten)
+_BARS = thresholds._compute_cached_thresholds  # noqa: SLF001 (what was worked out with other parts must be forgotten)
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,8 @@ def without(part: Part | None) -> Iterator[None]:
         yield
 
 
-def _all_alike(seen: tuple[RunDay, ...]) -> days.Days:
-    return days.Days(len(seen))
+def _all_alike(seen: tuple[RunDay, ...]) -> day_effects.DayEffects:
+    return day_effects.DayEffects(len(seen))
 
 
 def _unchanged(first: object, *_: object) -> object:
@@ -77,21 +85,21 @@ def _one_kind(records: Mapping[tuple[int, int], float]) -> prior.Prior:
     """
     known = {record: number for record, number in records.items() if record[0] or 0 < record[1] < 3}
     if not known:
-        return prior.UNKNOWN
+        return prior.DEFAULT_PRIOR
     passes, failures = (fsum(record[side] * many for record, many in known.items()) for side in (0, 1))
     mean = (failures + 1.0) / (passes + failures + 10.0)
 
     def likely(strength: float) -> float:
-        belief = prior.Prior.of(strength * (1 - mean), strength * mean)
-        return fsum(many * belief.log_chance(Counts(passes=p, failures=f)) for (p, f), many in known.items())
+        belief = prior.Prior.from_counts(strength * (1 - mean), strength * mean)
+        return fsum(many * belief.compute_log_chance(Counts(passes=p, failures=f)) for (p, f), many in known.items())
 
     strength = max(_STRENGTHS, key=likely)
-    return prior.Prior.of(strength * (1 - mean), strength * mean)
+    return prior.Prior.from_counts(strength * (1 - mean), strength * mean)
 
 
-def _every_unknown(*arguments: Any) -> Bars | None:
-    found = bars_of(*arguments)
-    return None if found is None else replace(found, every=None)
+def _every_unknown(*arguments: Any) -> EvidenceThresholds | None:
+    found = compute_run_thresholds(*arguments)
+    return None if found is None else replace(found, all_failed_threshold=None)
 
 
 def _as_settled(settled: Iterable[object], *_: object) -> Iterator[object]:
@@ -103,41 +111,42 @@ def _nothing(*_: object, **__: object) -> None:
 
 
 def _parts() -> Iterator[Part]:
-    alike = ((conclude, "learned_days", _all_alike),)
+    alike = ((comparison_refinement, "learn_day_effects", _all_alike),)
     yield Part("days", "runs never differ as a whole; nor is this one on a day", alike, least=5)
-    today = ((conclude, "on_this_day", _unchanged), (judge, "on_this_day", _unchanged))
+    today = ((comparison_refinement, "adjust_to_day", _unchanged), (verdict_decision, "adjust_to_day", _unchanged))
     yield Part("days.today", "single cases know nothing of the day", today, least=5)
-    mishap = ((all_cases, "by_rate", lambda *_: 0.0),)
+    mishap = ((suite_drop, "compute_chance_at_rate", lambda *_: 0.0),)
     yield Part("days.mishap", "a first mishap is not allowed for", mishap, judged_only=True)
-    levels = ((past, "runs_of_this_level", lambda runs: len(runs[: level.MAX_RUNS])),)
+    levels = ((case_history, "count_level_runs", lambda runs: len(runs[: branch_level.MAX_RUNS])),)
     yield Part("levels", "all runs of history count, whatever the branch did as a whole", levels, least=2)
-    turned = ((flakiness, "_turned", lambda *_: False),)
+    turned = ((flakiness, "_is_level_change", lambda *_: False),)
     yield Part("levels.case", "all runs of a case count, whether it broke or was mended", turned, least=2)
     yield Part("days and levels", "none of both, of the suite and of a case", (*alike, *levels, *turned), least=2)
-    unknown = ((past, "learned_from", lambda _: prior.UNKNOWN),)
+    unknown = ((case_history, "learn_prior", lambda _: prior.DEFAULT_PRIOR),)
     yield Part("prior", "every suite is believed to be an unknown one: Beta(9, 1)", unknown)
-    one_kind = ((past, "learned_from", _one_kind),)
+    one_kind = ((case_history, "learn_prior", _one_kind),)
     yield Part("prior.mixture", "one kind of cases: the Beta distribution that explains the records best", one_kind)
-    half = tuple((bars, name, getattr(bars, name) / 2) for name in ("SHARE", "EVERY_SHARE"))
+    half = tuple((thresholds, name, getattr(thresholds, name) / 2) for name in ("THRESHOLD_SHARE", "ALL_FAILED_SHARE"))
     strict = "the same, and single cases may spend half as much of the error rate"
     yield Part("prior.mixture, strict", strict, (*one_kind, *half))
-    no_bars = tuple((where, "bars_of", _nothing) for where in (conclude, days))
+    places = (comparison_refinement, day_effects)
+    no_bars = tuple((where, "compute_run_thresholds", _nothing) for where in places)
     yield Part("bars", "N / error rate for every case; of an unsteady one also where it failed every time", no_bars)
-    no_every = tuple((where, "bars_of", _every_unknown) for where in (conclude, days))
+    no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
-    late = ((conclude, "without_the_late", _as_settled), (confirming, "many_late", lambda _: False))
+    late = ((comparison_refinement, "reclassify_timeouts", _as_settled), (reruns, "has_many_timeouts", lambda _: False))
     yield Part("late", "a late answer is a crash like any other", late, special=True)
-    whole = ((settle, "whole_finding", _nothing_dropped),)
+    whole = ((case_classification, "run_suite_test", _nothing_dropped),)
     yield Part("suite", "all cases together are never worse", whole, judged_only=True)
-    steady = ((Stratum, "steady", property(lambda _: False)),)
+    steady = ((Stratum, "is_steady", property(lambda _: False)),)
     yield Part("suite.steady", "the suite is asked one question: whether all cases fail more", steady, judged_only=True)
-    scores = ((conclude, "_scored", lambda *_: []),)
+    scores = ((comparison_refinement, "_select_scored_cases", lambda *_: []),)
     both = "scores of all cases together are not looked at; passes have their share"
     yield Part("scores", both, scores, judged_only=True, special=True)
-    sparing = ((confirming.Reruns, "_suspects_of", lambda *_: Suspects({}, None)),)
+    sparing = ((reruns.Reruns, "_build_suspects", lambda *_: Suspects({}, None)),)
     yield Part("sparing", "every suspect is run again, whatever is known by then", sparing, special=True)
-    fresh = ((confirming, "more_runs", lambda *_, **__: {}),)
+    fresh = ((reruns, "plan_extra_executions", lambda *_, **__: {}),)
     yield Part("new cases", "a case that no run knows is run once", fresh, special=True)
     yield Part("base agent", "nobody asks the base branch's agent", on_branch=False, special=True)
 

@@ -23,7 +23,7 @@ from worlds import Drawn, Group, World, draw, same
 
 from eval_gate.config.policy import DEFAULT_CONFIRM
 from eval_gate.errors import ExitCode
-from eval_gate.gate.evidence.suite.noise import student_tail
+from eval_gate.gate.evidence.suite.score_noise import compute_student_tail
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult
@@ -95,7 +95,7 @@ def paired(falls: Sequence[float]) -> float:
     spread = stdev(falls)
     if not spread:
         return 1.0
-    return student_tail(fmean(falls) / (spread / math.sqrt(len(falls))), len(falls) - 1)
+    return compute_student_tail(fmean(falls) / (spread / math.sqrt(len(falls))), len(falls) - 1)
 
 
 def mcnemar(passed: Sequence[tuple[bool, bool]]) -> float:

@@ -29,7 +29,7 @@ from worlds import Group, World, broken, draw, same
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RunResult
 from eval_gate.struct import replace
@@ -236,16 +236,16 @@ def _pull_requests(
     if line.there is not None and name != "base agent":
         groups = zip(line.world.groups, line.there, strict=True)
         rates = [there for group, there in groups for _ in range(group.cases)]
-    question = GateQuestion(baseline, rules)
+    question = GateInputs(baseline, rules)
     for number, here in enumerate(drawn):
         first, stream = here.firsts(None), f"{base}/{number}"
         simulated = Simulated(question, DEFAULT_CONFIRM, Again(here, None, stream), _there(rates, stream))
         run = simulated.run("here", WHEN, list(enumerate(first)), len(first))
         executions = simulated.executions + simulated.asked_there
-        seen[name].add(judge(run, question), here.changed, executions)
+        seen[name].add(decide_verdict(run, question), here.changed, executions)
         for other in later:
             with without(other):
-                seen[other.name].add(judge(run, question), here.changed, executions)
+                seen[other.name].add(decide_verdict(run, question), here.changed, executions)
     return seen
 
 

@@ -56,8 +56,8 @@ from year_table import compact_table, page_table, table
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
 from eval_gate.errors import ExitCode
-from eval_gate.gate import conclude
-from eval_gate.gate.evidence.past import Past
+from eval_gate.gate import comparison_refinement
+from eval_gate.gate.evidence.case_history import HistoryEvidence
 from eval_gate.model.comparison import CaseClass
 from eval_gate.results.baseline import Baseline
 
@@ -225,14 +225,14 @@ def judged(pull: Pull, branch: Branch, seed: str) -> dict[str, Called]:
     return called
 
 
-PastBefore = Callable[[Baseline, float], Past]
+PastBefore = Callable[[Baseline, float], HistoryEvidence]
 
 
 def remembering(past_before: PastBefore) -> PastBefore:
     """The same, but worked out once for all runs with the same baseline: half of the time goes into it."""
-    known: dict[float, tuple[Baseline, Past]] = {}
+    known: dict[float, tuple[Baseline, HistoryEvidence]] = {}
 
-    def remembered(baseline: Baseline, pass_score: float) -> Past:
+    def remembered(baseline: Baseline, pass_score: float) -> HistoryEvidence:
         if pass_score not in known or known[pass_score][0].result is not baseline.result:
             known[pass_score] = baseline, past_before(baseline, pass_score)
         return known[pass_score][1]
@@ -242,7 +242,9 @@ def remembering(past_before: PastBefore) -> PastBefore:
 
 def simulated(place: Place, days: int, seed: int) -> Part:
     """So many days of one part."""
-    with patch.object(conclude, "past_before", remembering(conclude.past_before)):
+    with patch.object(
+        comparison_refinement, "build_history_evidence", remembering(comparison_refinement.build_history_evidence)
+    ):
         return _simulated(place, days, seed)
 
 

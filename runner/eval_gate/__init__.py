@@ -7,7 +7,7 @@ __all__ = ["Evaluation", "GateError", "Request", "__version__", "evaluate", "eva
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from eval_gate.face import Evaluation, GateError, Request, evaluate, evaluate_async
+    from eval_gate.api import Evaluation, GateError, Request, evaluate, evaluate_async
 else:
 
     def __getattr__(name):
@@ -18,7 +18,7 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module("eval_gate.face"), name)
+        return getattr(import_module("eval_gate.api"), name)
 
     def __dir__():
         return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""What can go wrong before or around a run, as data a person can act on, and how the process then ends."""
+"""Errors for users: codes, messages, hints and locations, and the exit codes of the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eval_gate.struct import FrozenStruct, replace
 
 
 class ExitCode(IntEnum):
-    """The one table of exit codes (docs/cli.md shows it to users)."""
+    """Exit codes of the program (documented in docs/cli.md)."""
 
     PASSED = 0
     """The gate passed."""
@@ -32,16 +32,16 @@ class ExitCode(IntEnum):
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM, which ends us wherever SIGINT does and in the same way, but for the words and the exit code."""
+    """SIGTERM, handled like SIGINT but with its own message and exit code."""
 
 
-def code_of_signal(error: KeyboardInterrupt) -> ExitCode:
+def get_signal_exit_code(error: KeyboardInterrupt) -> ExitCode:
     """The exit code of the signal that this was made of."""
     return ExitCode.TERMINATED if isinstance(error, TerminatedError) else ExitCode.INTERRUPTED
 
 
 class Problem(FrozenStruct):
-    """One thing that is wrong at one place.
+    """One mistake at one place of a file.
 
     `file` is as the user wrote it, `line` counts from 1, `field` is a path such as `cases[2].expect.toolsCalled`.
     """
@@ -57,7 +57,7 @@ class Problem(FrozenStruct):
 
 
 class GateError(Exception):
-    """An error for a person: a stable code, one sentence, what to do about it, and every place it holds for.
+    """An error for a user: a stable code, a message, a hint, and the places it concerns.
 
     The command line prints it without a traceback and exits with `exit_code`.
     """
@@ -88,7 +88,7 @@ class GateError(Exception):
 
 PAGES: Final = "https://github.com/eval-gate/eval-gate/blob/v1/docs"
 """Where the pages are that errors name: an installed package has none."""
-_EXHAUSTED: Final = {
+_EXHAUSTED_RESOURCES: Final = {
     errno.EMFILE: ("too many files are open at once", "raise the limit, such as with `ulimit -n 1024`"),
     errno.ENFILE: ("too many files are open on this machine", "end what holds them, then run again"),
     errno.ENOSPC: ("the disk is full", "free some space, then run again"),
@@ -98,12 +98,12 @@ _EXHAUSTED: Final = {
     errno.EAGAIN: ("no further process can be started", "raise the limit, such as with `ulimit -u`"),
 }
 """What a machine may have no more of, in words, and what to do."""
-_BY_WORDS: Final = {os.strerror(number): number for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)}
+_ERRNO_BY_MESSAGE: Final = {os.strerror(number): number for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)}
 """A library that could not be loaded says why in words only."""
 
 
 @contextmanager
-def needing(extra: str, doing: str) -> Iterator[None]:
+def require_extra(extra: str, doing: str) -> Iterator[None]:
     """Imports that only an extra of the installation brings.
 
     Raises GateError `not-installed` where they fail. `doing` is for what they are needed, as the sentence begins.
@@ -119,37 +119,37 @@ def needing(extra: str, doing: str) -> Iterator[None]:
         ) from error
 
 
-def exhausted(error: BaseException, what: str | None = None) -> GateError | None:
+def find_exhaustion_error(error: BaseException, what: str | None = None) -> GateError | None:
     """The error for a person where the machine has no more of something; None for everything else.
 
     `what` could not be done for it, as the beginning of a sentence.
     """
     number = error.errno if isinstance(error, OSError) else errno.ENOMEM if isinstance(error, MemoryError) else None
     if isinstance(error, ImportError):
-        number = next((number for words, number in _BY_WORDS.items() if words in str(error)), None)
-    if number not in _EXHAUSTED:
+        number = next((number for words, number in _ERRNO_BY_MESSAGE.items() if words in str(error)), None)
+    if number not in _EXHAUSTED_RESOURCES:
         return None
-    words, hint = _EXHAUSTED[number]
+    words, hint = _EXHAUSTED_RESOURCES[number]
     message = f"{what}: {words}" if what else words
     return GateError("machine-exhausted", message, hint, exit_code=ExitCode.INCOMPLETE)
 
 
-NEAR_WORD: Final = 200
+MAX_WORD_LENGTH: Final = 200
 """Characters of a word for which a near one is looked for. That costs a hundred times what reading it does."""
-NEAR_WORDS: Final = 1_000
+MAX_KNOWN_WORDS: Final = 1_000
 """Words among which it is looked for."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def find_nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` was probably meant to be, or None when nothing is close."""
-    if len(word) > NEAR_WORD:
+    if len(word) > MAX_WORD_LENGTH:
         return None
-    by_folded = {name.casefold(): name for name in islice(known, NEAR_WORDS) if len(name) <= NEAR_WORD}
+    by_folded = {name.casefold(): name for name in islice(known, MAX_KNOWN_WORDS) if len(name) <= MAX_WORD_LENGTH}
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def format_suggestion(word: str, known: Iterable[str]) -> str:
     """` (did you mean "x"?)`, or nothing when no known word is close."""
-    match = nearest(word, known)
+    match = find_nearest(word, known)
     return f' (did you mean "{match}"?)' if match else ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval_gate.model.execution import CALLS_UNKNOWN
-from eval_gate.reports.words.blame import LISTS_CALLS
+from eval_gate.reports.wording.case_errors import CALLS_UNKNOWN_REMEDY
 from tests.acceptance.test_acceptance_again import shards
 from tests.integration.test_integration_models import KEY, model
 from tests.support.agents import agent
@@ -320,6 +320,6 @@ def test_mistyped_tool_calls_path__calls_are_unknown_and_the_setup_change_is_nam
     target = {"name": "default", "provider": "http", "url": empty.script.url, "toolCallsPath": "tolCalls"}
     (empty.folder / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
     seen = empty.seen(of_target(empty, "PPPP", "--baseline", "main"))
-    expect(seen, 3, "could not decide", says=["tolCalls", CALLS_UNKNOWN, LISTS_CALLS], errored=[0, 1, 2])
+    expect(seen, 3, "could not decide", says=["tolCalls", CALLS_UNKNOWN, CALLS_UNKNOWN_REMEDY], errored=[0, 1, 2])
     assert seen.json["summary"]["errored"] == 3
     assert "target `agent` → `default`" in differs(seen)

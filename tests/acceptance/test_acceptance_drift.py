@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.github.issues import marker
+from eval_gate.github.issues import format_issue_marker
 
 KEY = "evals.yml.gate"
 WELL, BROKEN = "PPPPP", "FPPPP"
@@ -32,7 +32,7 @@ def watched(action, github):
 
 def test_main_breaks_a_case__run_by_run__one_issue_is_opened_updated_and_closed(watched, github) -> None:
     action = watched
-    stranger = github.state.add_issue("mine", f"{marker(KEY)}\nhello", "mallory")
+    stranger = github.state.add_issue("mine", f"{format_issue_marker(KEY)}\nhello", "mallory")
     good = github.state.branches["main"]
     first_bad = action.main(BROKEN, **WATCHED)[0]
     seen = [last(action, BROKEN, **WATCHED) for _ in range(2)]
@@ -55,7 +55,7 @@ def test_main_breaks_a_case__run_by_run__one_issue_is_opened_updated_and_closed(
     assert [one.body for one in github.state.comments.values() if one.issue == issue.number][-1].startswith(
         "`main` is as it was before"
     )
-    assert (stranger.body, stranger.state) == (f"{marker(KEY)}\nhello", "open")
+    assert (stranger.body, stranger.state) == (f"{format_issue_marker(KEY)}\nhello", "open")
 
 
 def test_main_breaks_a_case__issue_closed_by_hand__is_not_opened_again_for_the_same(watched, github) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.agents import agent
 from tests.support.program import gate
 
-FILES = Path(__file__).parents[1] / "unit" / "result_formats" / "files"
+FILES = Path(__file__).parents[1] / "unit" / "external_results" / "files"
 RULE = ("--score", "policy>=0.3")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.program import gate
 
-FILES = Path(__file__).parents[1] / "unit" / "result_formats" / "files"
+FILES = Path(__file__).parents[1] / "unit" / "external_results" / "files"
 GREEN = '<testsuite name="s"><testcase name="a"/></testsuite>'
 RED = '<testsuite name="s"><testcase name="b"><failure message="no"/></testcase></testsuite>'
 

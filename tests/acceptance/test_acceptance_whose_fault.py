@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.program import gate
 
-FILES = Path(__file__).parents[1] / "unit" / "result_formats" / "files"
+FILES = Path(__file__).parents[1] / "unit" / "external_results" / "files"
 NAN = float("nan")
 SCORER = 'File "/usr/lib/python3/site-packages/inspect_ai/scorer/_model.py", line 176, in score'
 SOLVER = 'File "/app/agent.py", line 12, in solve'

@@ -129,8 +129,8 @@ def test_image__has_the_programs_that_init_takes_for_granted(python) -> None:
 
 _FIND_TEMPLATES = """
 import jinja2
-from eval_gate.reports.compiling import compile_templates
-from eval_gate.reports.templating import KEPT
+from eval_gate.reports.template_compilation import compile_templates
+from eval_gate.reports.template_engine import KEPT
 
 def never(*_, **__):
     raise SystemExit("a template is compiled when it is needed")

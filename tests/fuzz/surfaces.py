@@ -19,57 +19,57 @@ from types import MappingProxyType
 
 import msgspec
 
-from eval_gate.action.relay import unjudged
-from eval_gate.config.load import load_config
+from eval_gate.action.relay import recompute_result
+from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.engine.journal import read_lines
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
+from eval_gate.external_results.loader import load_external_results
+from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.formats.base import ReadOptions
-from eval_gate.formats.discovery import discover, load_suites
-from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.waivers.command import commands_in
-from eval_gate.gate.waivers.file import parse_waivers
+from eval_gate.formats.discovery import find_eval_files, load_suites
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.gate.waivers.waive_command import parse_commands
+from eval_gate.gate.waivers.waiver_file import parse_waivers
 from eval_gate.github.comments import CommentState
 from eval_gate.github.event import read_event
-from eval_gate.github.failure import RefusingAnswer, refusal
-from eval_gate.github.own_texts import state_in
+from eval_gate.github.failure import ErrorResponse, build_refusal_error
+from eval_gate.github.marked_texts import parse_state
 from eval_gate.model.result import CaseResult, GitFacts
-from eval_gate.registry.load import load_registry
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.render import render
-from eval_gate.reports.words.problems import error_lines
-from eval_gate.result_formats.load import load_results
-from eval_gate.result_formats.scoring import ScoreRules
-from eval_gate.results.archive import entry_of, extract
+from eval_gate.reports.rendering import render
+from eval_gate.reports.wording.problems import render_error
+from eval_gate.results.archive import extract_top_entry, find_top_entry
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import LEDGER_NAME, read_ledger
-from eval_gate.results.read import read_archive, read_history, read_run
-from eval_gate.session.rows import case_of
+from eval_gate.results.history import HISTORY_NAME, parse_history
+from eval_gate.results.run_reader import read_archived_run, read_history, read_run
+from eval_gate.session.external_cases import build_case_result
+from eval_gate.staleness.registry_loader import load_registry
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.codex.output import OutputError, failure_of, read_output
-from eval_gate.targets.command.envelope import read_answer
-from eval_gate.targets.http.connection import retry_after as agent_asks
-from eval_gate.targets.http.presets import PRESETS, STREAMED
-from eval_gate.targets.http.response import AnswerReader
+from eval_gate.targets.codex.output import CodexOutputError, find_failure, parse_output
+from eval_gate.targets.command.response import parse_response
+from eval_gate.targets.http.connection import parse_retry_after as agent_asks
+from eval_gate.targets.http.presets import PRESETS, STREAMED_PRESETS
+from eval_gate.targets.http.response import ResponseReader
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.http.stream import Collector
-from eval_gate.targets.listing import read_targets
-from eval_gate.targets.model.providers.chat import arguments
-from eval_gate.targets.model.providers.errors import _retry_after as model_asks
+from eval_gate.targets.http.stream import StreamCollector
+from eval_gate.targets.model.providers.chat import parse_arguments
+from eval_gate.targets.model.providers.errors import _parse_retry_after as model_asks
 from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.retry import RetryPolicy
-from eval_gate.text import escape, inert
+from eval_gate.targets.target_list import read_targets
+from eval_gate.text import escape, safe_output
 from eval_gate.text.command_template import CommandTemplate
-from eval_gate.text.dotted_path import PathError, value_at
-from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
-from eval_gate.text.foreign.unpacking import PackingError, Unpacker
-from eval_gate.text.inert import TextForm
-from eval_gate.text.judge_template import names_in, template_problem, unknown_variables
-from eval_gate.text.redact import Redactor
-from eval_gate.text.shell import shell_line
-from eval_gate.text.tokens import TokenData, find_tokens, resolve, resolve_members, unknown_sources
+from eval_gate.text.dotted_path import PathError, get_by_path
+from eval_gate.text.judge_template import find_template_problem, find_unknown_variables, list_variables
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.safe_output import TextFormat
+from eval_gate.text.shell import format_shell_line
+from eval_gate.text.tokens import TokenData, find_tokens, find_unknown_tokens, resolve_members, resolve_tokens
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
 
 TODAY = date(2026, 11, 22)
 SECRET = 'k/3+y "\\=abcdefgh'
@@ -92,7 +92,7 @@ def _file(name: str, data: bytes) -> Path:
 
 def _said(error: GateError) -> None:
     """What a person would see of it is bounded, and is text."""
-    lines = list(error_lines(error))
+    lines = list(render_error(error))
     assert len(lines) <= MOST_LINES, f"{len(lines)} lines"
     for line in lines:
         assert len(line) <= MOST_CHARACTERS, f"a line of {len(line)} characters"
@@ -123,7 +123,7 @@ def _targets(data: bytes) -> None:
         found = read_targets("targets.yaml", _PLACES["root"])
         for name in [None, *found._names[:3]]:
             with contextlib.suppress(GateError):
-                found.choose(name, {"A": "b"})
+                found.resolve_target(name, {"A": "b"})
 
 
 def _evals(name: str) -> Callable[[bytes], None]:
@@ -132,7 +132,7 @@ def _evals(name: str) -> Callable[[bytes], None]:
         for strict in (False, True):
             with _sentences():
                 for suite in load_suites(
-                    discover([name], _PLACES["root"]), _PLACES["root"], ReadOptions(strict=strict)
+                    find_eval_files([name], _PLACES["root"]), _PLACES["root"], ReadOptions(strict=strict)
                 ):
                     msgspec.json.encode(suite).decode()
                     assert len(suite.warnings) <= 1_000
@@ -153,8 +153,8 @@ def _stored(data: bytes) -> None:
     _file("run.json", data)
     with _sentences():
         run = read_run("run.json", _PLACES["root"])
-        claimed = unjudged(run, GitFacts(sha="a" * 40, repository="o/r"))
-        for one in (run, judge(claimed, GateQuestion(Baseline(run, "main"), Policy()))):
+        claimed = recompute_result(run, GitFacts(sha="a" * 40, repository="o/r"))
+        for one in (run, decide_verdict(claimed, GateInputs(Baseline(run, "main"), Policy()))):
             msgspec.json.encode(one).decode()
             for form in ("md", "html", "junit", "console"):
                 render(form, one, ReportContext()).encode()
@@ -164,15 +164,15 @@ def _archive(data: bytes) -> None:
     """As an artifact is read: the run, what lies beside it, and the history by itself."""
     file = _file("artifact.zip", data)
     with _sentences():
-        run = read_archive(file, "artifact 1")
+        run = read_archived_run(file, "artifact 1")
         msgspec.json.encode(run).decode()
     with _sentences():
         read_history(str(file))
-    kept = entry_of(file, LEDGER_NAME, 10_000)
+    kept = find_top_entry(file, HISTORY_NAME, 10_000)
     assert kept is None or len(kept) <= 10_000
     taken = _PLACES["root"] / "taken"
     taken.unlink(missing_ok=True)
-    assert bool(extract(file, LEDGER_NAME, taken, 10_000)) == (kept is not None) == taken.exists()
+    assert bool(extract_top_entry(file, HISTORY_NAME, taken, 10_000)) == (kept is not None) == taken.exists()
 
 
 def _headers(data: bytes) -> None:
@@ -180,20 +180,20 @@ def _headers(data: bytes) -> None:
     first, *lines = data.decode("latin-1").split("\n")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     status = int(first) if first.isascii() and first.isdecimal() and len(first) <= 3 else 429
-    with contextlib.suppress(PackingError):
-        list(Unpacker([headers.get("content-encoding", "")]).pieces(b"x"))
+    with contextlib.suppress(DecompressionError):
+        list(Decompressor([headers.get("content-encoding", "")]).iter_pieces(b"x"))
     for asked in (agent_asks(headers.get("retry-after", "")), model_asks(None, headers)):
-        assert 0 <= RetryPolicy().delay_s(1, asked) <= 60
-    error = refusal(RefusingAnswer(status, headers, headers.get("message", "")), "reading a run")
+        assert 0 <= RetryPolicy().compute_delay_s(1, asked) <= 60
+    error = build_refusal_error(ErrorResponse(status, headers, headers.get("message", "")), "reading a run")
     assert error.wait_s is None or math.isfinite(error.wait_s)
     assert len(str(error)) <= MOST_CHARACTERS
 
 
 def _ledger(data: bytes) -> None:
     with _sentences():
-        ledger = read_ledger(data, "ledger")
-        for key in list(ledger.every_key())[:50]:
-            ledger.case(key).entries()
+        ledger = parse_history(data, "ledger")
+        for key in list(ledger.iter_keys())[:50]:
+            ledger.get_case(key).decode_entries()
 
 
 def _waivers(data: bytes) -> None:
@@ -214,9 +214,9 @@ def _brought(data: bytes) -> None:
     """As another tool's results are read. What is made of them without a look is what a look would have made."""
     _file("results", data)
     with _sentences():
-        found = load_results(["results"], ResultsFormat.AUTO, ScoreRules((), 0.7))
+        found = load_external_results(["results"], ResultsFormat.AUTO, ScoreRules((), 0.7))
         for rows in list(found.cases.values())[:50]:
-            case = case_of(rows, (), None, (), confirm=6)
+            case = build_case_result(rows, (), None, (), confirm=6)
             assert msgspec.json.decode(msgspec.json.encode(case).decode(), type=CaseResult) == case
         assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
 
@@ -227,8 +227,11 @@ def _event(data: bytes) -> None:
 
 
 _WIRES = [
-    *(AnswerReader(HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name})) for name in PRESETS),
-    AnswerReader(
+    *(
+        ResponseReader(HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name}))
+        for name in PRESETS
+    ),
+    ResponseReader(
         HttpSettings.model_validate({"name": "a", "url": "http://a", "responsePath": "a.0.b", "toolCallsPath": "c"})
     ),
 ]
@@ -236,7 +239,13 @@ _WIRES = [
 
 _STREAMS = [
     HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name, "responseFormat": kind})
-    for name, kind in (*STREAMED, ("eval-gate", "sse"), ("eval-gate", "ndjson"), ("ag-ui", "sse"), ("vercel-ai", "sse"))
+    for name, kind in (
+        *STREAMED_PRESETS,
+        ("eval-gate", "sse"),
+        ("eval-gate", "ndjson"),
+        ("ag-ui", "sse"),
+        ("vercel-ai", "sse"),
+    )
 ]
 
 
@@ -246,42 +255,42 @@ def _wire(data: bytes) -> None:
             msgspec.json.encode(wire.read(data, 1.0)).decode()
     for settings in _STREAMS:
         with _sentences():
-            collector = Collector(settings, AnswerReader(settings), lambda event: event)
+            collector = StreamCollector(settings, ResponseReader(settings), lambda event: event)
             _ = collector.feed(data[: len(data) // 2]) or collector.feed(data[len(data) // 2 :])
-            msgspec.json.encode(collector.response(1.0)).decode()
+            msgspec.json.encode(collector.build_response(1.0)).decode()
 
 
 def _outputs(data: bytes) -> None:
     text = data.decode("utf-8", "replace")  # as a program's output is
     with _sentences():
-        msgspec.json.encode(read_answer(text)).decode()
+        msgspec.json.encode(parse_response(text)).decode()
     try:
-        read_output(text).answer.encode()
-    except OutputError as error:
+        parse_output(text).text.encode()
+    except CodexOutputError as error:
         assert len(str(error)) <= MOST_CHARACTERS
-    failure_of(text)
+    find_failure(text)
     read_verdict(text)
     with _sentences():
-        json.dumps(arguments(text), ensure_ascii=False).encode()
+        json.dumps(parse_arguments(text), ensure_ascii=False).encode()
 
 
 def _json(data: bytes) -> None:
     try:
-        value = read_foreign(data)
-    except ForeignJsonError as error:
+        value = parse_untrusted_json(data)
+    except UntrustedJsonError as error:
         assert len(str(error)) <= MOST_CHARACTERS
         return
     json.dumps(value, ensure_ascii=False).encode()
     with contextlib.suppress(PathError):
-        value_at(value, "a.0.b")
+        get_by_path(value, "a.0.b")
 
 
 def _packed(data: bytes) -> None:
     kind, _, rest = data.partition(b"\n")
-    with contextlib.suppress(PackingError):
-        unpacker = Unpacker([kind.decode("latin-1")])
+    with contextlib.suppress(DecompressionError):
+        unpacker = Decompressor([kind.decode("latin-1")])
         size = 0
-        for piece in unpacker.pieces(rest):
+        for piece in unpacker.iter_pieces(rest):
             size += len(piece)
             assert len(piece) <= max(len(rest), 65_536)
             if size > 1_000_000:
@@ -294,39 +303,44 @@ _DATA = TokenData(seed={"a": [1, {"b": None}], "c": "d"}, snapshot={"e": {"f": T
 def _tokens(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
     find_tokens(text)
-    unknown_sources(text)
-    resolve(text, _DATA)
+    find_unknown_tokens(text)
+    resolve_tokens(text, _DATA)
     resolve_members(text, _DATA)
-    names_in(text)
-    template_problem(text)
-    unknown_variables(text)
+    list_variables(text)
+    find_template_problem(text)
+    find_unknown_variables(text)
     with contextlib.suppress(ValueError):
-        CommandTemplate.of_command(text)
+        CommandTemplate.from_command(text)
     with contextlib.suppress(PathError):
-        value_at({"a": [1, {"b": None}]}, text)
-    for command in commands_in(text):
+        get_by_path({"a": [1, {"b": None}]}, text)
+    for command in parse_commands(text):
         assert len(repr(command)) < 100_000
-    state_in(CommentState, text)
+    parse_state(CommentState, text)
 
 
 def _escapes(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
-    for shown in (escape.one_line(text), escape.console_line(text), escape.code_span(text), escape.code_cell(text)):
+    for shown in (
+        escape.to_one_line(text),
+        escape.to_console_line(text),
+        escape.format_code_span(text),
+        escape.format_code_cell(text),
+    ):
         assert "\n" not in shown
         assert "\x1b" not in shown
         assert len(shown) <= MOST_CHARACTERS
-    assert "<" not in escape.html_text(text)
-    assert "<" not in escape.plain(text).replace("\\<", "")
-    escape.block(text)
-    escape.comment_key(text)
-    shell_line([text])
-    assert "##[" not in inert.plain(text)
-    assert json.loads(inert.json_text(json.dumps(text))) == text
-    inert.markup(text)
-    inert.visible(text)
+    assert "<" not in escape.escape_html(text)
+    assert "<" not in escape.escape_markdown(text).replace("\\<", "")
+    escape.format_code_block(text)
+    escape.to_comment_key(text)
+    format_shell_line([text])
+    assert "##[" not in safe_output.neutralize_text(text)
+    assert json.loads(safe_output.neutralize_json(json.dumps(text))) == text
+    safe_output.neutralize_markup(text)
+    safe_output.reveal_all_invisible(text)
     masked = Redactor([SECRET])(text)
     assert SECRET not in masked
-    assert TextForm.TEXT
+    assert TextFormat.TEXT
 
 
 SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(

@@ -13,9 +13,9 @@ import pytest
 from eval_gate.config.setting import Setting
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError
-from eval_gate.targets.kinds import kind_of
-from eval_gate.targets.listing import parse_targets
+from eval_gate.targets.kinds import find_kind
 from eval_gate.targets.settings import DescribedSettings
+from eval_gate.targets.target_list import parse_targets
 from tests.support.canaries import KEY, files_below, shown_in
 from tests.support.program import gate
 
@@ -131,14 +131,14 @@ def described(provider: str, path: tuple[str, ...], value: object) -> dict[str, 
 
 @pytest.mark.parametrize("provider", DESCRIBED)
 def test_each_setting_of_a_target__refers_to_a_key__no_error_shows_any_of_it(provider) -> None:
-    paths = [path for path in settings_below(kind_of(provider).settings) if path[0] != "provider"]
+    paths = [path for path in settings_below(find_kind(provider).settings) if path[0] != "provider"]
     assert len(paths) > 5
     refused = 0
     for path in paths:
         for value in WRONG[:2] if path == ("preset",) else WRONG:
             listed = parse_targets("targets.yaml", json.dumps([described(provider, path, value)]).encode())
             try:
-                listed.choose(None, {"KEY": KEY, "OTHER": "another"})
+                listed.resolve_target(None, {"KEY": KEY, "OTHER": "another"})
             except GateError as error:
                 refused += 1
                 said = " ".join(map(str, (error, error.hint, *error.problems)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eval_gate.results.write import write_result
+from eval_gate.results.run_writer import write_result
 from tests.support.measured import measured
 from tests.support.program import gate
 from tests.support.results import FILE, make_baseline_run, make_run

@@ -99,7 +99,7 @@ def test_finding_6__every_cost_near_the_largest_float__has_a_sum(tmp_path) -> No
 )
 def test_finding_6__a_defect_over_one_case__is_an_error_of_ours_and_no_more(error) -> None:
     record = trials.TrialRecord(eval_file="a", case_id="b", trial=0, fingerprint="f", status=Status.PASSED, score=1.0)
-    found = trials.defective(record, error)
+    found = trials.build_defect_record(record, error)
     assert (found.status.value, found.blame.value, found.score) == ("error", "ours", 0.0)
     assert type(error).__name__ in found.error
     assert found.key == record.key

@@ -9,8 +9,8 @@ import os
 
 import pytest
 
-from eval_gate.text.escape import one_line
-from eval_gate.text.tokens import TokenData, resolve
+from eval_gate.text.escape import to_one_line
+from eval_gate.text.tokens import TokenData, resolve_tokens
 from tests.support.bounds import within_cpu
 from tests.support.patterns import attacks, patterns
 from tests.support.takers import takers
@@ -22,11 +22,18 @@ PUMPS = (
     *("? ", "&a ", "//", "/*", "eval-gate accept x\n", "> ", "\u200b", '"\\u0000",', "1.", "v1", "aA", "&#"),
 )
 AROUND = (("", ""), ("[", "]"), ('"', '"'), ('{"a":"', '"}'), ("a ", "!"))
-SLOWER = {"parse_yaml": 20, "parse_module": 20, "_yaml": 20, "_outline_problems": 5, "_root": 20}
+SLOWER = {
+    "parse_yaml": 20,
+    "parse_module": 20,
+    "_load_yaml": 20,
+    "_find_yaml": 20,
+    "_find_outline_problems": 5,
+    "_compose_root": 20,
+}
 """Whole parsers: linear as well, and with more to do for each character."""
 LONG = "EVAL_GATE_FUZZ" in os.environ
 """Every text in every surrounding; else each in two of them, others for other functions."""
-BOUNDED = frozenset({"_parted", "_check"})
+BOUNDED = frozenset({"_split_words", "_split_prompts", "_build_check", "_check_name"})
 """They get a line of at most 4,000 characters, a name of at most 255: a shorter text is enough to see that."""
 
 
@@ -34,13 +41,13 @@ def test_finding_3__one_line__blanks_take_linear_time() -> None:
     for pump in (" ", "\t", "\u2003", "\x1c", " \t"):
         for size in (50_000, 100_000, 400_000):
             with within_cpu(1, f"{size:,} of {pump!r}"):
-                one_line("a" + pump * size + "b")
+                to_one_line("a" + pump * size + "b")
 
 
 @pytest.mark.parametrize("text", [" a \r\n\n b", "a\n", "a \x0b b", "a\r b\rc", "a\x1c\nb", "a  b"])
 def test_one_line__line_breaks_among_blanks__show_as_one_sign(text) -> None:
     expected = {" a \r\n\n b": "a ⏎ b", "a\n": "a", "a \x0b b": "a   b", "a\r b\rc": "a ⏎ b ⏎ c", "a\x1c\nb": "a ⏎ b"}
-    assert one_line(text) == expected.get(text, text)
+    assert to_one_line(text) == expected.get(text, text)
 
 
 @pytest.mark.rows_each("used")
@@ -85,28 +92,28 @@ def test_finding_3__command_template__lines_take_linear_time() -> None:
     from eval_gate.text.command_template import CommandTemplate
 
     with within_cpu(2):
-        CommandTemplate.of_command("echo {PROMPT}\n" + "#\n" * 100_000)
+        CommandTemplate.from_command("echo {PROMPT}\n" + "#\n" * 100_000)
     with pytest.raises(ValueError, match="here-document"):
-        CommandTemplate.of_command("cat <<EOF\n{PROMPT}\nEOF\n")
+        CommandTemplate.from_command("cat <<EOF\n{PROMPT}\nEOF\n")
 
 
 def test_tokens__an_index_of_thousands_of_digits__leads_nowhere() -> None:
     """Python refuses to read such a number, which ended the run."""
     data = TokenData(seed={"a": [1, 2]})
     for path in ("a[" + "9" * 5_000 + "]", "a." + "9" * 5_000):
-        assert resolve(f"{{{{seed:{path}}}}}", data).text is None
-    assert resolve("{{seed:a[0001]}}", data).text == "2"
+        assert resolve_tokens(f"{{{{seed:{path}}}}}", data).text is None
+    assert resolve_tokens("{{seed:a[0001]}}", data).text == "2"
 
 
 def test_finding_3__marks_on_one_letter__are_not_put_in_order() -> None:
     """Unicode's normal form sorts them, one by one: 40,000 take over a second, a million a quarter of an hour."""
-    from eval_gate.gate.waivers.names import CaseNames
+    from eval_gate.gate.waivers.case_names import CaseNameIndex
     from eval_gate.model.waiver import CaseStanding
-    from eval_gate.sandbox.paths import SandboxError, names_of
+    from eval_gate.sandbox.paths import SandboxError, split_path
 
     marks = "a" + "\u0301\u0327" * 200_000
     with within_cpu(2):
-        found = CaseNames([CaseStanding(case_id=marks, suite="s.json", standing="fails")]).find("a*", None)
+        found = CaseNameIndex([CaseStanding(case_id=marks, suite="s.json", standing="fails")]).find_cases("a*", None)
         with pytest.raises(SandboxError, match="longer than"):
-            names_of(marks)
+            split_path(marks)
     assert len(found) == 1

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks import hostile
-from eval_gate.errors import GateError, nearest
-from eval_gate.importing.promptfoo import sources
-from eval_gate.importing.promptfoo.convert import import_promptfoo
+from eval_gate.errors import GateError, find_nearest
+from eval_gate.importers.promptfoo import config_files
+from eval_gate.importers.promptfoo.conversion import import_promptfoo
 from eval_gate.model.limits import CASES, FINDINGS, RUBRIC_CHECKS
-from eval_gate.reports.words.problems import error_lines
+from eval_gate.reports.wording.problems import render_error
 from tests.support.bounds import within_cpu
 from tests.support.measured import measured
 
@@ -42,7 +42,7 @@ def test_finding_9__too_much_of_anything__is_read_or_refused_soon(tmp_path, monk
             try:
                 work(tmp_path, text)
             except GateError as error:
-                said = list(error_lines(error))
+                said = list(render_error(error))
                 assert len(said) <= 60
                 assert max(map(len, said)) < 5_000
 
@@ -78,10 +78,10 @@ def test_finding_9__a_registry_of_22_mb__is_refused_before_it_is_built(tmp_path)
 
 @pytest.mark.slow
 def test_nearest__a_word_nobody_wrote__is_not_looked_for() -> None:
-    assert nearest("timeoutMz", ["timeoutMs"]) == "timeoutMs"
-    assert nearest("timeoutMs" * 100, ["timeoutMs" * 100]) is None
+    assert find_nearest("timeoutMz", ["timeoutMs"]) == "timeoutMs"
+    assert find_nearest("timeoutMs" * 100, ["timeoutMs" * 100]) is None
     with within_cpu(15):  # as many words as are looked at take 2 to 3 s
-        nearest("a" * 150, ("a" * 140 + str(number) for number in range(1_000_000)))
+        find_nearest("a" * 150, ("a" * 140 + str(number) for number in range(1_000_000)))
 
 
 def test_finding_9__a_suite_with_many_odd_keys__says_how_many_more(tmp_path, monkeypatch) -> None:
@@ -89,7 +89,7 @@ def test_finding_9__a_suite_with_many_odd_keys__says_how_many_more(tmp_path, mon
     case |= {f"descriptionn{number}": 1 for number in range(20_000)}
     (tmp_path / "a.golden.json").write_text(json.dumps([case]))
     monkeypatch.chdir(tmp_path)
-    files = hostile.discover(["a.golden.json"], Path())
+    files = hostile.find_eval_files(["a.golden.json"], Path())
     with within_cpu(6):
         (suite,) = hostile.load_suites(files, Path(), hostile.ReadOptions())
     assert len(suite.warnings) <= FINDINGS + 2
@@ -142,10 +142,12 @@ def test_agentv__more_checks_of_a_rubric_than_anybody_grades__are_refused(tmp_pa
 @pytest.mark.slow
 def test_finding_9__a_hundred_thousand_definitions_that_name_one_file__seek_it_once(tmp_path, monkeypatch) -> None:
     sought: list[str] = []
-    real = sources.real_place
-    monkeypatch.setattr(sources, "real_place", lambda path, **more: sought.append(path.name) or real(path, **more))
+    real = config_files.resolve_path
+    monkeypatch.setattr(
+        config_files, "resolve_path", lambda path, **more: sought.append(path.name) or real(path, **more)
+    )
     tests = ["nowhere.yaml"] * (CASES - 1)
     (tmp_path / "promptfooconfig.json").write_text(json.dumps({"prompts": ["{{q}}"], "tests": tests}))
     made = import_promptfoo(tmp_path / "promptfooconfig.json", "promptfooconfig.json", "evals")
-    assert len(made.left_out) == CASES - 1
+    assert len(made.skipped_cases) == CASES - 1
     assert sought.count("nowhere.yaml") == 1

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from eval_gate.text.command_template import CommandTemplate, shell_quoted
+from eval_gate.text.command_template import CommandTemplate, quote_for_shell
 
 EXAMPLES: Final = int(os.environ.get("EVAL_GATE_FUZZ", "150"))
 PLAIN: Final = "of no\tinterest"
@@ -266,11 +266,11 @@ def test_finding_11__template_that_is_taken__hostile_value_is_one_word_and_runs_
     shells, shell, template, value
 ) -> None:
     try:
-        taken = CommandTemplate.of_command(template)
+        taken = CommandTemplate.from_command(template)
     except ValueError:
         return
     plain, hostile = (
-        shells.run(shell, taken.render({"PROMPT": shell_quoted(said), "EVAL_ID": shell_quoted(said)}))
+        shells.run(shell, taken.render({"PROMPT": quote_for_shell(said), "EVAL_ID": quote_for_shell(said)}))
         for said in (PLAIN, value)
     )
     if "named" in plain[1]:  # the value stands behind what turned out to be nothing, which docs/security.md lists
@@ -285,5 +285,5 @@ def test_finding_11__template_that_is_taken__hostile_value_is_one_word_and_runs_
 
 def test_finding_11__values_without_quotes__are_found_out(shells) -> None:
     """The same with a scanner that lets everything pass: what this file says is worth something."""
-    _, left = shells.run("sh", 'rec "said {PROMPT}"'.replace("{PROMPT}", shell_quoted("$(owned)")))
+    _, left = shells.run("sh", 'rec "said {PROMPT}"'.replace("{PROMPT}", quote_for_shell("$(owned)")))
     assert left == ["owned"]

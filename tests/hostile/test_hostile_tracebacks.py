@@ -125,8 +125,8 @@ def test_finding_8__half_a_character_in_a_stored_result__is_shown_as_a_replaceme
 import sys
 import msgspec
 from eval_gate.errors import GateError
-from eval_gate.results.read import read_run
-from eval_gate.reports.render import render
+from eval_gate.results.run_reader import read_run
+from eval_gate.reports.rendering import render
 from eval_gate.reports.context import ReportContext
 from pathlib import Path
 for name in {every!r}:
@@ -285,22 +285,22 @@ main()
     "name",
     [
         *(
-            "eval_gate.cli.terminal.streams",
+            "eval_gate.cli.terminal.standard_streams",
             "eval_gate.errors",
             "typer",
             "eval_gate.cli.program",
-            "eval_gate.cli.running.run",
+            "eval_gate.cli.runs.run",
         ),
-        *("pydantic", "pydantic_core", "eval_gate.cli.running.single_run", "eval_gate.config.load", "asyncio", "yaml"),
+        *("pydantic", "pydantic_core", "eval_gate.cli.runs.single_run", "eval_gate.config.loader", "asyncio", "yaml"),
         *(
-            "eval_gate.engine.preparing.prepare",
+            "eval_gate.engine.preparation.plan_builder",
             "eval_gate.engine.run",
-            "eval_gate.formats.tool_forge.format",
+            "eval_gate.formats.tool_forge.dialect",
             "eval_gate.targets.command.target",
         ),
         *(
             "eval_gate.reports.console.summary",
-            "eval_gate.reports.page.render",
+            "eval_gate.reports.page.html",
             "jinja2",
             "eval_gate.reports.exports.junit",
         ),

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.results.read import find_run, read_run
+from eval_gate.results.run_reader import read_run, read_run_and_folder
 from tests.support.program import gate
 
 WRONG: tuple[Any, ...] = (True, 7, -1.5, 1e308, 10**30, "x", [], [1], [[]], {}, {"x": 1}, None)
@@ -129,7 +129,7 @@ def test_stored_result__value_of_another_type__ends_the_command_in_a_sentence(ma
     for path, wrong in random.Random(13).sample(every, 25):
         file.write_text(json.dumps(changed(document, path, wrong)))
         try:  # what a baseline was itself compared with is not read
-            find_run(str(file), folder, compared="as the baseline" not in reader)
+            read_run_and_folder(str(file), folder, compared="as the baseline" not in reader)
         except GateError:
             done = gate(folder, *READ_BY[reader](folder, "forged.json"))
             assert (done.returncode, "error[baseline-" in done.stderr) == (2, True), (path, wrong, done.stderr)

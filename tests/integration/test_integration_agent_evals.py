@@ -18,7 +18,7 @@ from tests.integration.test_integration_models import completion
 from tests.integration.test_integration_run import ENVIRONMENT, PROGRAM, ROOT, gate, record, wait_until
 from tests.support.agents import Exchange, agent
 from tests.support.model_server import Answer, ModelServer, model_server, openai_answer
-from tests.unit.formats.agent_evals.test_formats_agent_evals_format import EXAMPLE
+from tests.unit.formats.agent_evals.test_formats_agent_evals_dialect import EXAMPLE
 
 HOME = ROOT / "examples" / "agent-evals"
 KEY = {"OPENAI_API_KEY": "sk-test-abcdef"}

@@ -191,7 +191,7 @@ def test_ended__a_third_time_on_a_terminal__gives_it_its_cursor_back(tmp_path) -
 def test_ended__while_its_results_are_made__is_not_taken_for_a_verdict(tmp_path, number, code) -> None:
     """They are made in one go, after the last case: the run is over, and complete."""
     write_agents(tmp_path, "echo ok > {OUTPUT_FILE}")
-    moment = ("call", "_result", "'over': True", [int(number)])
+    moment = ("call", "_build_result", "'over': True", [int(number)])
     done = ended_at(tmp_path, moment)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert "4 passed" in done.stdout
@@ -211,7 +211,7 @@ def test_ended__while_what_is_wrong_is_being_found__is_no_usage_error(tmp_path, 
 @SIGNALS
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_ended__when_it_had_come_to_its_end__is_the_code_of_the_signal(tmp_path, number, code, times) -> None:
-    moments = [("call", "end_programs", "", [int(number)]), ("call", "_ended", "", [int(number)] * (times - 1))]
+    moments = [("call", "end_programs", "", [int(number)]), ("call", "_report_signal", "", [int(number)] * (times - 1))]
     done = ended_at(tmp_path, *moments, command="schema", arguments=["run"])
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
 

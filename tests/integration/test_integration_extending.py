@@ -12,7 +12,7 @@ from tests.unit.targets.test_targets_contributing import extended
 
 FILES = {
     "formats/riddles/__init__.py": '"""Riddles."""\n',
-    "formats/riddles/format.py": """
+    "formats/riddles/dialect.py": """
 from eval_gate.formats.base import Dialect
 from eval_gate.formats.documents import JSON
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location, SuiteMetadata
@@ -29,7 +29,7 @@ def load(document, positions, source, reading):
             messages=(Message(role="user", content=riddle),),
             evaluators=(ResponseContains(values=(answer,)),),
             aggregation=Aggregation.ALL,
-            location=Location(file=source.file, line=positions.line(["riddles", riddle])),
+            location=Location(file=source.file, line=positions.find_line(["riddles", riddle])),
             fingerprint=riddle,
         )
         for riddle, answer in document["riddles"].items()
@@ -52,19 +52,22 @@ def render(run, context):
     lines = [f"{'ok' if case.passed else 'not ok'} {key.case_id}" for key, case in run.cases()]
     return "".join(line + "\\n" for line in [f"1..{len(lines)}", *lines])
 """,
-    "registry/lines.py": """
-from eval_gate.registry.base import Registry, ToolDefinition
+    "staleness/lines.py": """
+from eval_gate.staleness.tool_registry import ToolDefinition, ToolRegistry
 
 
 def load_lines(file, shown, root):
-    return Registry(source=shown, tools=tuple(ToolDefinition(name=line) for line in file.read_text().splitlines()))
+    return ToolRegistry(source=shown, tools=tuple(ToolDefinition(name=line) for line in file.read_text().splitlines()))
 """,
 }
 ROWS = {
-    "formats/names.py": ('DIALECTS: Final = ("agentv", ', '"riddles", '),
-    "config/outputs.py": ("FORMATS: Final[Mapping[str, OutputForm]] = {\n", '    "tap": OutputForm("report.tap"),\n'),
-    "registry/load.py": (
-        "FILES: tuple[FileKind, ...] = (\n",
+    "formats/dialect_names.py": ('DIALECT_NAMES: Final = ("agentv", ', '"riddles", '),
+    "config/outputs.py": (
+        "FORMATS: Final[Mapping[str, OutputFormat]] = {\n",
+        '    "tap": OutputFormat("report.tap"),\n',
+    ),
+    "staleness/registry_loader.py": (
+        "FILE_KINDS: tuple[FileKind, ...] = (\n",
         '    FileKind((".txt",), "a .txt file of names", "lines:load_lines"),\n',
     ),
 }

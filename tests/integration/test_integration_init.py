@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.action.inputs import INPUTS
-from eval_gate.cli.starter import folder, texts
+from eval_gate.cli.starter import file_texts, folder_contents
 from eval_gate.cli.starter.evaluated_agent import AgentPlace, EvaluatedAgent
-from eval_gate.cli.starter.writing import write_new
+from eval_gate.cli.starter.file_writer import write_new_files
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.targets.build import described_by_flags
-from eval_gate.targets.model.providers.credentials import credentials
+from eval_gate.targets.build import find_flag_target
+from eval_gate.targets.model.providers.credentials import resolve_credentials
 from eval_gate.targets.model.settings import ModelSettings
 from tests.integration.test_integration_run import ROOT, gate, write_suite
 from tests.support.agents import agent
 from tests.unit.examples.test_examples_workflows import LINTERS, lint
 
-FILES = Path(texts.__file__).with_name("files")
+FILES = Path(file_texts.__file__).with_name("files")
 ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 """git as on a machine where nobody has configured it."""
 WORKFLOW = ".github/workflows/eval-gate.yml"
@@ -291,10 +291,10 @@ def test_init__model_on_a_server_of_ones_own_beside_a_configuration__stands_in_t
 def test_init__keys_of_providers__are_those_that_a_run_reads(tmp_path, named) -> None:
     init(tmp_path, "--model", named)
     env = gate_step(tmp_path)["env"]
-    chosen = described_by_flags(TargetChoice(model=named))
+    chosen = find_flag_target(TargetChoice(model=named))
     assert chosen is not None
     assert isinstance(chosen.settings, ModelSettings)
-    found_there = credentials(chosen.settings, dict.fromkeys(env, "some-value"))
+    found_there = resolve_credentials(chosen.settings, dict.fromkeys(env, "some-value"))
     assert found_there.api_key == "some-value"
 
 
@@ -603,28 +603,28 @@ def test_init__folder_that_cannot_be_looked_into__is_passed_over(tmp_path) -> No
 def test_write_new__one_file_that_cannot_be_written__leaves_nothing_behind(tmp_path, bad) -> None:
     (tmp_path / "there").write_text("mine")
     with pytest.raises(GateError) as caught:
-        write_new(tmp_path, {"a/b/first": "x", "second": "y", bad: "z"})
+        write_new_files(tmp_path, {"a/b/first": "x", "second": "y", bad: "z"})
     assert (caught.value.code, caught.value.problems[0].file) == ("cannot-write", bad)
     assert files_in(tmp_path) == {"there": b"mine"}
     assert [entry.name for entry in tmp_path.iterdir()] == ["there"]
 
 
 def test_evals_anywhere__more_files_than_are_looked_at__says_so(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(folder, "MAX_FILES", 3)
+    monkeypatch.setattr(folder_contents, "MAX_FILES", 3)
     for number in range(5):
         (tmp_path / f"{number}.json").write_text("{}")
     write_suite(tmp_path, 1)
-    evals = folder.evals_anywhere(tmp_path)
+    evals = folder_contents.find_all_evals(tmp_path)
     assert (evals.places, evals.complete) == (("evals",), False)
 
 
 def test_evals_anywhere__large_files__are_looked_at_in_evals_only(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(folder, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(folder_contents, "MAX_FILE_BYTES", 10)
     write_suite(tmp_path, 1)
     write_suite(tmp_path / "evals", 1)
-    assert folder.evals_anywhere(tmp_path).places == ("evals",)
+    assert folder_contents.find_all_evals(tmp_path).places == ("evals",)
     (tmp_path / "evals").rename(tmp_path / "checks")
-    assert folder.evals_anywhere(tmp_path) == folder.FoundEvals()
+    assert folder_contents.find_all_evals(tmp_path) == folder_contents.FoundEvals()
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=3))
@@ -633,7 +633,7 @@ def test_config__any_places__are_read_back_as_they_are(places) -> None:
         EvaluatedAgent(AgentPlace.DESCRIBED),
         EvaluatedAgent(AgentPlace.MODEL, provider=places[0], model=places[-1]),
     ):
-        read = yaml.safe_load(texts.config(kind, places))
+        read = yaml.safe_load(file_texts.render_config(kind, places))
         assert read["evals"] == places
         assert (read.get("provider"), read.get("model")) == (kind.provider, kind.model)
 
@@ -655,7 +655,7 @@ def test_templates__as_they_are__pass_the_linters(linter) -> None:
 def test_templates__schemas__take_them() -> None:
     import jsonschema
 
-    from eval_gate.cli.repository.schema import schema_of
+    from eval_gate.cli.repository.schema import build_document_schema
 
     files = {
         "eval-gate.yaml": "config",
@@ -665,7 +665,9 @@ def test_templates__schemas__take_them() -> None:
     }
     for name, kind in files.items():
         text = (FILES / name).read_text()
-        jsonschema.validate(yaml.safe_load(text) if name.endswith("yaml") else json.loads(text), schema_of(kind))
+        jsonschema.validate(
+            yaml.safe_load(text) if name.endswith("yaml") else json.loads(text), build_document_schema(kind)
+        )
 
 
 def test_help__names_the_command(tmp_path) -> None:

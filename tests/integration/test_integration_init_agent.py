@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eval_gate.cli.starter.agents import find_agent
+from eval_gate.cli.starter.agent_detection import find_agent
 from tests.integration.test_integration_init import WORKFLOW, config, gate_step, git, init, workflow
 from tests.integration.test_integration_run import gate
 from tests.support.agents import agent

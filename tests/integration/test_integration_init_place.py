@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eval_gate.cli.starter.programs import ProgramUse, missing_in_image
+from eval_gate.cli.starter.programs import ProgramUse, find_missing_in_image
 from tests.integration.test_integration_init import ROOT, WORKFLOW, init
 from tests.unit.examples.test_examples_workflows import LINTERS, lint
 
@@ -105,7 +105,7 @@ def test_init__workflow_is_there__nothing_is_said_of_where_it_runs(tmp_path) -> 
 
 def test_workflow__pins_what_our_own_workflows_pin() -> None:
     written = re.findall(
-        r"actions/setup-python@\S+ # \S+", (ROOT / "runner/eval_gate/cli/starter/texts.py").read_text()
+        r"actions/setup-python@\S+ # \S+", (ROOT / "runner/eval_gate/cli/starter/file_texts.py").read_text()
     )
     assert len(written) == 1
     assert written[0] in (ROOT / ".github/workflows/ci.yml").read_text()
@@ -147,10 +147,10 @@ def test_missing__by_command__names_programs_and_packages_that_the_image_lacks(t
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    assert list(missing_in_image([ProgramUse(command, "f", (tmp_path,))], tmp_path)) == lacks
+    assert list(find_missing_in_image([ProgramUse(command, "f", (tmp_path,))], tmp_path)) == lacks
 
 
 def test_missing__names_that_would_break_a_line__are_escaped_and_cut(tmp_path) -> None:
-    [said] = missing_in_image([ProgramUse(("x\n" + "y" * 500,), "f", (tmp_path,))], tmp_path)
+    [said] = find_missing_in_image([ProgramUse(("x\n" + "y" * 500,), "f", (tmp_path,))], tmp_path)
     assert "\n" not in said
     assert len(said) <= 160

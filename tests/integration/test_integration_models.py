@@ -274,7 +274,7 @@ def test_mock__target__tries_a_workflow_without_keys(project) -> None:
 def test_http__target__loads_no_library_of_a_provider(project) -> None:
     heavy = ("pydantic_ai", "openai", "anthropic", "google.genai", "github")
     code = (
-        "import sys, eval_gate.cli.main, eval_gate.cli.running.single_run;"
+        "import sys, eval_gate.cli.main, eval_gate.cli.runs.single_run;"
         "import eval_gate.targets.build, eval_gate.targets.http.target;"
         f"print([name for name in {heavy} if name in sys.modules])"
     )

@@ -194,10 +194,10 @@ def test_finding_5__same_user__cannot_read_the_environment_of_who_hides() -> Non
     """Without rights over all, as in a container's usual set: the user is the same, and the door is closed."""
     code = (
         "import ctypes, os, subprocess, sys\n"
-        "from eval_gate.process.hidden import hide\n"
+        "from eval_gate.process.memory_protection import protect_memory\n"
         "os.setgroups([]); os.setgid(1234); os.setuid(1234)\n"
         "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"  # as a process is that was never root
-        "if sys.argv[1] == 'hide': hide()\n"
+        "if sys.argv[1] == 'hide': protect_memory()\n"
         "done = subprocess.run(['cat', f'/proc/{os.getpid()}/environ'], capture_output=True, text=True, cwd='/')\n"
         "print(done.stdout, done.stderr)"
     )
@@ -217,15 +217,16 @@ def test_finding_5__same_user__cannot_read_the_environment_of_who_hides() -> Non
 def test_finding_5__every_run__is_hidden_from_its_first_moment() -> None:
     """The files below /proc of a process that hides belong to root; as root, only the process itself can tell."""
     code = (
-        "import ctypes; from eval_gate.process.hidden import hide;hide(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+        "import ctypes; from eval_gate.process.memory_protection import protect_memory; protect_memory(); "
+        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
     words = [sys.executable, "-c", code]
     done = subprocess.run(
         words, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")}, capture_output=True, text=True, check=True
     )
     assert done.stdout == "0\n"
-    loading = (ROOT / "runner/eval_gate/cli/main.py").read_text().partition("def _run(")[2]
-    assert loading.index("hide()") < loading.index("import run_program")
+    loading = (ROOT / "runner/eval_gate/cli/main.py").read_text().partition("def _load_and_run(")[2]
+    assert loading.index("protect_memory()") < loading.index("import run_program")
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux only")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import dump_compact_json
 from tests.support.agents import Exchange, agent, ok, unused_port
 from tests.support.offered import offered
 from tests.support.program import gate
@@ -286,7 +286,7 @@ def test_run__health_check_fails__exits_3_and_asks_nothing(tmp_path) -> None:
 def test_run__seed_and_snapshot__reach_the_assertions(tmp_path) -> None:
     write_suite(tmp_path, 1, responseContains=["{{seed:word}}", "{{snapshot:now.n}}"])
     (tmp_path / "evals/seed-manifest.json").write_text('{"word": "ok"}')
-    command = f"{sys.executable} -c 'print({compact_json({'now': {'n': 4.0}})!r})'".replace("'", '"')
+    command = f"{sys.executable} -c 'print({dump_compact_json({'now': {'n': 4.0}})!r})'".replace("'", '"')
     (tmp_path / "print.py").write_text('print(\'{"now": {"n": 4.0}}\')')
     command = f"{sys.executable} print.py"
 

@@ -17,15 +17,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from eval_gate.config.load import load_config
-from eval_gate.config.settings import RULES, SETTINGS
-from eval_gate.engine.fingerprints import SetupFingerprints
-from eval_gate.engine.plan import RunPlan
-from eval_gate.gate.yardstick import measured_differences
+from eval_gate.config.loader import load_config
+from eval_gate.config.settings import POLICY_KEYS, SETTINGS
+from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.gate.setup_comparison import find_setup_changes
 from eval_gate.model.yardstick import Difference, DifferenceKind, MeasuredDifferences
 from eval_gate.results.run_setup import RunSetup
-from eval_gate.targets.kinds import kind_of
-from eval_gate.targets.settings import effect_of
+from eval_gate.targets.kinds import find_kind
+from eval_gate.targets.settings import find_no_effect
 from tests.integration.test_integration_models import completion
 from tests.integration.test_integration_run import gate, record
 from tests.support.agents import Exchange, agent
@@ -281,14 +281,14 @@ SOURCES: list[Source] = [
 def differences(then: RunPlan, now: RunPlan) -> MeasuredDifferences:
     """What the gate says of a run beside a baseline; every case passed in both."""
     here = record_of(now)
-    return measured_differences(record_of(then), here, load_config({}, {}, None).policy.on_record(here))
+    return find_setup_changes(record_of(then), here, load_config({}, {}, None).policy.to_run_policy(here))
 
 
 def made_anew(then: RunPlan, now: RunPlan) -> frozenset[str]:
     """The cases of both that `--resume` runs again, by id."""
-    first, second = (SetupFingerprints(plan.measuring, plan.yardsticks) for plan in (then, now))
-    before = {case.key: first.of(case) for case in then.runnable()}
-    return frozenset(c.id for c in now.runnable() if c.key in before and before[c.key] != second.of(c))
+    first, second = (ExecutionFingerprints(plan.measurement, plan.setup_fingerprints) for plan in (then, now))
+    before = {case.key: first.compute(case) for case in then.list_runnable_cases()}
+    return frozenset(c.id for c in now.list_runnable_cases() if c.key in before and before[c.key] != second.compute(c))
 
 
 def cases_of(found: Difference) -> set[str]:
@@ -318,7 +318,7 @@ def check_seen(mutation: Mutation, then: RunPlan, now: RunPlan) -> None:
     if mutation.said is not None:
         whose, setting = mutation.said
         assert any(is_named(one, whose, setting) for one in gate.differences), (mutation.name, gate)
-        words = [*RunSetup.of(record_of(then)).differences(RunSetup.of(record_of(now)))]
+        words = [*RunSetup.from_run(record_of(then)).iter_differences(RunSetup.from_run(record_of(now)))]
         assert any(whose in one and f"{setting} " in one for one in words), (mutation.name, words)
     if mutation.asked_anew:
         before, after = recorded_by(then), recorded_by(now)
@@ -331,7 +331,7 @@ def check_unseen(name: str, then: RunPlan, now: RunPlan) -> None:
     gate = differences(then, now)
     assert not gate.differences, (name, gate)
     assert not made_anew(then, now), name
-    assert not [*RunSetup.of(record_of(then)).differences(RunSetup.of(record_of(now)))], name
+    assert not [*RunSetup.from_run(record_of(then)).iter_differences(RunSetup.from_run(record_of(now)))], name
     assert recorded_by(then) == recorded_by(now), name
 
 
@@ -499,20 +499,22 @@ def test_setup__any_of_many_is_written_otherwise__is_no_change_to_anybody(rewrit
 @pytest.mark.parametrize("kind", VALUES)
 def test_mutations__every_setting_of_a_kind__is_among_them_or_has_no_effect(kind: str) -> None:
     """Also one that somebody adds tomorrow."""
-    found = kind_of({"model": "openai", "azure": "azure"}.get(kind, kind))
+    found = find_kind({"model": "openai", "azure": "azure"}.get(kind, kind))
     assert found is not None
-    known = {field.alias or name for name, field in found.settings.model_fields.items() if effect_of(field) is None}
+    known = {
+        field.alias or name for name, field in found.settings.model_fields.items() if find_no_effect(field) is None
+    }
     others = {*VALUES["model"], *VALUES["azure"], "thinkingBudget"} if kind in MODELS else set()
     assert known - {"provider"} <= VALUES[kind].keys() | others
 
 
 def test_mutations__every_setting_without_effect__is_among_the_rewritings() -> None:
     for kind, pool in WITHOUT_EFFECT.items():
-        found = kind_of({"model": "openai"}.get(kind, kind))
+        found = find_kind({"model": "openai"}.get(kind, kind))
         assert found is not None
-        known = {field.alias or name for name, field in found.settings.model_fields.items() if effect_of(field)}
+        known = {field.alias or name for name, field in found.settings.model_fields.items() if find_no_effect(field)}
         assert known - {"name", "judgeTarget"} - pool.keys() <= {"healthcheck", *WITHOUT_EFFECT["model"]}, kind
-    of_a_run = {row.key for row in SETTINGS.values() if row.no_effect and row.key not in RULES}
+    of_a_run = {row.key for row in SETTINGS.values() if row.no_effect and row.key not in POLICY_KEYS}
     assert of_a_run - RUN_WITHOUT_EFFECT.keys() <= {
         "evals",
         "store",
@@ -522,7 +524,7 @@ def test_mutations__every_setting_without_effect__is_among_the_rewritings() -> N
 
 def test_mutations__every_setting_of_a_run__is_among_them_or_compared_otherwise() -> None:
     known = {row.key for row in SETTINGS.values() if not row.no_effect and not row.compared_as}
-    assert known - RULES == {*OF_THE_RUN}
+    assert known - POLICY_KEYS == {*OF_THE_RUN}
 
 
 # ---- through the command line -----------------------------------------------------------------------------------

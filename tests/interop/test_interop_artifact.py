@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.github.artifacts.artifact_search import list_run_artifacts
+from eval_gate.github.artifacts.artifact_service import ArtifactService, reserve_artifact, write_archive
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
-from eval_gate.github.artifacts.listed import artifacts_of_run
-from eval_gate.github.artifacts.service import ArtifactService, archive, reserve
-from eval_gate.github.client import Client
+from eval_gate.github.client import GitHubClient
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.text.secret import Secret
 from tests.support.browsing import follow
@@ -44,7 +44,7 @@ def github():
 
 @pytest.fixture
 def client(github):
-    made = Client(github.base, Secret(github.token), "acme/bot", sleep=lambda _: None)
+    made = GitHubClient(github.base, Secret(github.token), "acme/bot", sleep=lambda _: None)
     yield made
     made.close()
 
@@ -65,10 +65,10 @@ def peer(github: FakeGitHub, *arguments: str) -> dict:
     return json.loads(answers[-1])
 
 
-def store(client: Client, github: FakeGitHub, folder: Path) -> int:
+def store(client: GitHubClient, github: FakeGitHub, folder: Path) -> int:
     service = ArtifactService(github.results_url, Secret(github.runtime_token))
-    archive([(folder / "run.json", "run.json")], folder / "ours.zip")
-    return reserve(client, service, NAME, now=datetime.now(UTC)).fill(folder / "ours.zip")
+    write_archive([(folder / "run.json", "run.json")], folder / "ours.zip")
+    return reserve_artifact(client, service, NAME, now=datetime.now(UTC)).upload_file(folder / "ours.zip")
 
 
 def test_ours__is_listed_and_unpacked_by_githubs_client(client, github, tmp_path) -> None:
@@ -84,7 +84,7 @@ def test_ours__is_listed_and_unpacked_by_githubs_client(client, github, tmp_path
 def test_theirs__is_found_and_read_by_us(client, github, tmp_path) -> None:
     (tmp_path / "run.json").write_text('{"runId": "r2"}')
     answer = peer(github, "upload", NAME, str(tmp_path), "run.json")
-    (artifact,) = artifacts_of_run(client, github.current_run_id, NAME)
+    (artifact,) = list_run_artifacts(client, github.current_run_id, NAME)
     assert artifact.id == answer["id"]
     fetch_artifact(client, artifact.id, artifact.digest, tmp_path / "theirs.zip")
     with zipfile.ZipFile(tmp_path / "theirs.zip") as packed:
@@ -96,7 +96,9 @@ def test_our_page__is_listed_and_downloaded_as_it_is_by_githubs_client(client, g
     (tmp_path / "report.html").write_text("<!doctype html>\n<title>ours</title>")
     service = ArtifactService(github.results_url, Secret(github.runtime_token))
     when = datetime.now(UTC)
-    number = reserve(client, service, PAGE, now=when, mime_type="text/html").fill(tmp_path / "report.html")
+    number = reserve_artifact(client, service, PAGE, now=when, mime_type="text/html").upload_file(
+        tmp_path / "report.html"
+    )
     listed = peer(github, "list")["artifacts"]
     assert [(one["name"], one["id"]) for one in listed] == [(PAGE, number)]
     answer = peer(github, "download", PAGE, str(tmp_path / "theirs"))
@@ -113,7 +115,9 @@ def test_their_page__unzipped__opens_in_a_browser_and_is_sent_as_ours_is(client,
     assert opened.text == (tmp_path / PAGE).read_text()
     theirs = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")]
     service = ArtifactService(github.results_url, Secret(github.runtime_token), 90)
-    reserve(client, service, f"our-{PAGE}", now=datetime.now(UTC), mime_type="text/html").fill(tmp_path / PAGE)
+    reserve_artifact(client, service, f"our-{PAGE}", now=datetime.now(UTC), mime_type="text/html").upload_file(
+        tmp_path / PAGE
+    )
     ours = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")][2:]
     of_its_own = {"name", "expires_at"}
     assert [_without(body, of_its_own) for body in ours] == [_without(body, of_its_own) for body in theirs]
@@ -124,7 +128,7 @@ def test_their_page__unzipped__opens_in_a_browser_and_is_sent_as_ours_is(client,
 def test_their_page__is_no_archive_to_us(client, github, tmp_path) -> None:
     (tmp_path / PAGE).write_text("<!doctype html>")
     peer(github, "upload-file", "ignored", str(tmp_path), PAGE)
-    (artifact,) = artifacts_of_run(client, github.current_run_id, PAGE)
+    (artifact,) = list_run_artifacts(client, github.current_run_id, PAGE)
     with pytest.raises(BadArchiveError, match="not a zip"):
         fetch_artifact(client, artifact.id, artifact.digest, tmp_path / "theirs.zip")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval_gate.reports.render import render
+from eval_gate.reports.rendering import render
 from tests.support.agents import Exchange, Handler, agent
 from tests.support.evidence import LANGUAGES, NOW, POLICY, PULL_REQUEST, THEN, large
 from tests.support.program import gate

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from eval_gate.model.case import CaseKey
-from eval_gate.reports.links import anchor_of
-from eval_gate.reports.render import render
+from eval_gate.reports.links import build_anchor
+from eval_gate.reports.rendering import render
 from tests.pages.runs import LONG
 from tests.support.browser import opened
 from tests.support.evidence import NOW, PULL_REQUEST, THEN, make_details, make_shown, sixty, with_evidence
@@ -118,14 +118,14 @@ def test_order__of_the_list__is_as_chosen(seen, sixty, order) -> None:
 
 def test_link__of_a_case__opens_it_and_is_the_one_that_others_make(chrome, sixty) -> None:
     key = CaseKey("evals/refunds.golden.json", "refund/terms")
-    with opened(chrome, sixty, f"#{anchor_of(key)}") as seen:
+    with opened(chrome, sixty, f"#{build_anchor(key)}") as seen:
         page = seen.page
         assert page.locator("#case h2").inner_text() == "refund/terms"
         link = page.locator(".ways li", has_text="Link").locator("code").inner_text()
-        assert link == f"{sixty.as_uri()}#{anchor_of(key)}"
+        assert link == f"{sixty.as_uri()}#{build_anchor(key)}"
         page.keyboard.press("j")
         assert "#case-refunds-refund-arabic-" in page.url
-        page.evaluate(f"location.hash = '{anchor_of(key)}'")
+        page.evaluate(f"location.hash = '{build_anchor(key)}'")
         page.locator("#case h2", has_text=re.compile("^refund/terms$")).wait_for()
 
 
@@ -247,7 +247,7 @@ def test_thousands__page__has_few_elements_and_all_cases(chrome, thousands) -> N
 
 def test_thousands__link_to_the_last_case__opens_it_and_shows_its_row(chrome, thousands) -> None:
     key = CaseKey("evals/area-39/support.yaml", "area-39/case-0249 of customers")
-    with opened(chrome, thousands, f"#{anchor_of(key)}") as seen:
+    with opened(chrome, thousands, f"#{build_anchor(key)}") as seen:
         page = seen.page
         assert page.locator("#case h2").inner_text() == key.case_id
         page.locator("#case", has_text="passing ones are only listed").wait_for()
@@ -266,7 +266,7 @@ def test_thousands__search_and_filter__find_the_needle(chrome, thousands) -> Non
 
 def test_thousands__link_to_a_regression__is_read_and_keeps_the_focus_while_it_is_unpacked(chrome, thousands) -> None:
     key = CaseKey("evals/area-39/support.yaml", "area-39/case-0011 of customers")
-    with opened(chrome, thousands, f"#{anchor_of(key)}") as seen:
+    with opened(chrome, thousands, f"#{build_anchor(key)}") as seen:
         seen.page.wait_for_selector("#case .sides")
         assert seen.page.locator("#case h2").inner_text() == key.case_id
         assert seen.page.evaluate("document.activeElement.tagName") == "H2"

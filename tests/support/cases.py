@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from eval_gate.config.settings import RunLimits
-from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.case import EvalCase, EvalSuite, Location, Tier
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.setup import TargetIdentity
@@ -109,11 +109,11 @@ class Watching:
         self.total = self.done = 0
         self.records = []
 
-    def started(self, plan: RunPlan, total: int, done: int) -> None:
+    def on_start(self, plan: RunPlan, total: int, done: int) -> None:
         self.total, self.done = total, done
 
-    def finished(self, record) -> None:
+    def on_trial(self, record) -> None:
         self.records.append(record)
 
-    def waiting(self, said: str) -> None:
+    def on_wait(self, said: str) -> None:
         self.waited = said

@@ -8,8 +8,8 @@ from eval_gate.config.settings import CacheMode
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.model.asker import Asker, Pace
 from eval_gate.targets.model.chat import ModelTurn
+from eval_gate.targets.model.model_client import ConcurrencyLimiter, ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import RetryPolicy
@@ -55,9 +55,11 @@ class ScriptedChat:
         self.closed = True
 
 
-def make_asker(chat: ScriptedChat, recording: Recording | None = None, folder=None, **policy) -> Asker:
+def make_asker(chat: ScriptedChat, recording: Recording | None = None, folder=None, **policy) -> ModelClient:
     """An asker without waits between its tries."""
     made = recording or Recording(CacheMode.OFF)
     if folder is not None:
-        made.begin(folder)
-    return Asker(chat, RetryPolicy(**{"initial_delay_ms": 0, "max_retries": 3} | policy), Pace(4), made)
+        made.set_run_folder(folder)
+    return ModelClient(
+        chat, RetryPolicy(**{"initial_delay_ms": 0, "max_retries": 3} | policy), ConcurrencyLimiter(4), made
+    )

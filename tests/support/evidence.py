@@ -11,7 +11,7 @@ from eval_gate.model.result import AskedWords, CaseResult, GitFacts, RunResult
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import ledger_of
+from eval_gate.results.history import build_history
 from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
@@ -24,7 +24,7 @@ PULL_REQUEST = ReportContext(
     base_branch="main",
     run_url="https://github.com/acme/bot/actions/runs/202/attempts/1",
     baseline_run_url="https://github.com/acme/bot/actions/runs/101",
-    accept_hint=True,
+    can_waive_by_comment=True,
     rerun_command="eval-gate run --config evals/support.yaml --case 'refund/partial-order,faq/hours'",
 )
 REFUNDS = "evals/refunds.yaml"
@@ -247,7 +247,7 @@ def large(cases: int = 10_000, regressions: int = 500, suites: int = 40) -> RunR
 def with_evidence(now: RunResult, then: RunResult, earlier: int = 19) -> RunResult:
     """The run judged against the other, which is the newest of a branch; each run before it failed a case or two."""
     runs = [then, *(_past(then, number) for number in range(1, earlier + 1))]
-    return judge_against(now, Baseline(then, "main", age_days=2, commits_behind=4, ledger=ledger_of(tuple(runs))))
+    return judge_against(now, Baseline(then, "main", age_days=2, commits_behind=4, history=build_history(tuple(runs))))
 
 
 _FAILED_THEN = (0, 1, 2, 1, 0, 0, 3, 1, 1, 0, 0, 0, 1, 1, 2, 0, 0, 1, 0, 1)

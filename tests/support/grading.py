@@ -6,8 +6,8 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 
-from eval_gate.evaluators.aggregate import judge
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judge, Judgement, JudgeReply
+from eval_gate.evaluators.aggregation import score_case
+from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, Judge, JudgeReply
 from eval_gate.model.case import Aggregation, Brief
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.specs.evaluator import EvaluatorSpec
@@ -63,9 +63,9 @@ def make_context(
     )
 
 
-def judgement_of(*specs: EvaluatorSpec, **around) -> Judgement:
+def judgement_of(*specs: EvaluatorSpec, **around) -> CaseScore:
     """What all evaluators say together."""
-    return asyncio.run(judge(make_context(*specs, **around)))
+    return asyncio.run(score_case(make_context(*specs, **around)))
 
 
 def with_messages(*names: str, text: str = "ok", **fields) -> Response:

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eval_gate.config.policy import Policy
+from eval_gate.engine.case_result import build_trial, count_reruns_as_new, join_trials
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.settling import known_anew, settle, trial_of
-from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.evidence.prior import Prior, learned_from
-from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.gate.evidence.prior import Prior, learn_prior
+from eval_gate.gate.reruns import Reruns
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.grounds import Counts
 from eval_gate.model.result import CaseResult, GitFacts, RerunEnd, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
-from eval_gate.results.ledger import EMPTY, Ledger
+from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 from tests.support.cases import make_case
@@ -90,7 +90,7 @@ class Engine:
     executions: int = 0
     fresh: frozenset[CaseKey] = frozenset()
 
-    def run(self, question: GateQuestion) -> RunResult:
+    def run(self, question: GateInputs) -> RunResult:
         """The run, not judged yet."""
         self.fresh = frozenset()
         records = {one.key: [one.record(at) for at in range(self.trials)] for one in self.cases}
@@ -98,26 +98,26 @@ class Engine:
         tapes = {one.key: one for one in self.cases}
         if self.confirm:
             reruns = Reruns(question, self.confirm)
-            doubtful = list(reruns.doubtful(self._result(records, ends)))
+            doubtful = list(reruns.find_rerun_candidates(self._result(records, ends)))
             more: dict[CaseKey, list[TrialRecord]] = {key: [] for key in doubtful}
             waiting = doubtful
-            while waiting and (turn := reruns.turn(waiting)):
+            while waiting and (turn := reruns.select_next(waiting)):
                 for key in turn:
-                    while reruns.wants_rerun(key, [trial_of(one) for one in more[key]]):
+                    while reruns.should_rerun(key, [build_trial(one) for one in more[key]]):
                         more[key].append(tapes[key].record(self.trials + len(more[key])))
                 waiting = [key for key in waiting if key not in set(turn)]
             for key, mine in more.items():
                 records[key] += mine
-                ends[key] = reruns.end(key, [trial_of(one) for one in mine])
-            self.fresh = frozenset(reruns.fresh)
+                ends[key] = reruns.get_rerun_end(key, [build_trial(one) for one in mine])
+            self.fresh = frozenset(reruns.new_cases)
         self.executions += sum(map(len, records.values()))
         return self._result(records, ends)
 
     def _result(self, records: Mapping[CaseKey, list[TrialRecord]], ends: Mapping[CaseKey, RerunEnd]) -> RunResult:
         suites: dict[str, list[CaseResult]] = {}
         for one in self.cases:
-            made = settle(one.case(), records[one.key], first=self.trials, end=ends.get(one.key))
-            made = known_anew(made) if one.key in self.fresh else made
+            made = join_trials(one.case(), records[one.key], first=self.trials, end=ends.get(one.key))
+            made = count_reruns_as_new(made) if one.key in self.fresh else made
             suites.setdefault(one.suite, []).append(replace(made, dependent=one.dependent))
         made_suites = [make_suite_result(cases, eval_file=file) for file, cases in suites.items()]
         planned = len(self.cases) if self.planned is None else self.planned
@@ -129,22 +129,22 @@ class Branch:
     """The newest measured run of the default branch, and the ledger that its artifact carries."""
 
     newest: RunResult | None = None
-    ledger: Ledger = EMPTY
+    ledger: History = EMPTY_HISTORY
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
-        return NONE_YET if self.newest is None else Baseline(self.newest, "main", ledger=self.ledger)
+        return NONE_YET if self.newest is None else Baseline(self.newest, "main", history=self.ledger)
 
     def pushed(self, cases: Sequence[Asked], policy: Policy, number: int, **options) -> Branch:
         """The branch after one more run of it, which is compared with the one before; an outage is no baseline."""
         named = {"run_id": f"main-{number}", "timestamp": f"2026-10-{number + 1:02}T10:00:00Z"}
         named["git"] = GitFacts(sha=f"{number:040x}")
-        question = GateQuestion(self.baseline, policy)
-        judged = judge(Engine(cases, fields=named, **options).run(question), question)
+        question = GateInputs(self.baseline, policy)
+        judged = decide_verdict(Engine(cases, fields=named, **options).run(question), question)
         return Branch(judged, ledger_after(judged, self.baseline)) if is_measured(judged) else self
 
 
-def permuted_ledger(ledger: Ledger) -> Ledger:
+def permuted_ledger(ledger: History) -> History:
     """The same ledger with its suites and cases the other way round."""
     suites = {suite: dict(reversed(list(cases.items()))) for suite, cases in reversed(list(ledger.suites.items()))}
     return replace(ledger, suites=suites)
@@ -152,4 +152,4 @@ def permuted_ledger(ledger: Ledger) -> Ledger:
 
 def learned(records: Iterable[Counts]) -> Prior:
     """The prior of a suite whose cases have these records."""
-    return learned_from(Counter((record.passes, record.failures) for record in records))
+    return learn_prior(Counter((record.passes, record.failures) for record in records))

@@ -20,7 +20,7 @@ import sys
 LATE = ("aiohttp", "github", "jinja2", "rich.progress", "tabulate", "typer.main")
 NOT = (
     "eval_gate.__main__",
-    "eval_gate.registry.mcp",
+    "eval_gate.staleness.mcp_servers",
     "eval_gate.text.javascript.regex_worker",
 )
 # it brings the libraries of model providers, a second's work that few runs need: a process by itself has them
@@ -46,13 +46,13 @@ def prepare() -> None:
     """Do once what every run does: compile templates and what validates its data, read certificates."""
     from pydantic import BaseModel
 
-    from eval_gate.config.wire import read_config
-    from eval_gate.files.certificates import certificates
-    from eval_gate.reports.compiling import compile_templates
+    from eval_gate.config.wire import parse_config
+    from eval_gate.files.certificates import load_ssl_context
+    from eval_gate.reports.template_compilation import compile_templates
 
     compile_templates()
-    read_config("{}")
-    certificates()
+    parse_config("{}")
+    load_ssl_context()
     waiting = [BaseModel]
     while waiting:
         found = waiting.pop()
@@ -97,9 +97,9 @@ def become(request: socket.socket) -> bool:
     os.environ.clear()
     os.environ.update(asked["environment"])
     if read != [os.environ.get(name) for name in CERTIFICATES]:
-        from eval_gate.files.certificates import certificates
+        from eval_gate.files.certificates import load_ssl_context
 
-        certificates.cache_clear()  # others than those that were read
+        load_ssl_context.cache_clear()  # others than those that were read
     sys.argv = ["eval-gate", *asked["arguments"]]
     return True
 

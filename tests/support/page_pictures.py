@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from eval_gate.reports.render import render
+from eval_gate.reports.rendering import render
 from tests.support.browser import DESK, PHONE, SMALL_PHONE, browser, opened
 from tests.support.evidence import PULL_REQUEST, large, sixty
 

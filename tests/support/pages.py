@@ -9,7 +9,7 @@ import re
 from importlib import resources
 from typing import Any
 
-from eval_gate.reports.page.render import asset
+from eval_gate.reports.page.html import read_asset
 
 SHEET = resources.files("eval_gate.reports").joinpath("templates/report.css").read_text(encoding="utf-8").rstrip()
 OWN = ("page.css", "diff.js", "page.js")
@@ -25,8 +25,8 @@ def without_sheet(page: str) -> str:
 def without_assets(page: str) -> str:
     """The page of a run, with a remark where a file of ours stands, and its data a line for each value."""
     for name in OWN:
-        assert page.count(asset(name)) == 1, f"the page does not hold {name} once"
-        page = page.replace(asset(name), f"/* {name} */")
+        assert page.count(read_asset(name)) == 1, f"the page does not hold {name} once"
+        page = page.replace(read_asset(name), f"/* {name} */")
     page = re.sub(r"'sha256-[^']*'", "'sha256-…'", page)
     return re.sub(r'(<script type="application/json"[^>]*>)(.*?)(</script>)', _spread, page)
 
@@ -53,5 +53,5 @@ def case_on(page: str, case_id: str) -> dict[str, Any]:
 def markup_of(page: str) -> str:
     """The page without its scripts, style sheet and data: what a browser reads as HTML."""
     for name in OWN:
-        page = page.replace(asset(name), "")
+        page = page.replace(read_asset(name), "")
     return re.sub(r'(<script type="[^"]*" id="\w+">).*?(</script>)', r"\1\2", page)

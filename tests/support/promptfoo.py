@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.agents import Exchange
 
-TRIED = Path(__file__).parents[1] / "unit" / "importing" / "promptfoo" / "tried"
+TRIED = Path(__file__).parents[1] / "unit" / "importers" / "promptfoo" / "tried"
 CONFIG = TRIED / "promptfooconfig.yaml"
 VERDICTS = TRIED / "verdicts.json"
 

@@ -19,13 +19,13 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from eval_gate.config.load import load_config
+from eval_gate.config.loader import load_config
 from eval_gate.config.selection import Selection
 from eval_gate.engine.journal import FinishedTrials, JournalLine, TrialRecord
-from eval_gate.engine.outcome import RunProgress, outcome
-from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.preparing.context import RunContext
-from eval_gate.engine.preparing.prepare import prepare
+from eval_gate.engine.preparation.plan_builder import build_run_plan
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.engine.result_builder import RunProgress, build_run_result
+from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.case import EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
@@ -305,7 +305,7 @@ class SetUp:
         # nobody is asked, and to read all certificates for each model is most of the time
         bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         with mock.patch.object(ssl, "create_default_context", return_value=bare):
-            return asyncio.run(prepare(config, Selection(), RunContext(folder, self.environment)))
+            return asyncio.run(build_run_plan(config, Selection(), RunContext(folder, self.environment)))
 
 
 @dataclass(frozen=True)
@@ -397,10 +397,12 @@ def run_settings() -> list[tuple[str, Json]]:
 def record_of(plan: RunPlan) -> RunResult:
     """The record of this run where every case has passed."""
     trials = FinishedTrials()
-    for case in plan.runnable():
+    for case in plan.list_runnable_cases():
         done = TrialRecord(eval_file=case.suite, case_id=case.id, trial=0, fingerprint="", status=Status.PASSED)
         trials.add(replace(done, score=1.0, assertions_run=1), JournalLine(0, 0, 0))
-    return outcome(plan, RunProgress(trials, None, (), held_back=False, ends={}, by_control={}), 1.0)
+    return build_run_result(
+        plan, RunProgress(trials, None, (), held_back=False, rerun_ends={}, base_agent_trials={}), 1.0
+    )
 
 
 def recorded_by(plan: RunPlan) -> Mapping[str, tuple[str, ...]]:
@@ -414,8 +416,8 @@ def recorded_by(plan: RunPlan) -> Mapping[str, tuple[str, ...]]:
 
     assert plan.recording is not None
     plan.recording.find = find  # type: ignore[method-assign]
-    for case in plan.runnable():
-        target = plan.target_of(case)
+    for case in plan.list_runnable_cases():
+        target = plan.get_target(case)
         if target.takes_stubs:
             keys.clear()
             asyncio.run(target.respond(_request(case)))

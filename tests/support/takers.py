@@ -8,13 +8,13 @@ import pkgutil
 from collections.abc import Callable, Iterator
 
 TEXT = frozenset({"str", "str | None", "bytes", "JsonValue", "object"})
-ROOMS = ("text", "evaluators", "formats", "gate", "github", "registry", "reports", "results", "sandbox", "targets")
+ROOMS = ("text", "evaluators", "formats", "gate", "github", "reports", "results", "sandbox", "staleness", "targets")
 TOUCH_THE_WORLD = frozenset(
     {
-        "eval_gate.results.read.read_history",
-        "eval_gate.results.read._path",
-        "eval_gate.registry.mcp.load_mcp",
-        "eval_gate.registry.mcp._list_tools",
+        "eval_gate.results.run_reader.read_history",
+        "eval_gate.results.run_reader._to_path",
+        "eval_gate.staleness.mcp_servers.load_mcp_server",
+        "eval_gate.staleness.mcp_servers._list_http_tools",
         "eval_gate.sandbox.handles.open_root",
     }
 )

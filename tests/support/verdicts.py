@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
-from eval_gate.config.load import load_config
+from eval_gate.config.loader import load_config
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.compare import compare
-from eval_gate.gate.evidence.past import Past
-from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.waivers.file import KnownWaivers
+from eval_gate.gate.case_comparison import compare_cases
+from eval_gate.gate.evidence.case_history import HistoryEvidence
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from eval_gate.results.ledger import ledger_of
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.history import build_history
 from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
@@ -104,10 +104,10 @@ def make_judged(
     cases = here if not isinstance(here, Mapping) else [make_executed(*one) for one in here.items()]
     run = make_run(make_suite_result(list(cases)), confirm=confirm, **fields)
     if records is None:
-        return judge(run, GateQuestion(NOT_ASKED_FOR, policy, waivers=waivers))
+        return decide_verdict(run, GateInputs(NOT_REQUESTED, policy, waivers=waivers))
     runs = make_history(records)
-    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, ledger=ledger_of(runs))
-    return judge(run, GateQuestion(baseline, policy, waivers=waivers))
+    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, history=build_history(runs))
+    return decide_verdict(run, GateInputs(baseline, policy, waivers=waivers))
 
 
 def rules_of(*words: str) -> frozenset[FailOn]:
@@ -123,12 +123,12 @@ def judge_against(
     waivers: KnownWaivers | None = None,
 ) -> RunResult:
     """The run as the one judge has it."""
-    return judge(run, GateQuestion(baseline, policy, waivers))
+    return decide_verdict(run, GateInputs(baseline, policy, waivers))
 
 
 def compare_with(baseline: Baseline, run: RunResult, **options) -> Comparison:
     """The plain comparison, with all that the baseline's ledger knows."""
-    return compare(baseline, run, Past(baseline, 1.0).of(run), **options)
+    return compare_cases(baseline, run, HistoryEvidence(baseline, 1.0).get_case_evidence(run), **options)
 
 
 def make_waiver(case: str, kind: str = "accepted", *, days: int = 14, line: int = 3, **fields) -> Waiver:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from eval_gate.cli.repository.schema import KINDS, schema_of
+from eval_gate.cli.repository.schema import KINDS, build_document_schema
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 
@@ -13,7 +13,7 @@ SCHEMAS = Path(__file__).parents[2] / "schemas"
 def schema_files() -> dict[Path, str]:
     """Every schema file with its text."""
     return {
-        SCHEMAS / f"{kind}.schema.json": json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"
+        SCHEMAS / f"{kind}.schema.json": json.dumps(build_document_schema(kind), indent=2, ensure_ascii=False) + "\n"
         for kind in KINDS
     }
 

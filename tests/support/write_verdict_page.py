@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from eval_gate.gate.evidence.bars import SHARE, alternative
+from eval_gate.gate.evidence.case_classification import CaseFacts
 from eval_gate.gate.evidence.prior import RATES
-from eval_gate.gate.evidence.reruns import Confirmation, e_value
-from eval_gate.gate.evidence.settle import CaseFacts
-from eval_gate.gate.evidence.suite.failures import kinds_of, tail_of
-from eval_gate.gate.judge import GateQuestion, facts_before_reruns, judge
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, compute_e_value
+from eval_gate.gate.evidence.suite.failures import compute_tail_chance, count_strata
+from eval_gate.gate.evidence.thresholds import THRESHOLD_SHARE, compute_alternative
+from eval_gate.gate.verdict_decision import GateInputs, build_facts_before_reruns, decide_verdict
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.grounds import Counts
 from eval_gate.model.result import RunResult
-from eval_gate.reports.words import grounds
+from eval_gate.reports.wording import grounds
 from eval_gate.struct import FrozenStruct
 from tests.support.histories import Asked, Branch, Engine
 from tests.support.verdicts import REGRESSIONS
@@ -59,7 +59,7 @@ class Judged(FrozenStruct):
 
     run: RunResult
     executions: int
-    confirmation: Confirmation
+    confirmation: RerunCriteria
     facts: Mapping[str, CaseFacts]
 
     @property
@@ -82,10 +82,10 @@ def main_branch() -> Branch:
 @cache
 def judged(example: str) -> Judged:
     """The pull request of an example, run with re-runs and judged as the action does."""
-    question = GateQuestion(main_branch().baseline, REGRESSIONS)
+    question = GateInputs(main_branch().baseline, REGRESSIONS)
     engine = Engine(_cases(EXAMPLES[example]), confirm=RERUNS)
-    run = judge(engine.run(question), question)
-    facts, confirmation = facts_before_reruns(run, question)
+    run = decide_verdict(engine.run(question), question)
+    facts, confirmation = build_facts_before_reruns(run, question)
     return Judged(run, engine.executions, confirmation, {one.key.case_id: one for one in facts})
 
 
@@ -111,9 +111,13 @@ def report_words(made: Judged) -> str:
     assert made.run.comparison is not None
     finding = made.run.comparison.suite_finding
     if finding is not None and finding.dropped:
-        return grounds.suite_words(finding)
+        return grounds.describe_suite_finding(finding)
     case = made.changes[0]
-    words = grounds.evidence(case, "on main"), grounds.odds(case), *grounds.beyond_counts(case, "on main")
+    words = (
+        grounds.describe_evidence(case, "on main"),
+        grounds.describe_chance(case),
+        *grounds.list_further_evidence(case, "on main"),
+    )
     return "; ".join(filter(None, words))
 
 
@@ -126,13 +130,13 @@ def _case_table(made: Judged, tapes: Mapping[int, str]) -> Iterator[str]:
     yield from _table(
         ["execution", *map(str, range(1, runs + 1))],
         ["result", *("failed" if letter == "F" else "passed" for letter in letters)],
-        [f"evidence ({math.ceil(made.confirmation.bar):,} needed)", *map(_number, found)],
+        [f"evidence ({math.ceil(made.confirmation.threshold):,} needed)", *map(_number, found)],
     )
 
 
 def _evidence(made: Judged, record: Counts, letters: list[str]) -> float:
     here = Counts(passes=letters.count("P"), failures=letters.count("F"))
-    return e_value(made.confirmation.prior, record, here, made.confirmation.day)
+    return compute_e_value(made.confirmation.prior, record, here, made.confirmation.day)
 
 
 def _sums(made: Judged) -> Iterator[str]:
@@ -140,12 +144,12 @@ def _sums(made: Judged) -> Iterator[str]:
     (case,) = made.changes
     assert case.grounds is not None
     record, failures = case.grounds.record, case.grounds.here.failures
-    unchanged = made.confirmation.prior.after(record).on(made.confirmation.day)
+    unchanged = made.confirmation.prior.add_record(record).adjust_to_day(made.confirmation.day)
     shares = [(weight, rate) for weight, rate in zip(unchanged.weights, RATES, strict=True) if weight >= 0.0005]
     terms = " + ".join(f"{weight:.4f}·{rate:g}{_POWERS[failures]}" for weight, rate in shares)
-    chance, before = (unchanged.chance_of_failures(Counts(failures=number)) for number in (failures, failures - 1))
+    chance, before = (unchanged.compute_failure_chance(Counts(failures=number)) for number in (failures, failures - 1))
     alike = sum(one.record.counts == record for one in made.facts.values())
-    budget = made.confirmation.error_rate * SHARE
+    budget = made.confirmation.error_rate * THRESHOLD_SHARE
     yield f"Chance of {failures} failures in a row if nothing changed: {terms} + … = 1 in {round(1 / chance, -3):,.0f}."
     together = f"over {alike} such cases {100 * alike * before:.1f} %"
     yield (
@@ -160,9 +164,9 @@ def _suite_table(made: Judged) -> Iterator[str]:
     finding = made.run.comparison.suite_finding
     assert finding is not None
     assert finding.steady
-    strata = kinds_of(one.stratum for one in made.facts.values() if one.in_whole and one.stratum.steady)
-    once = sum(number for kind, number in strata.items() if kind.all_failures == 1)
-    (runs,) = {kind.all_runs for kind in strata}
+    strata = count_strata(one.stratum for one in made.facts.values() if one.is_in_suite_test and one.stratum.is_steady)
+    once = sum(number for kind, number in strata.items() if kind.total_failures == 1)
+    (runs,) = {kind.total_runs for kind in strata}
     yield from _table(
         ["cases that seldom fail", "failed at first", "expected", "chance without a real change", "a drop from"],
         [
@@ -174,7 +178,7 @@ def _suite_table(made: Judged) -> Iterator[str]:
         ],
     )
     yield ""
-    alone = round(1 / tail_of(strata, finding.failures), -4)
+    alone = round(1 / compute_tail_chance(strata, finding.failures), -4)
     yield (
         f"{once} of these cases failed once in {runs} runs, here or on main, so {once} / {runs} = {once / runs:.2f} "
         f"failures are expected here. {finding.failures} or more of {once} happen 1 time in {alone:,.0f} if all days "
@@ -216,8 +220,8 @@ def weights() -> str:
     made = judged("dead")
     (case,) = made.changes
     assert case.grounds is not None
-    unchanged = made.confirmation.prior.after(case.grounds.record).on(made.confirmation.day)
-    shares = unchanged.weights, alternative(unchanged)
+    unchanged = made.confirmation.prior.add_record(case.grounds.record).adjust_to_day(made.confirmation.day)
+    shares = unchanged.weights, compute_alternative(unchanged)
     powers = range(1, case.grounds.here.runs + 1)
     sums = [
         [math.fsum(w * rate**power for w, rate in zip(kind, RATES, strict=True)) for kind in shares] for power in powers

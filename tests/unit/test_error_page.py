@@ -10,7 +10,7 @@ from pathlib import Path
 from eval_gate.model.comparison import RuleCode
 
 ROOT = Path(__file__).parents[2]
-RAISED = ("GateError", "TakenError", "Reason", "NoBaseline")
+RAISED = ("GateError", "NameTakenError", "Reason", "NoBaseline")
 """Constructors whose first argument is a code."""
 PASSING = {"passed", "no-baseline", "never-fails", "not-asked-for", "none-yet", "no-artifact", "branch-renamed"}
 """Codes of what is no error: a passing gate, and the absence of a baseline."""
@@ -21,7 +21,7 @@ def codes() -> Iterator[str]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 values = [keyword.value for keyword in node.keywords if keyword.arg == "code"]
-                if node.func.id in RAISED and file.name != "staleness.py":
+                if node.func.id in RAISED and file.name != "staleness_checks.py":
                     values += node.args[:1]
                 yield from (
                     value.value

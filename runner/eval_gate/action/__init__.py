@@ -1,1 +1,1 @@
-"""The pull request story: plan, find the baseline, run, judge, publish, exit."""
+"""GitHub Action: plan, find the baseline, run, decide, publish, exit."""

@@ -1,4 +1,4 @@
-"""The base side of what is evaluated: which commit the workspace holds, and with which one it is compared.
+"""Base commit of a change: which commit the workspace holds, and which commit it is compared with.
 
 `actions/checkout` takes the test merge of a pull request unless it is told otherwise: the head and the base branch as
 it was then. What the base branch did before is in it, so the base is the first parent of that merge. A head alone has
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.errors import GateError
-from eval_gate.github.event import branch_of_queue
+from eval_gate.github.event import find_queue_target
 from eval_gate.struct import FrozenStruct
 
 BASE: Final = "base"
@@ -19,7 +19,7 @@ BASE: Final = "base"
 _HEADS: Final = "refs/heads/"
 
 
-def baseline_branch_of(named: str | None, default: str, base: str | None, ref: str = "") -> str:
+def choose_baseline_branch(named: str | None, default: str, base: str | None, ref: str = "") -> str:
     """The branch whose runs make baselines.
 
     `named` is the setting, `base` the branch that the change is merged into, and `ref` the one that the run is of,
@@ -29,13 +29,13 @@ def baseline_branch_of(named: str | None, default: str, base: str | None, ref: s
     if not named:
         return default
     if named == BASE:
-        own = branch_of_queue(ref) or (ref.removeprefix(_HEADS) if ref.startswith(_HEADS) else "")
+        own = find_queue_target(ref) or (ref.removeprefix(_HEADS) if ref.startswith(_HEADS) else "")
         return base or own or default
-    return branch_of_queue(named) or named.removeprefix(_HEADS)
+    return find_queue_target(named) or named.removeprefix(_HEADS)
 
 
-class Workspace(FrozenStruct):
-    """What is known of the commit in the workspace."""
+class WorkspaceCommit(FrozenStruct):
+    """Commit in the workspace, as far as it is known."""
 
     event_sha: str
     """What GitHub has the workflow check out: of a pull request its test merge."""
@@ -50,13 +50,13 @@ class Workspace(FrozenStruct):
         return self.checkout or self.event_sha
 
     @property
-    def is_believed(self) -> bool:
+    def is_unverified(self) -> bool:
         """Whether nothing in the workspace names its commit, so that the workflow's word counts."""
         return self.checkout is None
 
 
 class BaseCommit(FrozenStruct):
-    """The commit that a change is compared with, as far as it is known before GitHub is asked: one of the three."""
+    """Base commit of a change before GitHub is asked: known, or how to find it. One field is set."""
 
     commit: str | None = None
     merged_head: str | None = None
@@ -67,7 +67,7 @@ class BaseCommit(FrozenStruct):
     """Where this commit left the branch."""
 
 
-def base_of_change(workspace: Workspace, head: str, name: str) -> BaseCommit:
+def find_pull_base(workspace: WorkspaceCommit, head: str, name: str) -> BaseCommit:
     """The base of a pull request with this head, `#7` by name. Raises GateError for the commit of something else."""
     measured, parents = workspace.sha, workspace.parents
     if measured == head:
@@ -77,17 +77,17 @@ def base_of_change(workspace: Workspace, head: str, name: str) -> BaseCommit:
     if measured == workspace.event_sha and parents is None:
         return BaseCommit(first_parent_of=measured)
     wanted = f"{name} is {head[:12]}, and this is neither that nor its test merge"
-    raise other_checkout(measured, wanted, f"refs/pull/{name.removeprefix('#')}/head")
+    raise build_checkout_error(measured, wanted, f"refs/pull/{name.removeprefix('#')}/head")
 
 
-def base_of_group(workspace: Workspace, head: str, base: str) -> BaseCommit:
+def find_group_base(workspace: WorkspaceCommit, head: str, base: str) -> BaseCommit:
     """The base of a merge group. Raises GateError where the workspace holds something else."""
     if workspace.checkout not in {None, head}:
-        raise other_checkout(workspace.sha, f"the merge group is {head[:12]}", head)
+        raise build_checkout_error(workspace.sha, f"the merge group is {head[:12]}", head)
     return BaseCommit(commit=base)
 
 
-def other_checkout(found: str | None, wanted: str, ref: str) -> GateError:
+def build_checkout_error(found: str | None, wanted: str, ref: str) -> GateError:
     """What is wrong where the workspace holds a commit of something else."""
     return GateError(
         "other-checkout",

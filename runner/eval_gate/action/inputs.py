@@ -1,4 +1,4 @@
-"""The one table of the actions' inputs and outputs. Both action.yml, the parser and docs/action.md are held to it."""
+"""Table of the action's inputs and outputs: the source for both action.yml, parser and docs/action.md."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Final, TypeVar
 from eval_gate.config.selection import Selection, parse_shard
 from eval_gate.config.setting import LARGEST
 from eval_gate.config.settings import SETTINGS
-from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.files.place import why_no_path
-from eval_gate.github.artifacts.service import FORBIDDEN_IN_NAMES
-from eval_gate.github.waiver_comments import LABEL
+from eval_gate.errors import GateError, Problem, format_suggestion
+from eval_gate.files.file_paths import find_path_problem
+from eval_gate.github.artifacts.artifact_service import FORBIDDEN_IN_NAMES
+from eval_gate.github.waiver_comments import DEFAULT_LABEL
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.quoting import quoted
+from eval_gate.text.quoting import quote_value
 from eval_gate.text.secret import Secret
 
 Word = TypeVar("Word", bound=StrEnum)
-PREFIX: Final = "INPUT_"
+INPUT_PREFIX: Final = "INPUT_"
 DEFAULT_ARTIFACT: Final = "eval-gate-results"
 DEFAULT_CHECK: Final = "eval-gate"
 AUTO: Final = "auto"
-SET: Final = "set"
+SET_INPUT: Final = "set"
 """The input that takes settings without an input of their own."""
 NONE: Final = "none"
 _RESERVED: Final = frozenset({"entrypoint", "args"})
@@ -33,17 +33,17 @@ NOT_IN_CONTAINER: Final = (
     "this action's container has none of your tools: use the action eval-gate/eval-gate/host, or `eval-gate judge` in a"
     " step before, and `results: latest`"
 )
-_OF_THE_MOMENT: Final = frozenset(
+_VOLATILE_INPUTS: Final = frozenset(
     {"github-token", "agent-endpoint", "control-endpoint", "base-url", "results", "baseline"}
     | {"control", "control-command"}
 )
 """Inputs that a job may make anew in each attempt, or that differ in the second of two steps: they tell no leg."""
-_KEYS_OF_THE_MOMENT: Final = frozenset({"outputDir", "controlTarget"})
+_VOLATILE_KEYS: Final = frozenset({"outputDir", "controlTarget"})
 """The same of settings in `set`."""
 
 
 class ActionInput(FrozenStruct):
-    """One input. With a `key` it is a setting of the run, and empty means what file and defaults say."""
+    """Input of the action. With a `key` it is a setting; empty keeps the value of file and defaults."""
 
     name: str
     description: str
@@ -54,7 +54,7 @@ class ActionInput(FrozenStruct):
 
 
 class ActionOutput(FrozenStruct):
-    """One output of the step."""
+    """Output of the step."""
 
     name: str
     description: str
@@ -73,7 +73,7 @@ _OWN_INPUT: Final = frozenset(
 configuration file, or in the input `set`."""
 
 
-def _of_settings() -> Iterator[ActionInput]:
+def _iter_setting_inputs() -> Iterator[ActionInput]:
     """An input for each setting that has one, with the words of its row."""
     for row in SETTINGS.values():
         if row.key in _OWN_INPUT:
@@ -84,9 +84,9 @@ def _of_settings() -> Iterator[ActionInput]:
 
 INPUTS: Final = (
     ActionInput("config", "Configuration file; the first eval-gate.yaml, .yml or .json from the workspace upward."),
-    *_of_settings(),
+    *_iter_setting_inputs(),
     ActionInput(
-        SET,
+        SET_INPUT,
         "Other keys of the configuration file, one a line, as in `mustPass: refund-*`. They win over the file.",
     ),
     ActionInput(
@@ -108,7 +108,7 @@ INPUTS: Final = (
         " may turn by it, and fails; a second step with `results: latest` asks it (docs/action.md).",
         "now",
     ),
-    ActionInput("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
+    ActionInput("accept-label", "Label of pull requests on which acceptances in comments count.", DEFAULT_LABEL),
     ActionInput("case", "Only cases whose ids match these globs, separated by commas."),
     ActionInput("tag", "Only cases with one of these tags, separated by commas."),
     ActionInput("tier", "Only suites of these tiers, separated by commas."),
@@ -190,15 +190,15 @@ OUTPUTS: Final = (
 )
 
 
-class ReportedSide(StrEnum):
-    """Of a pull request: its own branch, or the one it is merged into."""
+class TrustedSide(StrEnum):
+    """Side of a pull request whose files are trusted: its own branch or its base branch."""
 
     HEAD = "head"
     BASE = "base"
 
 
-class ControlTiming(StrEnum):
-    """When the base branch's agent is asked."""
+class BaseAgentTiming(StrEnum):
+    """When the base agent is run: in this step or in a second one."""
 
     NOW = "now"
     LATER = "later"
@@ -206,7 +206,7 @@ class ControlTiming(StrEnum):
 
 
 class CommentMode(StrEnum):
-    """When a comment is made. One that is there is updated in every mode."""
+    """When a comment is created. An existing comment is updated in every mode."""
 
     ALWAYS = "always"
     CHANGES = "changes"
@@ -214,8 +214,8 @@ class CommentMode(StrEnum):
     NEVER = "never"
 
 
-class Settings(FrozenStruct):
-    """The inputs of one step, read. `flags` are texts of those that are keys of the configuration."""
+class StepSettings(FrozenStruct):
+    """Parsed inputs of one step. `flags` holds the inputs that are configuration keys, as text."""
 
     flags: Mapping[str, str]
     config: str | None
@@ -235,20 +235,20 @@ class Settings(FrozenStruct):
     annotations: bool
     max_baseline_age_days: float
     max_baseline_commits: int
-    accept_label: str = LABEL
+    accept_label: str = DEFAULT_LABEL
     leg: str = ""
     """All inputs that are the same in every attempt of one leg, in one text."""
-    policy_from: ReportedSide = ReportedSide.HEAD
-    secrets_for: ReportedSide = ReportedSide.BASE
-    control: ControlTiming = ControlTiming.NOW
+    policy_from: TrustedSide = TrustedSide.HEAD
+    secrets_for: TrustedSide = TrustedSide.BASE
+    control: BaseAgentTiming = BaseAgentTiming.NOW
     on_host: bool = False
     """Whether this is the machine of the job, and not our container."""
 
 
-def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Settings:
+def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepSettings:
     """The settings of this step. Raises GateError `invalid-input` with every problem of all inputs at once."""
-    reader = _Reader(variables, on_host=on_host)
-    settings = _settings_of(reader, variables, on_host=on_host)
+    reader = _InputReader(variables, on_host=on_host)
+    settings = _build_settings(reader, variables, on_host=on_host)
     if reader.problems:
         raise GateError(
             "invalid-input",
@@ -259,35 +259,38 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
     return settings
 
 
-def guess_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Settings:
+def guess_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepSettings:
     """The settings of a step whose inputs are wrong, with defaults for those: enough to publish that they are."""
-    return _settings_of(_Reader(variables, on_host=on_host), variables, on_host=on_host)
+    return _build_settings(_InputReader(variables, on_host=on_host), variables, on_host=on_host)
 
 
-def _settings_of(reader: _Reader, variables: Mapping[str, str], *, on_host: bool) -> Settings:
-    return Settings(
-        flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))} | reader.settings(),
-        config=reader.place("config") or None,
-        selection=Selection(reader.list("case"), reader.list("tag"), reader.list("tier"), reader.shard()),
-        token=Secret(reader.text("github-token") or variables.get("GITHUB_TOKEN", "")),
-        results=reader.place("results") or None,
-        baseline=reader.text("baseline") or AUTO,
-        baseline_branch=reader.text("baseline-branch") or None,
-        baseline_workflows=reader.list("baseline-workflow"),
-        artifact_name=reader.artifact_name(),
-        upload=reader.flag("upload"),
-        comment=reader.one_of("comment", CommentMode),
-        comment_key=reader.text("comment-key") or None,
-        check_run=reader.text("check-run", keep_empty=True) or None,
-        drift_issue=reader.flag("drift-issue"),
-        annotations=reader.flag("annotations"),
-        policy_from=reader.one_of("policy-from", ReportedSide),
-        secrets_for=reader.one_of("secrets-for", ReportedSide),
-        control=reader.one_of("control", ControlTiming),
-        accept_label=reader.text("accept-label") or LABEL,
-        max_baseline_age_days=reader.number("max-baseline-age-days"),
-        max_baseline_commits=int(reader.number("max-baseline-commits")),
-        leg=reader.leg(),
+def _build_settings(reader: _InputReader, variables: Mapping[str, str], *, on_host: bool) -> StepSettings:
+    return StepSettings(
+        flags={one.key: value for one in INPUTS if one.key and (value := reader.read_text(one.name))}
+        | reader.get_settings(),
+        config=reader.read_path_lines("config") or None,
+        selection=Selection(
+            reader.read_list("case"), reader.read_list("tag"), reader.read_list("tier"), reader.read_shard()
+        ),
+        token=Secret(reader.read_text("github-token") or variables.get("GITHUB_TOKEN", "")),
+        results=reader.read_path_lines("results") or None,
+        baseline=reader.read_text("baseline") or AUTO,
+        baseline_branch=reader.read_text("baseline-branch") or None,
+        baseline_workflows=reader.read_list("baseline-workflow"),
+        artifact_name=reader.read_artifact_name(),
+        upload=reader.read_flag("upload"),
+        comment=reader.read_choice("comment", CommentMode),
+        comment_key=reader.read_text("comment-key") or None,
+        check_run=reader.read_text("check-run", keep_empty=True) or None,
+        drift_issue=reader.read_flag("drift-issue"),
+        annotations=reader.read_flag("annotations"),
+        policy_from=reader.read_choice("policy-from", TrustedSide),
+        secrets_for=reader.read_choice("secrets-for", TrustedSide),
+        control=reader.read_choice("control", BaseAgentTiming),
+        accept_label=reader.read_text("accept-label") or DEFAULT_LABEL,
+        max_baseline_age_days=reader.read_number("max-baseline-age-days"),
+        max_baseline_commits=int(reader.read_number("max-baseline-commits")),
+        leg=reader.build_leg(),
         on_host=on_host,
     )
 
@@ -296,74 +299,77 @@ _BY_INPUT: Final = {row.input_name: row.key for row in SETTINGS.values() if row.
 """The settings that `set` takes, by what their input would be called."""
 
 
-def input_of(key: str) -> str:
+def format_input_name(key: str) -> str:
     """How a setting is written in a workflow: `timeout-ms`, or `set: mustPass`."""
-    return SETTINGS[key].input_name if key in _OWN_INPUT else f"{SET}: {key}"
+    return SETTINGS[key].input_name if key in _OWN_INPUT else f"{SET_INPUT}: {key}"
 
 
-def _unknown_input(name: str) -> str:
+def _describe_unknown_input(name: str) -> str:
     if name in _BY_INPUT:
-        return f"there is no such input: `{_BY_INPUT[name]}: …` is a line of the input `{SET}`, or of the file"
-    return f"there is no such input{did_you_mean(name, [one.name for one in INPUTS])}"
+        return f"there is no such input: `{_BY_INPUT[name]}: …` is a line of the input `{SET_INPUT}`, or of the file"
+    return f"there is no such input{format_suggestion(name, [one.name for one in INPUTS])}"
 
 
-def _wrong_line(key: str, colon: str, value: str, before: Mapping[str, str]) -> str | None:
+def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, str]) -> str | None:
     """What is wrong with a line of `set`; None where nothing is."""
     if not colon or not key:
-        return f"{quoted(key or value)} is not written as `key: value`"
+        return f"{quote_value(key or value)} is not written as `key: value`"
     if key in _OWN_INPUT:
         return f"{key} has an input of its own: `{SETTINGS[key].input_name}`"
     if key not in _BY_INPUT.values():
         return (
-            f"{quoted(key)} is no key of the configuration that a workflow sets{did_you_mean(key, _BY_INPUT.values())}"
+            f"{quote_value(key)} is no key of the configuration that a workflow "
+            f"sets{format_suggestion(key, _BY_INPUT.values())}"
         )
     if key in before:
         return f"{key} stands there twice"
     return None if value else f"{key} has no value"
 
 
-class _Reader:
+class _InputReader:
     """Reads one input after the other and keeps what is wrong with them."""
 
     def __init__(self, variables: Mapping[str, str], *, on_host: bool) -> None:
         self._defaults = {one.name: one.default for one in INPUTS}
         self._given = {
-            name.removeprefix(PREFIX).lower(): value for name, value in variables.items() if name.startswith(PREFIX)
+            name.removeprefix(INPUT_PREFIX).lower(): value
+            for name, value in variables.items()
+            if name.startswith(INPUT_PREFIX)
         }
         self.problems = [
-            Problem(_unknown_input(name), field=name)
+            Problem(_describe_unknown_input(name), field=name)
             for name in self._given
             if name not in self._defaults and name not in _RESERVED
         ]
-        self._settings = self._read_settings()
+        self._settings = self._parse_set_lines()
         if not on_host:
             here = [one.name for one in INPUTS if one.host_only and self._given.get(one.name, "").strip()]
-            here += [f"{SET}: {key}" for key in self._settings if key in _HOST_ONLY]
+            here += [f"{SET_INPUT}: {key}" for key in self._settings if key in _HOST_ONLY]
             self.problems += [Problem(NOT_IN_CONTAINER, field=name) for name in here]
 
-    def leg(self) -> str:
+    def build_leg(self) -> str:
         """The inputs that tell legs of one job apart, as text."""
-        values = {name: self.text(name) for name in self._defaults.keys() - _OF_THE_MOMENT - {SET}}
-        values |= {f"{SET}: {key}": self._settings[key] for key in self._settings.keys() - _KEYS_OF_THE_MOMENT}
+        values = {name: self.read_text(name) for name in self._defaults.keys() - _VOLATILE_INPUTS - {SET_INPUT}}
+        values |= {f"{SET_INPUT}: {key}": self._settings[key] for key in self._settings.keys() - _VOLATILE_KEYS}
         return json.dumps(values, sort_keys=True)
 
-    def settings(self) -> dict[str, str]:
+    def get_settings(self) -> dict[str, str]:
         """The lines of `set`, by the keys of the configuration."""
         return self._settings
 
-    def _read_settings(self) -> dict[str, str]:
+    def _parse_set_lines(self) -> dict[str, str]:
         found = dict[str, str]()
-        for number, line in enumerate(self.text(SET).splitlines(), 1):
+        for number, line in enumerate(self.read_text(SET_INPUT).splitlines(), 1):
             key, colon, value = (part.strip() for part in line.partition(":"))
             if not line.strip():
                 continue
-            if problem := _wrong_line(key, colon, value, found):
-                self.problems.append(Problem(f"line {number}: {problem}", field=SET))
+            if problem := _find_line_problem(key, colon, value, found):
+                self.problems.append(Problem(f"line {number}: {problem}", field=SET_INPUT))
             else:
                 found[key] = value
         return found
 
-    def text(self, name: str, *, keep_empty: bool = False) -> str:
+    def read_text(self, name: str, *, keep_empty: bool = False) -> str:
         """The value; the default where it is empty, or only where it is missing."""
         given = self._given.get(name)
         default = self._defaults[name]
@@ -373,56 +379,56 @@ class _Reader:
             return default
         return given.strip()
 
-    def place(self, name: str) -> str:
+    def read_path_lines(self, name: str) -> str:
         """The value, each of its lines a path or what stands for one."""
-        text = self.text(name)
+        text = self.read_text(name)
         for line in text.splitlines():
-            if why := why_no_path(line.strip()):
+            if why := find_path_problem(line.strip()):
                 self.problems.append(Problem(f'"{line.strip()[:80]}" {why}', field=name))
         return text
 
-    def list(self, name: str) -> tuple[str, ...]:
+    def read_list(self, name: str) -> tuple[str, ...]:
         """Parts between commas and line breaks."""
-        return tuple(part.strip() for part in self.text(name).replace("\n", ",").split(",") if part.strip())
+        return tuple(part.strip() for part in self.read_text(name).replace("\n", ",").split(",") if part.strip())
 
-    def flag(self, name: str) -> bool:
+    def read_flag(self, name: str) -> bool:
         """`true` or `false`, in the spellings of YAML."""
-        text = self.text(name)
+        text = self.read_text(name)
         if text not in {"true", "True", "TRUE", "false", "False", "FALSE"}:
-            self.problems.append(Problem(f"{quoted(text)} is neither true nor false", field=name))
+            self.problems.append(Problem(f"{quote_value(text)} is neither true nor false", field=name))
         return text.lower() == "true"
 
-    def number(self, name: str) -> float:
+    def read_number(self, name: str) -> float:
         """A number from 0 to the largest."""
         try:
-            number = float(self.text(name))
+            number = float(self.read_text(name))
         except ValueError:
             number = -1
         if not 0 <= number <= LARGEST:
-            message = f"{quoted(self.text(name))} is not a number from 0 to {LARGEST:,}"
+            message = f"{quote_value(self.read_text(name))} is not a number from 0 to {LARGEST:,}"
             self.problems.append(Problem(message, field=name))
             return 0
         return number
 
-    def one_of(self, name: str, kind: type[Word]) -> Word:
+    def read_choice(self, name: str, kind: type[Word]) -> Word:
         """One of these words; the first of them where it is none."""
-        text, words = self.text(name), [word.value for word in kind]
+        text, words = self.read_text(name), [word.value for word in kind]
         if text not in words:
-            message = f"{quoted(text)} is not known{did_you_mean(text, words)}; allowed: {', '.join(words)}"
+            message = f"{quote_value(text)} is not known{format_suggestion(text, words)}; allowed: {', '.join(words)}"
             self.problems.append(Problem(message, field=name))
         return kind(text if text in words else words[0])
 
-    def shard(self) -> Shard | None:
+    def read_shard(self) -> Shard | None:
         """`2/4`."""
         try:
-            return parse_shard(self.text("shard") or None)
+            return parse_shard(self.read_text("shard") or None)
         except GateError as error:
             self.problems.append(Problem(error.message, field="shard"))
             return None
 
-    def artifact_name(self) -> str:
+    def read_artifact_name(self) -> str:
         """A name that the artifact service takes."""
-        name = self.text("artifact-name")
+        name = self.read_text("artifact-name")
         if FORBIDDEN_IN_NAMES & set(name):
             self.problems.append(Problem('must not hold any of " : < > | * ? \\ /', field="artifact-name"))
         return name

@@ -1,4 +1,4 @@
-"""Decides whose result counts: one identity of a gate, and one order of its results.
+"""Precedence of results: the identity of a gate and the order of its results.
 
 Comment, check run, artifacts, outputs and summary all ask here. Two results belong to the same gate where the gate's
 key, its workflow, and whether all cases or only some were run agree. Of one gate's results the order decides: the
@@ -18,7 +18,7 @@ from eval_gate.struct import FrozenStruct
 
 
 class Publisher(StrEnum):
-    """Whose something is that was published before."""
+    """Publisher of an earlier result, relative to this step."""
 
     OURS = "ours"
     """This gate's, from this attempt, an earlier one, or another run."""
@@ -28,23 +28,23 @@ class Publisher(StrEnum):
 
 
 class Publication(FrozenStruct):
-    """A result that somebody published or is about to publish: of which gate and commit, and how new it is."""
+    """Published or planned result: its gate, commit and age."""
 
     maker: MadeBy
     """The gate, and the run that publishes."""
     sha: str
-    judged: tuple[int, int] | None = None
+    source_run: tuple[int, int] | None = None
     """Run and attempt that made the result, where another run publishes it (docs/forks.md)."""
 
     @property
     def order(self) -> tuple[int, int, int, int]:
         """The place among the results of one gate for one commit: run, attempt, and those that publish it."""
         publishing = (self.maker.run_id, self.maker.attempt)
-        return (*(self.judged or publishing), *publishing)
+        return (*(self.source_run or publishing), *publishing)
 
 
-class Overtaken(FrozenStruct):
-    """The result that counts instead of ours."""
+class NewerResult(FrozenStruct):
+    """Newer result that takes precedence over this one."""
 
     run_id: int
     """The run that made it."""
@@ -52,37 +52,37 @@ class Overtaken(FrozenStruct):
     """Whether the gate passed there."""
 
     @property
-    def words(self) -> str:
+    def explanation(self) -> str:
         """Why ours is not what counts, in a sentence without its full stop."""
         outcome = "passed" if self.passed else "did not pass"
         return f"run {self.run_id} is newer and counts, where the gate {outcome}"
 
-    def contradicts(self, *, passed: bool) -> bool:
+    def is_contradicting(self, *, passed: bool) -> bool:
         """Whether it says otherwise than a result of ours that passed, or did not."""
         return passed is not self.passed
 
-    def error(self, *, passed: bool) -> GateError:
+    def build_error(self, *, passed: bool) -> GateError:
         """What is to be said in place of such a result of ours."""
         return GateError(
             "overtaken",
-            f"the gate {'passes' if passed else 'does not pass'} here, but {self.words}",
+            f"the gate {'passes' if passed else 'does not pass'} here, but {self.explanation}",
             f"look at run {self.run_id}, or re-run that one",
             exit_code=ExitCode.INCOMPLETE,
         )
 
 
-class TakenError(GateError):
-    """Another leg, call or step of this run has published under a name of this one."""
+class NameTakenError(GateError):
+    """Error for a name that another leg, call or step of this run already uses."""
 
 
-def name_taken(what: str, remedy: str) -> TakenError:
+def build_name_taken_error(what: str, remedy: str) -> NameTakenError:
     """The error; `what` is the name in the way, and `remedy` the input that gives another."""
     message = f"{what} is there already, from another job or step of this run; it was left as it is"
     hint = f"give each of them its own `{remedy}`, in a matrix for example `{remedy}: ${{{{ matrix.NAME }}}}`"
-    return TakenError("same-name-twice", message, hint)
+    return NameTakenError("same-name-twice", message, hint)
 
 
-def publisher_of(ours: MadeBy, theirs: MadeBy) -> Publisher:
+def classify_publisher(ours: MadeBy, theirs: MadeBy) -> Publisher:
     """Whose work `theirs` signs.
 
     Within one attempt job, step and inputs have to be the same. In another attempt the job has another name: there step
@@ -92,31 +92,31 @@ def publisher_of(ours: MadeBy, theirs: MadeBy) -> Publisher:
         return Publisher.ANOTHER_GATE
     if theirs.run_id != ours.run_id or theirs.leg is None or ours.leg is None:
         return Publisher.OURS
-    same = theirs.leg == ours.leg if theirs.attempt == ours.attempt else same_leg(ours, theirs.leg)
+    same = theirs.leg == ours.leg if theirs.attempt == ours.attempt else is_same_leg(ours, theirs.leg)
     return Publisher.OURS if same else Publisher.ANOTHER_LEG
 
 
-def same_leg(ours: MadeBy, leg: str | None) -> bool:
+def is_same_leg(ours: MadeBy, leg: str | None) -> bool:
     """Whether step and inputs are those of this step; also where nothing is known about them."""
     return leg is None or ours.leg is None or leg.partition("-")[2] == ours.leg.partition("-")[2]
 
 
-def rank(one: Publication, head: str) -> tuple[bool, bool, int, int, int, int]:
+def compute_rank(one: Publication, head: str) -> tuple[bool, bool, int, int, int, int]:
     """The place among the results of one gate where this commit is the head; the greatest one counts.
 
     Of one head a run with the repository's keys counts before one that another run publishes: anybody may make a fork's
     pull request of the same commit.
     """
-    return (one.sha == head, one.judged is None, *one.order)
+    return (one.sha == head, one.source_run is None, *one.order)
 
 
-def overtakes(theirs: Publication, ours: Publication, head: str) -> bool:
+def is_superseding(theirs: Publication, ours: Publication, head: str) -> bool:
     """Whether theirs counts and ours does not: a result of the same gate that is of the head, or newer."""
-    same = publisher_of(ours.maker, theirs.maker) is Publisher.OURS
-    return same and rank(theirs, head) > rank(ours, head)
+    same = classify_publisher(ours.maker, theirs.maker) is Publisher.OURS
+    return same and compute_rank(theirs, head) > compute_rank(ours, head)
 
 
 def is_of_run(theirs: Publication, sha: str, judged: tuple[int, int]) -> bool:
     """Whether the run that made a result has published it for this commit by itself, in this attempt or a later one."""
     by = (theirs.maker.run_id, theirs.maker.attempt)
-    return theirs.judged is None and theirs.sha == sha and by[0] == judged[0] and by >= judged
+    return theirs.source_run is None and theirs.sha == sha and by[0] == judged[0] and by >= judged

@@ -1,4 +1,4 @@
-"""The second stage for pull requests whose own run has no token to publish (docs/forks.md).
+"""Relay: second stage for pull requests whose own run has no token to publish (docs/forks.md).
 
 It runs on the default branch with a token that may write, and never runs a line of the pull request. What it is given
 is data made by code nobody reviewed: provenance is asked of GitHub, counts are made anew, the verdict is our own.
@@ -8,65 +8,67 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval_gate.action.base_commit import BASE, Workspace, base_of_change
+from eval_gate.action.base_commit import BASE, WorkspaceCommit, find_pull_base
 from eval_gate.action.inputs import DEFAULT_ARTIFACT
-from eval_gate.action.log import Log
-from eval_gate.action.plan import BaselineKind
 from eval_gate.action.precedence import Publication, is_of_run
-from eval_gate.action.publishing.check import published_by
+from eval_gate.action.publishing.check_run import parse_publication
 from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import BaselineKind
 from eval_gate.config.selection import Selection
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.github.artifacts.baseline import ForeignBaseError, result_archive
+from eval_gate.github.artifacts.artifact_search import Artifact, list_run_artifact_names, list_run_artifacts
+from eval_gate.github.artifacts.baseline_store import UnknownBaseError, open_result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
-from eval_gate.github.artifacts.listed import Artifact, artifacts_of_run, names_of_run
-from eval_gate.github.checks import checks_on
+from eval_gate.github.check_runs import list_commit_checks
 from eval_gate.github.comments import CommentState, has_commented
-from eval_gate.github.commits import PullRequest, RunFacts, parents_of, pull_requests_of, workflow_run
+from eval_gate.github.commits import PullRequest, WorkflowRun, find_parents, get_workflow_run, list_pull_requests
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, MadeBy, RunResult, SuiteResult
 from eval_gate.model.selection import ChosenCases
 from eval_gate.model.totals import summarise
-from eval_gate.results.read import read_archive
+from eval_gate.results.run_reader import read_archived_run
 from eval_gate.struct import replace
 
 
-class OtherBaseError(GateError):
-    """The run evaluated a merge into another branch than this pull request's."""
+class RelayedBaseError(GateError):
+    """Error for a run that evaluated a merge into another branch than the pull request's base."""
 
 
-def other_base(error: ForeignBaseError) -> OtherBaseError:
+def build_relayed_base_error(error: UnknownBaseError) -> RelayedBaseError:
     """How a relay ends for this pull request where the run evaluated a merge with such a commit."""
     hint = "push a commit, or close the pull request and reopen it"
-    return OtherBaseError("no-result", f"the run evaluated {error}", hint, exit_code=ExitCode.INCOMPLETE)
+    return RelayedBaseError("no-result", f"the run evaluated {error}", hint, exit_code=ExitCode.INCOMPLETE)
 
 
-def find_pull_requests(step: Step, log: Log) -> tuple[Step, ...]:
+def find_pull_request_steps(step: Step, log: StepLog) -> tuple[Step, ...]:
     """A step for each open pull request whose head the run evaluated; none where there is none any more.
 
     None either where the run has published by itself: it had a token that may write.
     Raises GateError when GitHub cannot be asked, or does not confirm what the event says.
     """
     try:
-        run = _confirmed(step)
+        run = _confirm_run(step)
         owner = run.head_repository.full_name.partition("/")[0] if run.head_repository else ""
-        pulls = pull_requests_of(step.client, owner, run.head_branch or "", run.head_sha) if owner else ()
+        pulls = list_pull_requests(step.client, owner, run.head_branch or "", run.head_sha) if owner else ()
     except GitHubError as error:
-        raise _unavailable(error) from error
+        raise _build_unavailable_error(error) from error
     if not owner:  # its pull request may be open, and GitHub finds none by a repository that is gone
-        log.did(f"the fork that run {run.id} is of was deleted, so its pull request cannot be told: nothing published")
+        log.record(
+            f"the fork that run {run.id} is of was deleted, so its pull request cannot be told: nothing published"
+        )
     elif not pulls:
-        log.did(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
-    elif _published_by_itself(step, run, pulls, log):
-        log.did(f"run {run.id} had a token that may write, and has published by itself")
+        log.record(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
+    elif _has_published_itself(step, run, pulls, log):
+        log.record(f"run {run.id} had a token that may write, and has published by itself")
         return ()
     for pull in pulls:
-        log.did(f"the run evaluated pull request #{pull.number}, head {run.head_sha[:7]}, into {pull.base.ref}")
-    return tuple(_for_pull(step, run, pull) for pull in pulls)
+        log.record(f"the run evaluated pull request #{pull.number}, head {run.head_sha[:7]}, into {pull.base.ref}")
+    return tuple(_build_pull_step(step, run, pull) for pull in pulls)
 
 
-def _for_pull(step: Step, run: RunFacts, pull: PullRequest) -> Step:
+def _build_pull_step(step: Step, run: WorkflowRun, pull: PullRequest) -> Step:
     """The step for one of the pull requests, each of which is judged by its own base branch."""
     into, baseline = pull.base.ref, step.plan.baseline
     if step.settings.baseline_branch == BASE:
@@ -78,12 +80,12 @@ def _for_pull(step: Step, run: RunFacts, pull: PullRequest) -> Step:
     return replace(step, plan=replace(changed, relayed_attempt=attempt, relayed_since=began))
 
 
-def as_stranger(step: Step) -> Step:
+def lower_precedence(step: Step) -> Step:
     """The step for a pull request whose branch the run did not evaluate: whatever is known of it counts before this."""
     return replace(step, plan=replace(step.plan, relayed_run=0, relayed_attempt=0))
 
 
-def _published_by_itself(step: Step, run: RunFacts, pulls: Sequence[PullRequest], log: Log) -> bool:
+def _has_published_itself(step: Step, run: WorkflowRun, pulls: Sequence[PullRequest], log: StepLog) -> bool:
     """Whether a comment or check run of that very run is there, of which only its own token can be the writer.
 
     Dependabot's token writes where `permissions:` says so, and a private repository may let forks have one.
@@ -97,16 +99,16 @@ def _published_by_itself(step: Step, run: RunFacts, pulls: Sequence[PullRequest]
         return is_of_run(Publication(maker, state.sha, state.judged), run.head_sha, judged)
 
     try:
-        signed = (published_by(one) for one in checks_on(step.client, run.head_sha))
+        signed = (parse_publication(one) for one in list_commit_checks(step.client, run.head_sha))
         return any(one and is_of_run(one, run.head_sha, judged) for one in signed) or any(
             has_commented(step.client, pull.number, is_its) for pull in pulls
         )
     except GitHubError as error:
-        log.did(f"whether run {run.id} has published by itself is not known: {error}")
+        log.record(f"whether run {run.id} has published by itself is not known: {error}")
         return False
 
 
-def with_base_of(step: Step, result: RunResult, log: Log) -> Step:
+def set_result_base(step: Step, result: RunResult, log: StepLog) -> Step:
     """The step with the base of what the run evaluated, by the commit that its result names.
 
     That is a claim of the fork's code, like the rest of the result: it has to be the head, or a merge of it. Which
@@ -115,53 +117,55 @@ def with_base_of(step: Step, result: RunResult, log: Log) -> Step:
     """
     head, into, claimed = step.plan.head_sha, step.plan.base_branch, result.git.workspace_sha if result.git else None
     if claimed is None or into is None or step.plan.baseline.kind is not BaselineKind.ARTIFACT:
-        log.did("the result does not say which commit was evaluated: the head is believed")
+        log.record("the result does not say which commit was evaluated: the head is believed")
         return step
-    parents = None if claimed == head else parents_of(step.client, claimed)
+    parents = None if claimed == head else find_parents(step.client, claimed)
     try:
-        base = base_of_change(Workspace("", claimed, parents), head, f"#{step.plan.pull_number}")
+        base = find_pull_base(WorkspaceCommit("", claimed, parents), head, f"#{step.plan.pull_number}")
     except GateError as error:
-        raise _no_result(f"the run evaluated {claimed[:12]}, which is neither {head[:7]} nor a merge of it") from error
+        raise _build_no_result_error(
+            f"the run evaluated {claimed[:12]}, which is neither {head[:7]} nor a merge of it"
+        ) from error
     choice = replace(
         step.plan.baseline,
         commit=base.commit,
         merged_head=base.merged_head,
         fork_point_of=base.fork_point_of,
         first_parent_of=None,
-        left=into,
+        forked_from=into,
     )
-    log.did(f"the run evaluated {claimed[:7]}, {'the head' if claimed == head else f'a test merge into {into}'}")
+    log.record(f"the run evaluated {claimed[:7]}, {'the head' if claimed == head else f'a test merge into {into}'}")
     return replace(step, plan=replace(step.plan, baseline=choice, workspace_sha=claimed))
 
 
-def relayed_result(step: Step, log: Log) -> RunResult:
+def load_relayed_result(step: Step, log: StepLog) -> RunResult:
     """The result that the run left, with nothing of its own judgement in it. Raises GateError."""
-    name, run_id = step.settings.artifact_name, _run_id(step)
+    name, run_id = step.settings.artifact_name, _get_run_id(step)
     try:
         if name == DEFAULT_ARTIFACT:
             names = sorted(
-                one for one in names_of_run(step.client, run_id) if one == name or one.startswith(f"{name}.")
+                one for one in list_run_artifact_names(step.client, run_id) if one == name or one.startswith(f"{name}.")
             )
             if len(names) > 1:
-                raise _several(run_id)
+                raise _build_ambiguity_error(run_id)
             # the gate's own name, where an upload that broke took the plain one
             name = names[0] if names else name
-        usable = [one for one in artifacts_of_run(step.client, run_id, name) if not one.expired]
+        usable = [one for one in list_run_artifacts(step.client, run_id, name) if not one.expired]
         if not usable:
-            raise _no_result(f"run {run_id} left no artifact {name}")
-        with result_archive(step.client, usable[0], step.environment.temporary) as file:
-            result = read_archive(file, f"artifact {usable[0].id}")
+            raise _build_no_result_error(f"run {run_id} left no artifact {name}")
+        with open_result_archive(step.client, usable[0], step.environment.temporary_folder) as file:
+            result = read_archived_run(file, f"artifact {usable[0].id}")
         _refuse_earlier_attempt(step, usable[0], result)
     except GitHubError as error:
-        raise _unavailable(error) from error
+        raise _build_unavailable_error(error) from error
     except BadArchiveError as error:
-        raise _no_result(f"the artifact {name} of run {run_id} cannot be used: {error}") from error
+        raise _build_no_result_error(f"the artifact {name} of run {run_id} cannot be used: {error}") from error
     except GateError as error:
-        raise error if error.code == "no-result" else _no_result(error.message, error.problems) from error
-    log.did(f"read artifact {usable[0].id} of run {run_id}")
+        raise error if error.code == "no-result" else _build_no_result_error(error.message, error.problems) from error
+    log.record(f"read artifact {usable[0].id} of run {run_id}")
     claimed = result.git.workspace_sha if result.git else None
     git = GitFacts(sha=step.plan.head_sha, repository=step.client.repository, workspace_sha=claimed)
-    return unjudged(result, git)
+    return recompute_result(result, git)
 
 
 def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -> None:
@@ -172,14 +176,16 @@ def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -
     attempt, since, maker = step.plan.relayed_attempt or 1, step.plan.relayed_since, result.made_by
     older = since is not None and artifact.created_at is not None and artifact.created_at < since
     if older or (maker is not None and maker.attempt < attempt):
-        what = f"attempt {attempt} of run {_run_id(step)} left no result: artifact {artifact.id} is of an earlier one"
-        raise _no_result(what, hint="re-run all jobs of that run: its log says how this attempt ended")
+        what = (
+            f"attempt {attempt} of run {_get_run_id(step)} left no result: artifact {artifact.id} is of an earlier one"
+        )
+        raise _build_no_result_error(what, hint="re-run all jobs of that run: its log says how this attempt ended")
 
 
-def as_asked_for(result: RunResult, selection: Selection) -> RunResult:
+def check_selection(result: RunResult, selection: Selection) -> RunResult:
     """The result; one of other cases than this stage asks for is not complete, as nobody said so but its own run."""
-    wanted = {_chosen(one) for one in selection.chosen_cases}
-    if not result.partial or {_chosen(one) for one in result.selections} == wanted:
+    wanted = {_normalize_selection(one) for one in selection.chosen_cases}
+    if not result.partial or {_normalize_selection(one) for one in result.selections} == wanted:
         return result
     asked = "those that `case`, `tag` and `tier` name here" if wanted else "all of them"
     why = f"the run's own workflow chose which cases to run, and {asked} are asked for"
@@ -191,14 +197,14 @@ def as_asked_for(result: RunResult, selection: Selection) -> RunResult:
     )
 
 
-def _chosen(one: ChosenCases) -> tuple[frozenset[object], ...]:
+def _normalize_selection(one: ChosenCases) -> tuple[frozenset[object], ...]:
     """What a choice takes, however it is written down."""
     return tuple(map(frozenset, (one.cases, one.tags, one.tiers, one.paths, (key.key for key in one.keys))))
 
 
-def unjudged(result: RunResult, git: GitFacts) -> RunResult:
+def recompute_result(result: RunResult, git: GitFacts) -> RunResult:
     """The cases as they are claimed, and everything that follows from them made anew."""
-    suites = tuple(_counted(suite) for suite in result.suites)
+    suites = tuple(_recount_suite(suite) for suite in result.suites)
     cases = [case for suite in suites for case in suite.cases]
     return replace(
         result,
@@ -212,14 +218,14 @@ def unjudged(result: RunResult, git: GitFacts) -> RunResult:
     )
 
 
-def _counted(suite: SuiteResult) -> SuiteResult:
+def _recount_suite(suite: SuiteResult) -> SuiteResult:
     cases = tuple(replace(case, passed=case.status is Status.PASSED) for case in suite.cases)
     return replace(suite, cases=cases, summary=summarise(cases), baseline_run_id=None, regressions=(), new_passes=())
 
 
-def _confirmed(step: Step) -> RunFacts:
+def _confirm_run(step: Step) -> WorkflowRun:
     """The run as GitHub has it: of a pull request, and of the commit that the event names."""
-    run = workflow_run(step.client, _run_id(step))
+    run = get_workflow_run(step.client, _get_run_id(step))
     if run.event != "pull_request" or run.head_sha != step.plan.head_sha:
         raise GateError(
             "baseline-untrusted",
@@ -230,23 +236,23 @@ def _confirmed(step: Step) -> RunFacts:
     return run
 
 
-def _run_id(step: Step) -> int:
+def _get_run_id(step: Step) -> int:
     assert step.plan.relayed_run is not None
     return step.plan.relayed_run
 
 
-def _no_result(
+def _build_no_result_error(
     message: str, problems: Sequence[Problem] = (), hint: str = "the log of that run says how it ended"
 ) -> GateError:
     return GateError("no-result", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
 
 
-def _several(run_id: int) -> GateError:
+def _build_ambiguity_error(run_id: int) -> GateError:
     """Which of them took the plain name is chance: it must not decide what is published."""
     hint = "give each gate of that workflow its own `artifact-name`, and name it here too"
     return GateError("no-result", f"several gates of run {run_id} left a result", hint, exit_code=ExitCode.INCOMPLETE)
 
 
-def _unavailable(error: GitHubError) -> GateError:
+def _build_unavailable_error(error: GitHubError) -> GateError:
     hint = "re-run the failed job" if error.kind is not FailureKind.FORBIDDEN else None
     return GateError("github-unavailable", str(error), hint, exit_code=ExitCode.INCOMPLETE)

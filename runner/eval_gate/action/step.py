@@ -1,4 +1,4 @@
-"""This step of this job, planned: everything that does not change any more from then on."""
+"""Step of a job with its plan: everything that stays the same after planning."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from eval_gate.action.inputs import DEFAULT_ARTIFACT, ControlTiming, Settings
-from eval_gate.action.plan import (
-    OWN_CODE,
+from eval_gate.action.inputs import DEFAULT_ARTIFACT, BaseAgentTiming, StepSettings
+from eval_gate.action.precedence import Publication
+from eval_gate.action.step_plan import (
+    OWN_CODE_EVENTS,
     BaselineChoice,
     BaselineKind,
-    Mode,
-    Plan,
     PlanFacts,
-    make_plan,
-    pull_number,
+    StepMode,
+    StepPlan,
+    make_step_plan,
+    parse_pull_number,
 )
-from eval_gate.action.precedence import Publication
-from eval_gate.action.trust.checkouts import evaluated_checkout
-from eval_gate.config.load import CONFIG_NAMES
+from eval_gate.action.trust.checkouts import find_evaluated_checkout
+from eval_gate.config.loader import CONFIG_NAMES
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts.service import job_of
-from eval_gate.github.client import Client
-from eval_gate.github.commits import PullRequest, parents_of, pull_request, repository
-from eval_gate.github.environment import WorkflowEnvironment
-from eval_gate.github.event import Event, read_event
-from eval_gate.github.failure import GitHubError, if_there, unavailable
+from eval_gate.github.artifacts.artifact_service import find_job_id
+from eval_gate.github.client import GitHubClient
+from eval_gate.github.commits import PullRequest, find_parents, get_pull_request, get_repository
+from eval_gate.github.event import WorkflowEvent, read_event
+from eval_gate.github.failure import GitHubError, build_unavailable_error, find_or_none
+from eval_gate.github.workflow_environment import WorkflowEnvironment
 from eval_gate.model.result import MadeBy
-from eval_gate.process.identity import is_root, others_may_write
-from eval_gate.results.names import LATEST
+from eval_gate.process.identity import is_root, is_writable_by_others
+from eval_gate.results.result_names import LATEST
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.escape import comment_key
+from eval_gate.text.escape import to_comment_key
 from eval_gate.text.quoting import looks_like_key
 
 _ANY_JOB: Final = "any-job-at-all"
@@ -45,12 +45,12 @@ SOME_CASES: Final = "some cases"
 
 
 class Step(FrozenStruct):
-    """Environment, settings, plan, and the connection to GitHub."""
+    """Planned step: environment, settings, plan and GitHub client."""
 
     environment: WorkflowEnvironment
-    settings: Settings
-    plan: Plan
-    client: Client
+    settings: StepSettings
+    plan: StepPlan
+    client: GitHubClient
     partial: bool = False
     """Whether the result that is judged is one of some cases only, whatever this step chooses."""
     provisional: bool = False
@@ -59,7 +59,7 @@ class Step(FrozenStruct):
     @property
     def is_partial(self) -> bool:
         """Whether only some cases are judged here, so that nothing about all of them may be replaced."""
-        return self.partial or self.settings.selection.chosen
+        return self.partial or self.settings.selection.has_filters
 
     @property
     def name(self) -> str | None:
@@ -68,7 +68,7 @@ class Step(FrozenStruct):
         if settings.comment_key:
             name: str | None = settings.comment_key
         elif settings.config:
-            name = _name_of(self._config)
+            name = _format_config_name(self._config)
         else:
             name = settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else None
         words = [name, SOME_CASES if self.is_partial else None]
@@ -77,24 +77,24 @@ class Step(FrozenStruct):
     @property
     def key(self) -> str:
         """What tells this gate's comment from others: workflow file, job, configuration, artifact."""
-        return self.key_in(self.environment.workflow_path)
+        return self.build_key(self.environment.workflow_path)
 
-    def key_in(self, workflow: str) -> str:
+    def build_key(self, workflow: str) -> str:
         """The key of the same gate in another workflow file: the same job, configuration and artifact name."""
         settings = self.settings
         if settings.comment_key:
-            return comment_key(settings.comment_key)
+            return to_comment_key(settings.comment_key)
         parts = [
             PurePosixPath(workflow).name,
             self.environment.job,
-            _key_of(self._config),
-            comment_key(settings.artifact_name) if settings.artifact_name != DEFAULT_ARTIFACT else "",
+            _format_config_key(self._config),
+            to_comment_key(settings.artifact_name) if settings.artifact_name != DEFAULT_ARTIFACT else "",
         ]
-        return comment_key(".".join(part for part in parts if part))
+        return to_comment_key(".".join(part for part in parts if part))
 
-    def is_named_alike(self, gate: str, workflow: str) -> bool:
+    def is_similar_key(self, gate: str, workflow: str) -> bool:
         """Whether a key of a gate in a workflow file is this one's but for the job."""
-        any_job = replace(self, environment=replace(self.environment, job=_ANY_JOB)).key_in(workflow)
+        any_job = replace(self, environment=replace(self.environment, job=_ANY_JOB)).build_key(workflow)
         before, is_in, after = any_job.partition(_ANY_JOB)
         return gate == any_job if not is_in else gate.startswith(before) and gate.endswith(after)
 
@@ -108,20 +108,20 @@ class Step(FrozenStruct):
         return "" if path == CONFIG_NAMES[0] else Path(path).as_posix()
 
     @property
-    def made_by(self) -> MadeBy:
+    def maker(self) -> MadeBy:
         """Who this is, for those who come after: gate, run, attempt, and leg."""
         environment = self.environment
-        job = f"{job_of(environment.runtime_token)} {environment.runner}"
-        place = "" if self._is_of_two else environment.step
-        leg = "-".join(_digest(text) for text in (job, place, self.settings.leg))
+        job = f"{find_job_id(environment.runtime_token)} {environment.runner}"
+        place = "" if self._is_half_of_pair else environment.step
+        leg = "-".join(_hash_text(text) for text in (job, place, self.settings.leg))
         return MadeBy(gate=self.key, run_id=environment.run_id, attempt=environment.run_attempt, leg=leg)
 
     @property
-    def _is_of_two(self) -> bool:
+    def _is_half_of_pair(self) -> bool:
         """Whether it is one of the two steps of which the second asks the base branch's agent: they are one leg."""
         settings = self.settings
         asks = {"controlEndpoint", "controlTarget", "controlCommand"} & settings.flags.keys()
-        return settings.control is ControlTiming.LATER or (settings.results == LATEST and bool(asks))
+        return settings.control is BaseAgentTiming.LATER or (settings.results == LATEST and bool(asks))
 
     @property
     def publication(self) -> Publication:
@@ -130,17 +130,17 @@ class Step(FrozenStruct):
         Its gate is the key with the workflow, which a `comment-key` does not tell, and with whether all cases are run.
         A relay stands for the workflow whose run made the result.
         """
-        plan, maker = self.plan, self.made_by
+        plan, maker = self.plan, self.maker
         if self.provisional:  # the later step has other inputs
             maker = replace(maker, leg=None)
-        gate = comment_key(f"{self._gate}.some-cases") if self.is_partial else self._gate
+        gate = to_comment_key(f"{self._gate}.some-cases") if self.is_partial else self._gate
         judged = None if plan.relayed_run is None else (plan.relayed_run, plan.relayed_attempt or 0)
         return Publication(replace(maker, gate=gate), plan.head_sha, judged)
 
-    def gate_in(self, workflow: str) -> str:
+    def build_gate(self, workflow: str) -> str:
         """Who signs the check runs of the same gate in another workflow file, where all cases are run."""
         named = PurePosixPath(workflow).name if self.settings.comment_key else ""
-        return comment_key(".".join(word for word in (named, self.key_in(workflow)) if word))
+        return to_comment_key(".".join(word for word in (named, self.build_key(workflow)) if word))
 
     @property
     def _gate(self) -> str:
@@ -148,17 +148,17 @@ class Step(FrozenStruct):
             workflow = self.plan.baseline.workflow
         else:
             workflow = self.environment.workflow_path if self.settings.comment_key else ""
-        return comment_key(".".join(word for word in (PurePosixPath(workflow).name, self.key) if word))
+        return to_comment_key(".".join(word for word in (PurePosixPath(workflow).name, self.key) if word))
 
     @property
     def artifact_names(self) -> tuple[str, ...]:
         """What the artifact may be called: the name, and where nobody chose one, this gate's own beside another's."""
-        return self.artifact_names_in(self.environment.workflow_path)
+        return self.build_artifact_names(self.environment.workflow_path)
 
-    def artifact_names_in(self, *workflows: str) -> tuple[str, ...]:
+    def build_artifact_names(self, *workflows: str) -> tuple[str, ...]:
         """The same where the gate is in these workflow files."""
         name = self.settings.artifact_name
-        own = dict.fromkeys(f"{name}.{self.key_in(one)}" for one in workflows)
+        own = dict.fromkeys(f"{name}.{self.build_key(one)}" for one in workflows)
         return (name, *own) if name == DEFAULT_ARTIFACT else (name,)
 
     @property
@@ -171,12 +171,12 @@ class Step(FrozenStruct):
         name = self.settings.check_run
         if name is None:
             return ()
-        about = [word for word in (self._question, SOME_CASES if self.is_partial else "") if word]
-        plain = _with_words(name, about)
-        return (plain, _with_words(name, [*about, self._gate]))
+        about = [word for word in (self._check_qualifier, SOME_CASES if self.is_partial else "") if word]
+        plain = _append_qualifiers(name, about)
+        return (plain, _append_qualifiers(name, [*about, self._gate]))
 
     @property
-    def _question(self) -> str:
+    def _check_qualifier(self) -> str:
         """What is asked about the commit; empty for what is asked of most: may it go into the default branch."""
         plan, environment = self.plan, self.environment
         # a merge queue asks the same as the pull requests in it, and wants the same check
@@ -188,23 +188,23 @@ class Step(FrozenStruct):
 
 
 @contextmanager
-def tidied(environment: WorkflowEnvironment) -> Iterator[WorkflowEnvironment]:
+def open_temporary_folder(environment: WorkflowEnvironment) -> Iterator[WorkflowEnvironment]:
     """The same with a folder of this step's own for temporary files, of which nothing is left.
 
     Whatever is still under way when the step ends has no time to tidy up, and the process may belong to root: the
     next job on a machine of one's own could not take it away.
     """
     try:
-        environment = replace(environment, temporary=_guarded(environment.temporary))
-        folder = TemporaryDirectory(dir=environment.temporary, prefix="eval-gate-", ignore_cleanup_errors=True)
+        environment = replace(environment, temporary_folder=_find_safe_folder(environment.temporary_folder))
+        folder = TemporaryDirectory(dir=environment.temporary_folder, prefix="eval-gate-", ignore_cleanup_errors=True)
     except OSError:  # whoever needs a place there says that there is none
         yield environment
         return
     with folder as place:
-        yield replace(environment, temporary=Path(place))
+        yield replace(environment, temporary_folder=Path(place))
 
 
-def _guarded(temporary: Path | None) -> Path | None:
+def _find_safe_folder(temporary: Path | None) -> Path | None:
     """A folder in which nobody can put another one in place of ours; None is the system's own. Raises OSError.
 
     The runner's belongs to the runner's user, as whom programs of a pull request run in the container: they would
@@ -216,11 +216,11 @@ def _guarded(temporary: Path | None) -> Path | None:
         return temporary
     found = temporary.stat()
     if is_root():
-        return temporary if found.st_uid == 0 and not others_may_write(found) else None
-    return None if others_may_write(found) and not found.st_mode & stat.S_ISVTX else temporary
+        return temporary if found.st_uid == 0 and not is_writable_by_others(found) else None
+    return None if is_writable_by_others(found) and not found.st_mode & stat.S_ISVTX else temporary
 
 
-def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
+def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
     """The step, planned. Raises GateError for what makes planning impossible."""
     if not settings.token:
         raise GateError(
@@ -229,38 +229,40 @@ def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
             "leave the input out, its default is the job's own token; on the command line set GITHUB_TOKEN",
         )
     event = read_event(environment.event_name, environment.event_path)
-    client = Client(environment.api_url, settings.token, environment.repository)
+    client = GitHubClient(environment.api_url, settings.token, environment.repository)
     try:
-        pull = _dispatched_pull(client, event)
-        checkout = evaluated_checkout(settings, environment.workspace, environment.repository)
+        pull = _find_dispatched_pull(client, event)
+        checkout = find_evaluated_checkout(settings, environment.workspace, environment.repository)
         known = PlanFacts(
-            default_branch=_default_branch(client, event),
+            default_branch=_find_default_branch(client, event),
             pull=pull,
             checkout=checkout.commit,
-            parents=_parents(client, environment, event, pull, checkout.commit),
+            parents=_find_needed_parents(client, environment, event, pull, checkout.commit),
         )
     except GitHubError as error:
         client.close()
-        raise unavailable(str(error)) from error
+        raise build_unavailable_error(str(error)) from error
     try:
-        plan = make_plan(environment, event, settings, known)
+        plan = make_step_plan(environment, event, settings, known)
     except GateError as error:
-        raise checkout.located(error) from error
+        raise checkout.locate_error(error) from error
     return Step(environment, settings, plan, client)
 
 
-def step_to_publish(environment: WorkflowEnvironment, settings: Settings) -> Step | None:
+def open_publishing_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step | None:
     """The step where nothing can be planned, as far as publishing that needs it; None where it may not be published.
 
     The event itself has to name the commit: one that anybody can cause, or that GitHub has to confirm first, does not.
     """
-    if not settings.token or environment.event_name not in OWN_CODE - {"pull_request_target"} | {"workflow_dispatch"}:
+    if not settings.token or environment.event_name not in OWN_CODE_EVENTS - {"pull_request_target"} | {
+        "workflow_dispatch"
+    }:
         return None
-    client = Client(environment.api_url, settings.token, environment.repository)
+    client = GitHubClient(environment.api_url, settings.token, environment.repository)
     try:
         event = read_event(environment.event_name, environment.event_path)
-        if pull_number(event) is None:
-            plan = _plan_to_publish(environment, event, _default_branch(client, event))
+        if parse_pull_number(event) is None:
+            plan = _build_publishing_plan(environment, event, _find_default_branch(client, event))
             return Step(environment, settings, plan, client)
     except (GateError, GitHubError):
         pass
@@ -268,15 +270,15 @@ def step_to_publish(environment: WorkflowEnvironment, settings: Settings) -> Ste
     return None
 
 
-def _plan_to_publish(environment: WorkflowEnvironment, event: Event, default_branch: str) -> Plan:
+def _build_publishing_plan(environment: WorkflowEnvironment, event: WorkflowEvent, default_branch: str) -> StepPlan:
     nothing, pull = BaselineChoice(BaselineKind.NONE), event.pull_request
     if pull is None:
         group = event.merge_group
         sha, into = (group.head_sha, group.base_branch or None) if group else (environment.sha, None)
-        return Plan(Mode.GATE, sha, nothing, (), default_branch=default_branch, rules_branch=into)
+        return StepPlan(StepMode.GATE, sha, nothing, (), default_branch=default_branch, rules_branch=into)
     from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
-    return Plan(
-        Mode.GATE,
+    return StepPlan(
+        StepMode.GATE,
         pull.head.sha,
         nothing,
         (),
@@ -288,43 +290,47 @@ def _plan_to_publish(environment: WorkflowEnvironment, event: Event, default_bra
     )
 
 
-def _default_branch(client: Client, event: Event) -> str:
+def _find_default_branch(client: GitHubClient, event: WorkflowEvent) -> str:
     """From the event, which a schedule has not in it."""
     told = event.repository.default_branch if event.repository else None
-    return told or repository(client).default_branch
+    return told or get_repository(client).default_branch
 
 
-def _parents(
-    client: Client, environment: WorkflowEnvironment, event: Event, pull: PullRequest | None, checkout: str | None
+def _find_needed_parents(
+    client: GitHubClient,
+    environment: WorkflowEnvironment,
+    event: WorkflowEvent,
+    pull: PullRequest | None,
+    checkout: str | None,
 ) -> tuple[str, ...] | None:
     """The parents of the commit in the workspace, where only they tell whether it is of the pull request."""
     head = pull.head.sha if pull else event.pull_request.head.sha if event.pull_request else None
     told = {head} if pull else {head, environment.sha}
-    return None if head is None or checkout is None or checkout in told else parents_of(client, checkout)
+    return None if head is None or checkout is None or checkout in told else find_parents(client, checkout)
 
 
-def _dispatched_pull(client: Client, event: Event) -> PullRequest | None:
-    number = pull_number(event)
-    return None if number is None else if_there(lambda: pull_request(client, number))
+def _find_dispatched_pull(client: GitHubClient, event: WorkflowEvent) -> PullRequest | None:
+    number = parse_pull_number(event)
+    return None if number is None else find_or_none(lambda: get_pull_request(client, number))
 
 
-def _with_words(name: str, words: Sequence[str]) -> str:
+def _append_qualifiers(name: str, words: Sequence[str]) -> str:
     return f"{name} ({', '.join(words)})" if words else name
 
 
-def _digest(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def _name_of(config: str) -> str | None:
+def _format_config_name(config: str) -> str | None:
     """`bot` of `bot/eval-gate.yaml`, `evals/bot` of `evals/bot.yaml`; a digest of what looks like a key."""
     path = PurePosixPath(config)
     name = str(path.parent if path.name in CONFIG_NAMES else path.with_suffix("")) if config else None
-    return f"config-{_digest(name)}" if name and looks_like_key(name) else name
+    return f"config-{_hash_text(name)}" if name and looks_like_key(name) else name
 
 
-def _key_of(config: str) -> str:
+def _format_config_key(config: str) -> str:
     """A word for the whole path, which no other path has and no artifact: a path is told by a digest too."""
     if looks_like_key(config):
-        return f"config-{_digest(config)}"
-    return comment_key(f"/{config}") if config else ""
+        return f"config-{_hash_text(config)}"
+    return to_comment_key(f"/{config}") if config else ""

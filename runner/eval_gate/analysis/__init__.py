@@ -1,1 +1,1 @@
-"""What stored runs and their history say: whether the branch got worse, and how judges agree with people."""
+"""Analysis of stored runs and history: drift of the branch, agreement of judges with people."""

@@ -1,4 +1,4 @@
-"""The way into the program `eval-gate`: its streams, what may end it before it has begun, and its exit.
+"""Entry point of `eval-gate`: streams, signals during start-up, and exit.
 
 Loading it takes a moment in which a signal may end it, or find the machine exhausted. Nothing can be caught well in
 the middle of an import, so a signal there ends the process at once, by the code that says so. That is why this
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from eval_gate.errors import ExitCode
 
-_BY_SIGNAL = 128
+_SIGNAL_EXIT_BASE = 128
 """What `ExitCode.INTERRUPTED` and `TERMINATED` are more than their signals' numbers; they are not loaded yet."""
-_NEW_OBJECTS = 50_000
+_GC_THRESHOLD = 50_000
 """How many new objects there are before Python looks for cycles, which our data has none of.
 
 With its own 700 a case costs 0.67 ms of the processor above the start instead of 0.60, which is all it may (3,000
 cases, by turns, 2026-11-27).
 """
-_heard: list[int] = []
+_received_signals: list[int] = []
 """The signal that ends us."""
 
 
@@ -36,55 +36,55 @@ def main() -> NoReturn:
     # else somebody wants it ignored: a shell does so with SIGINT for what it starts in the background
     usual = {_signal.SIGINT: _signal.default_int_handler, _signal.SIGTERM: _signal.SIG_DFL}
     listening = [number for number, handler in usual.items() if _signal.getsignal(number) == handler]
-    _end_by(listening)
-    gc.set_threshold(_NEW_OBJECTS)
-    code = _run(listening)
-    _end_by(listening)
+    _exit_on_signals(listening)
+    gc.set_threshold(_GC_THRESHOLD)
+    code = _load_and_run(listening)
+    _exit_on_signals(listening)
     # Else Python takes all that is loaded apart, cycle by cycle, and a run of one case costs 0.75 s of the processor
     # instead of 0.55, on a busy machine (by turns, 2026-11-27). 0.5 s is what it may cost on an idle one.
     gc.freeze()
-    sys.exit(_flushed(code))
+    sys.exit(_flush_streams(code))
 
 
-def _run(listening: list[int]) -> int:
+def _load_and_run(listening: list[int]) -> int:
     try:
-        from eval_gate.cli.terminal.streams import open_streams
+        from eval_gate.cli.terminal.standard_streams import open_streams
 
         open_streams()
-        from eval_gate.process.hidden import hide
+        from eval_gate.process.memory_protection import protect_memory
 
-        hide()
+        protect_memory()
         from eval_gate.files.certificates import share_certificates
 
         share_certificates(os.environ)
         from eval_gate.cli.program import run_program
-        from eval_gate.process.orphans import own_process
+        from eval_gate.process.orphans import mark_own_process
 
-        own_process()
+        mark_own_process()
     except (OSError, ImportError, MemoryError) as error:
-        refused = _refuse(error)
+        refused = _report_exhaustion(error)
         if refused is None:
             raise
         return refused
     return run_program(listening)
 
 
-def _end_by(signals: list[int]) -> None:
+def _exit_on_signals(signals: list[int]) -> None:
     for number in signals:
-        _signal.signal(number, _end_now)
+        _signal.signal(number, _exit_now)
 
 
-def _end_now(number: int, _frame: FrameType | None) -> NoReturn:
-    if _heard:  # amid the answer to another one: nobody may read what that says
-        os._exit(_BY_SIGNAL + number)
-    _heard.append(number)
+def _exit_now(number: int, _frame: FrameType | None) -> NoReturn:
+    if _received_signals:  # amid the answer to another one: nobody may read what that says
+        os._exit(_SIGNAL_EXIT_BASE + number)
+    _received_signals.append(number)
     try:
         os.write(2, b"interrupted\n" if number == _signal.SIGINT else b"ended from outside (SIGTERM)\n")
     finally:  # also where nobody can read it: the code says it too
-        os._exit(_BY_SIGNAL + number)
+        os._exit(_SIGNAL_EXIT_BASE + number)
 
 
-def _flushed(code: int) -> int:
+def _flush_streams(code: int) -> int:
     """The exit code, once all that was said is where it goes: standard output may be a file on a disk that is full."""
     try:
         sys.stdout.flush()
@@ -92,15 +92,15 @@ def _flushed(code: int) -> int:
     except OSError as error:
         from eval_gate.errors import ExitCode
 
-        return _refuse(error) or ExitCode.INCOMPLETE
+        return _report_exhaustion(error) or ExitCode.INCOMPLETE
     return code
 
 
-def _refuse(error: Exception) -> ExitCode | None:
+def _report_exhaustion(error: Exception) -> ExitCode | None:
     """Say what the machine has no more of; None where it is something else."""
-    from eval_gate.errors import exhausted
+    from eval_gate.errors import find_exhaustion_error
 
-    refusal = exhausted(error)
+    refusal = find_exhaustion_error(error)
     if refusal is None:
         return None
     sys.stderr.write(f"error[{refusal.code}]: {refusal.message}\n  hint: {refusal.hint}\n")

@@ -1,4 +1,4 @@
-"""The options that commands share: one for each setting, made of its row, and what belongs to one call."""
+"""Options shared by commands: one per setting, and options of a single call."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from eval_gate.cli.terminal.console import Verbosity, in_ci
+from eval_gate.cli.terminal.console import Verbosity, is_in_ci
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from eval_gate.config.load import GivenBy
+    from eval_gate.config.loader import FlagSource
     from eval_gate.config.setting import Setting
 
 
-def _louder(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (typer's callback shape)
+def _set_verbose(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (typer's callback shape)
     if value:
         context.obj = Verbosity.VERBOSE
     return value
 
 
-def _quieter(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (typer's callback shape)
+def _set_quiet(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (typer's callback shape)
     if value and context.obj is not Verbosity.VERBOSE:
         context.obj = Verbosity.QUIET
     return value
 
 
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", callback=_louder, help="Say more: every case, every warning and notice.")
+    bool, typer.Option("--verbose", "-v", callback=_set_verbose, help="Say more: every case, every warning and notice.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_quieter, help="Only the result: no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_set_quiet, help="Only the result: no progress.")]
 Config = Annotated[
     str | None,
     typer.Option(
@@ -44,7 +44,7 @@ Config = Annotated[
         help="Configuration file.  [default: eval-gate.yaml, .yml or .json, from the working directory upward]",
     ),
 ]
-StoredIn = Annotated[
+ResultsDir = Annotated[
     str | None,
     typer.Option(
         "--output-dir",
@@ -76,10 +76,13 @@ def with_options(command: Callable[..., None], keys: Iterable[str] = ()) -> Call
     own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
     first = [one for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
     made = [
-        _parameter(row) for row in map(SETTINGS.__getitem__, keys) if row.option and row.key not in signature.parameters
+        _build_parameter(row)
+        for row in map(SETTINGS.__getitem__, keys)
+        if row.option and row.key not in signature.parameters
     ]
     ordered = [
-        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*first, *made, *own[len(first) :], *_LOUDNESS)
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in (*first, *made, *own[len(first) :], *_VERBOSITY_OPTIONS)
     ]
 
     @wraps(command)
@@ -90,36 +93,38 @@ def with_options(command: Callable[..., None], keys: Iterable[str] = ()) -> Call
     return told
 
 
-_LOUDNESS = tuple(
+_VERBOSITY_OPTIONS = tuple(
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
     for name, kind in (("verbose", Verbose), ("quiet", Quiet))
 )
 
 
-def given_settings(settings: Mapping[str, object]) -> dict[str, JsonValue]:
+def select_given_settings(settings: Mapping[str, object]) -> dict[str, JsonValue]:
     """Those of a command's `**settings` that were given."""
     return {key: cast("JsonValue", value) for key, value in settings.items() if value not in (None, [], ())}
 
 
-def options_given_by() -> GivenBy:
+def find_option_source() -> FlagSource:
     """Who gives the options: a person, or in CI a file of the repository."""
-    from eval_gate.config.load import BY_A_PERSON, BY_A_PROGRAM
+    from eval_gate.config.loader import BY_A_PERSON, BY_A_PROGRAM
 
-    return BY_A_PROGRAM if in_ci() else BY_A_PERSON
+    return BY_A_PROGRAM if is_in_ci() else BY_A_PERSON
 
 
-def _parameter(row: Setting) -> inspect.Parameter:
+def _build_parameter(row: Setting) -> inspect.Parameter:
     if not row.flag.startswith("--"):
-        info = typer.Argument(None, help=row.words, metavar=row.flag)
+        info = typer.Argument(None, help=row.help_text, metavar=row.flag)
     elif row.type is bool:
-        info = typer.Option(None, f"{row.flag}/--no-{row.flag.removeprefix('--')}", help=row.words)
+        info = typer.Option(None, f"{row.flag}/--no-{row.flag.removeprefix('--')}", help=row.help_text)
     else:
-        number = _number(row.type) if row.type in {int, float} else None
-        info = typer.Option(None, row.flag, *row.other_flags, help=row.words, metavar=row.shown_metavar, parser=number)
+        number = _build_number_parser(row.type) if row.type in {int, float} else None
+        info = typer.Option(
+            None, row.flag, *row.other_flags, help=row.help_text, metavar=row.effective_metavar, parser=number
+        )
     return inspect.Parameter(row.key, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=row.type | None)
 
 
-def _number(kind: type) -> Callable[[str], int | float | str]:
+def _build_number_parser(kind: type) -> Callable[[str], int | float | str]:
     """Reads a number; what is none stays text, for the configuration says what was expected and what is there."""
 
     def read(text: str) -> int | float | str:

@@ -1,4 +1,4 @@
-"""The commands of `eval-gate`, and how an error becomes a message and an exit code."""
+"""The commands of `eval-gate`, and the conversion of errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import typer
 
 from eval_gate import __version__
 from eval_gate.cli import options
-from eval_gate.cli.records import calibrate, compare, drift, judge, merge, power, report, view
 from eval_gate.cli.repository import accept, import_evals, init, schema, validate
-from eval_gate.cli.running import action, agent_evals, demo, run
-from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_crash, print_error, say
-from eval_gate.cli.terminal.help import PlainCommand, WholeSentences
-from eval_gate.errors import ExitCode, GateError, code_of_signal, exhausted
-from eval_gate.process.ending import end_by_signal, end_programs
+from eval_gate.cli.runs import action, agent_evals, demo, run
+from eval_gate.cli.stored_runs import calibrate, compare, drift, judge, merge, power, report, view
+from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_crash, print_error, print_message
+from eval_gate.cli.terminal.help import FullHelpGroup, PlainCommand
+from eval_gate.errors import ExitCode, GateError, find_exhaustion_error, get_signal_exit_code
+from eval_gate.process.signals import end_programs, handle_signal
 
-_MOST_CAUSES: Final = 20
+_MAX_CAUSES: Final = 20
 
 app = typer.Typer(
     name="eval-gate",
-    cls=WholeSentences,
+    cls=FullHelpGroup,
     help="Did this change break anything your agent could do yesterday, and can you believe the answer?",
     epilog="Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error, 3 the gate could not decide.",
     no_args_is_help=True,
@@ -35,17 +35,17 @@ app = typer.Typer(
 )
 
 
-def _version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
+def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
     if value:
         typer.echo(f"eval-gate {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _everywhere(
+def _set_default_verbosity(
     context: typer.Context,
     _version_asked: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
@@ -72,10 +72,10 @@ for _command in (
 ):
     app.command(cls=PlainCommand)(_command)
 app.command("import", cls=PlainCommand)(options.with_options(import_evals.import_evals))
-app.command(cls=agent_evals.OriginalCommand)(options.with_options(agent_evals.agent_evals))
+app.command(cls=agent_evals.AgentEvalsCommand)(options.with_options(agent_evals.agent_evals))
 app.command()(action.action)
 app.command()(action.publish)
-_ALL: Final = {
+_COMMANDS: Final = {
     one.name or typer.main.get_command_name(one.callback.__name__): one
     for one in app.registered_commands
     if one.callback is not None
@@ -89,79 +89,79 @@ def run_program(listening: Iterable[int] = ()) -> int:
     """
     try:
         try:
-            return _run(listening)
+            return _run_app(listening)
         finally:
             end_programs()
     except KeyboardInterrupt as late:  # when all was done, or while it was said how another one ended us
         end_programs()
-        return _ended(late)
+        return _report_signal(late)
 
 
-def _run(listening: Iterable[int]) -> int:
+def _run_app(listening: Iterable[int]) -> int:
     # looking for plugins of other packages costs 15 ms, and none of them has a say in our validation
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         for number in listening:
-            signal.signal(number, end_by_signal)
-        app.registered_commands = _asked(sys.argv[1:])
+            signal.signal(number, handle_signal)
+        app.registered_commands = _select_commands(sys.argv[1:])
         # standalone mode is how usage errors become exit 2 with the command's own usage line
         app(prog_name="eval-gate", standalone_mode=True)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # of which the library makes code 1: "the gate failed"
-            return _broke(ended.__context__)
-        by_signal = _signal_in(ended)
-        return _ended(by_signal) if by_signal else _code_of(ended)
+            return _report_crash(ended.__context__)
+        by_signal = _find_signal(ended)
+        return _report_signal(by_signal) if by_signal else _get_exit_code(ended)
     except KeyboardInterrupt as interrupt:
-        return _ended(interrupt)
+        return _report_signal(interrupt)
     except GateError as error:
-        return _refused(error)
+        return _report_error(error)
     except Exception as error:  # noqa: BLE001 (a defect of ours: said as such, never a pass)
-        by_signal = _signal_in(error)
-        return _ended(by_signal) if by_signal else _broke(error)
+        by_signal = _find_signal(error)
+        return _report_signal(by_signal) if by_signal else _report_crash(error)
     return ExitCode.PASSED
 
 
-def _asked(words: list[str]) -> list[typer.models.CommandInfo]:
+def _select_commands(words: list[str]) -> list[typer.models.CommandInfo]:
     """The command that is asked for, or all where it is none of them: to read all options takes a while."""
     name = next((word for word in words if not word.startswith("-")), "")
-    return [_ALL[name]] if name in _ALL else list(_ALL.values())
+    return [_COMMANDS[name]] if name in _COMMANDS else list(_COMMANDS.values())
 
 
-def _code_of(ended: SystemExit) -> int:
+def _get_exit_code(ended: SystemExit) -> int:
     return ended.code if isinstance(ended.code, int) else ExitCode.PASSED
 
 
-def _refused(error: GateError) -> int:
+def _report_error(error: GateError) -> int:
     error.mask(hide_keys)
     print_error(error)
     return error.exit_code
 
 
-def _broke(error: Exception) -> int:
+def _report_crash(error: Exception) -> int:
     """Something broke: the machine has no more of something, which is said as such, or it is a defect of ours."""
-    if refusal := exhausted(error):
+    if refusal := find_exhaustion_error(error):
         # what is left half made by it would complain when it is taken away, after the one sentence that matters
-        sys.unraisablehook = _unheard
+        sys.unraisablehook = _ignore_unraisable
         warnings.simplefilter("ignore")
-        return _refused(refusal)
+        return _report_error(refusal)
     print_crash(error)
     return ExitCode.INCOMPLETE
 
 
-def _unheard(_: object) -> None:
+def _ignore_unraisable(_: object) -> None:
     """Take an exception that nobody can catch."""
 
 
-def _ended(by_signal: KeyboardInterrupt) -> int:
-    code = code_of_signal(by_signal)
-    say("ended from outside (SIGTERM)" if code is ExitCode.TERMINATED else "interrupted")
+def _report_signal(by_signal: KeyboardInterrupt) -> int:
+    code = get_signal_exit_code(by_signal)
+    print_message("ended from outside (SIGTERM)" if code is ExitCode.TERMINATED else "interrupted")
     return code
 
 
-def _signal_in(error: BaseException) -> KeyboardInterrupt | None:
+def _find_signal(error: BaseException) -> KeyboardInterrupt | None:
     """The signal of which some library made this error, in its middle."""
     found: BaseException | None = error
-    for _ in range(_MOST_CAUSES):
+    for _ in range(_MAX_CAUSES):
         if found is None or isinstance(found, KeyboardInterrupt):
             return found
         found = found.__cause__ or found.__context__

@@ -1,1 +1,1 @@
-"""The configuration of a run: what there is to set, and how file, variables and flags become it."""
+"""Configuration of a run: the settings table, and how file, variables and flags become one."""

@@ -1,4 +1,4 @@
-"""What a run is asked to write beside its record: reports for people and CI systems, exports for other programs."""
+"""Output formats of a run: reports for people and CI systems, exports for other tools."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from eval_gate.errors import did_you_mean
-from eval_gate.files.place import why_no_path
+from eval_gate.errors import format_suggestion
+from eval_gate.files.file_paths import find_path_problem
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.inert import TextForm
-from eval_gate.text.quoting import quoted_name
+from eval_gate.text.quoting import quote_name
+from eval_gate.text.safe_output import TextFormat
 
 
-class OutputForm(NamedTuple):
-    """One form of a result."""
+class OutputFormat(NamedTuple):
+    """One output format of a result."""
 
     file: str | None
     """Its usual name in the run's folder; None for what is for other programs, which always say where."""
-    form: TextForm = TextForm.TEXT
+    form: TextFormat = TextFormat.TEXT
 
 
-FORMATS: Final[Mapping[str, OutputForm]] = {
-    "md": OutputForm("report.md"),
-    "html": OutputForm("report.html", TextForm.MARKUP),
-    "junit": OutputForm("junit.xml", TextForm.MARKUP),
-    "console": OutputForm("report.txt"),
-    "json": OutputForm("report.json", TextForm.JSON),
-    "agentv": OutputForm(None, TextForm.JSON),
+FORMATS: Final[Mapping[str, OutputFormat]] = {
+    "md": OutputFormat("report.md"),
+    "html": OutputFormat("report.html", TextFormat.MARKUP),
+    "junit": OutputFormat("junit.xml", TextFormat.MARKUP),
+    "console": OutputFormat("report.txt"),
+    "json": OutputFormat("report.json", TextFormat.JSON),
+    "agentv": OutputFormat(None, TextFormat.JSON),
 }
 """What a result can be rendered as, by name."""
 REPORTS: Final = tuple(name for name, one in FORMATS.items() if one.file)
@@ -38,7 +38,7 @@ EXPORTS: Final = tuple(name for name, one in FORMATS.items() if not one.file)
 
 
 class JunitFailures(StrEnum):
-    """Which cases are failures in a JUnit file."""
+    """Cases that a JUnit file reports as failures."""
 
     BLOCKING = "blocking"
     """Those that keep the gate from passing; others that fail are skipped, with the reason."""
@@ -47,7 +47,7 @@ class JunitFailures(StrEnum):
 
 
 class ReportRequest(FrozenStruct):
-    """A file that was asked for; `file` None means its usual name in the run's folder."""
+    """A requested output file. `file` None means its default name in the run's folder."""
 
     format: str
     file: Path | None
@@ -59,10 +59,10 @@ def parse_report(text: str) -> ReportRequest:
     if name in EXPORTS:
         raise ValueError(f'"{name}" is no report but an export: `exports` (--export) asks for it')
     if name not in REPORTS:
-        raise ValueError(_unknown(text, "FORMAT or FORMAT=FILE", REPORTS))
+        raise ValueError(_describe_unknown_format(text, "FORMAT or FORMAT=FILE", REPORTS))
     if equals and not file:
         raise ValueError(f'"{text}" names no file: {name}=FILE, or {name} for its usual place in the run\'s folder')
-    return ReportRequest(name, _place(file) if file else None)
+    return ReportRequest(name, _parse_path(file) if file else None)
 
 
 def parse_export(text: str) -> ReportRequest:
@@ -71,19 +71,19 @@ def parse_export(text: str) -> ReportRequest:
     if name in REPORTS:
         raise ValueError(f'"{name}" is no export but a report: `reports` (--report) asks for it')
     if name not in EXPORTS:
-        raise ValueError(_unknown(text, "FORMAT=FILE", EXPORTS))
+        raise ValueError(_describe_unknown_format(text, "FORMAT=FILE", EXPORTS))
     if not file:
         raise ValueError(f'"{text}" names no file: {name}=FILE')
-    return ReportRequest(name, _place(file))
+    return ReportRequest(name, _parse_path(file))
 
 
-def _place(file: str) -> Path:
-    why = why_no_path(file)
+def _parse_path(file: str) -> Path:
+    why = find_path_problem(file)
     if why is not None:
         raise ValueError(f'"{file[:200]}" {why}')
     return Path(file)
 
 
-def _unknown(text: str, form: str, known: Collection[str]) -> str:
-    near = did_you_mean(text.partition("=")[0], known)
-    return f"{quoted_name(text)} is not known{near}; {form} with FORMAT one of {', '.join(known)}"
+def _describe_unknown_format(text: str, form: str, known: Collection[str]) -> str:
+    near = format_suggestion(text.partition("=")[0], known)
+    return f"{quote_name(text)} is not known{near}; {form} with FORMAT one of {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""What a gate asks of a run: the rules of the configuration, as data."""
+"""Policy of the gate: the rules that decide whether a run passes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.config.setting import Place, Text, setting
-from eval_gate.errors import did_you_mean
-from eval_gate.text.quoting import quoted
+from eval_gate.config.setting import Place, Text, define_setting
+from eval_gate.errors import format_suggestion
+from eval_gate.text.quoting import quote_value
 
 if TYPE_CHECKING:
     from eval_gate.model.policy import Measuring, RunPolicy
@@ -21,7 +21,7 @@ DEFAULT_ERROR_RATE: Final = 0.05
 
 
 class FailOn(StrEnum):
-    """What fails the gate, beside execution errors."""
+    """Conditions that fail the gate, in addition to execution errors."""
 
     FAILURES = "failures"
     REGRESSIONS = "regressions"
@@ -40,19 +40,21 @@ DEFAULT_FAIL_ON: Final = FailOn.FAILURES
 """What a failing case does where nobody says it."""
 
 
-def _words(text: str) -> tuple[FailOn, ...]:
+def _parse_conditions(text: str) -> tuple[FailOn, ...]:
     """One word, or several with commas."""
-    return tuple(_word(part.strip()) for part in text.split(",") if part.strip())
+    return tuple(_parse_condition(part.strip()) for part in text.split(",") if part.strip())
 
 
-def _word(word: str) -> FailOn:
+def _parse_condition(word: str) -> FailOn:
     known = [one.value for one in FailOn]
     if word not in known:
-        raise ValueError(f"{quoted(word)} is not known{did_you_mean(word, known)}; allowed: {', '.join(known)}")
+        raise ValueError(
+            f"{quote_value(word)} is not known{format_suggestion(word, known)}; allowed: {', '.join(known)}"
+        )
     return FailOn(word)
 
 
-def _joined(words: Iterable[tuple[FailOn, ...]]) -> frozenset[FailOn]:
+def _combine_conditions(words: Iterable[tuple[FailOn, ...]]) -> frozenset[FailOn]:
     """`failures`, `regressions` or `never`; all other words add to them, alone to the default."""
     chosen = frozenset(word for several in words for word in several)
     if FailOn.NEVER in chosen and len(chosen) > 1:
@@ -63,7 +65,7 @@ def _joined(words: Iterable[tuple[FailOn, ...]]) -> frozenset[FailOn]:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules. `min_pass_rate` is a share of the judged cases, `min_coverage` one of all cases, 0 to 1.
+    """Rules of the gate. `min_pass_rate` is a share of scored cases, `min_coverage` of all cases, 0 to 1.
 
     `pass_score` is the score from which a graded case is good enough here; `max_score_drop` what such a score may lose
     against the baseline. `score_tolerance` is only about what is pointed out. `must_pass` holds globs over case ids and
@@ -72,70 +74,70 @@ class Policy:
     in the baseline.
     """
 
-    fail_on: frozenset[FailOn] = setting(
+    fail_on: frozenset[FailOn] = define_setting(
         frozenset({DEFAULT_FAIL_ON}),
         "What fails the gate: failures, regressions or never; also stale, flaky, removed, changed, new-failures.",
         metavar="WHAT",
-        each=_words,
-        whole=_joined,
+        each=_parse_conditions,
+        whole=_combine_conditions,
         in_action=[FailOn.REGRESSIONS],
     )
-    min_pass_rate: float | None = setting(
+    min_pass_rate: float | None = define_setting(
         None, "Least share of judged cases that pass, 0 to 1.", limits={"ge": 0, "le": 1}
     )
-    max_errors: int = setting(0, "Cases that may end in an execution error.", limits={"ge": 0})
-    pass_score: float = setting(
+    max_errors: int = define_setting(0, "Cases that may end in an execution error.", limits={"ge": 0})
+    pass_score: float = define_setting(
         1.0,
         "Score from which the gate takes a graded case for passing, above 0 to 1; else 1.",
         help="Score that is enough in graded cases, 0..1.",
         limits={"gt": 0, "le": 1},
     )
-    score_tolerance: float = setting(
+    score_tolerance: float = define_setting(
         0.1,
         "Drop of a graded case's score that is not pointed out; else 0.1.",
         help="Point out scores that drop by more.",
         limits={"ge": 0, "le": 1},
     )
-    max_score_drop: float | None = setting(
+    max_score_drop: float | None = define_setting(
         None,
         "Most that a graded case's score may drop against the baseline, 0 to 1.",
         limits={"ge": 0, "le": 1},
     )
-    error_rate: float = setting(
+    error_rate: float = define_setting(
         DEFAULT_ERROR_RATE,
         "Accepted chance that a run in which nothing changed shows a regression; with confirm.",
         limits={"gt": 0, "lt": 1},
     )
-    confirm: int | None = setting(
+    confirm: int | None = define_setting(
         None,
         f"Maximum re-runs of a suspected regression; else {DEFAULT_CONFIRM} with a baseline. With 0, every new failure"
         " is a regression.",
         limits={"ge": 0, "le": 100},
         in_action=DEFAULT_CONFIRM,
     )
-    must_pass: tuple[Text, ...] = setting(
+    must_pass: tuple[Text, ...] = define_setting(
         (), "Cases that must pass whatever their record: globs over ids, or tag:NAME.", metavar="GLOB"
     )
-    allowed_regressions: int = setting(0, "Regressions that do not fail the gate.", limits={"ge": 0})
-    min_coverage: float | None = setting(
+    allowed_regressions: int = define_setting(0, "Regressions that do not fail the gate.", limits={"ge": 0})
+    min_coverage: float | None = define_setting(
         None, "Least share of all cases that are judged, 0 to 1.", limits={"ge": 0, "le": 1}
     )
-    max_latency_increase: float | None = setting(
+    max_latency_increase: float | None = define_setting(
         None,
         "Percent that the typical case may take longer than in the baseline.",
         metavar="PCT",
         limits={"ge": 0},
     )
-    max_cost_increase: float | None = setting(
+    max_cost_increase: float | None = define_setting(
         None, "Percent that the typical case may cost more than in the baseline.", metavar="PCT", limits={"ge": 0}
     )
-    max_token_increase: float | None = setting(
+    max_token_increase: float | None = define_setting(
         None,
         "Percent that the typical case may use more tokens than in the baseline.",
         metavar="PCT",
         limits={"ge": 0},
     )
-    accepted: Place | None = setting(
+    accepted: Place | None = define_setting(
         None,
         "File with accepted failures and quarantine; .eval-gate/accepted.yaml if it exists.",
         key="acceptedPath",
@@ -148,12 +150,12 @@ class Policy:
     """The rules that a person typed, as `RunPolicy` calls them; None where all of them stand in files."""
 
     @property
-    def only_reports(self) -> bool:
+    def is_report_only(self) -> bool:
         """Whether nothing fails this gate."""
         return FailOn.NEVER in self.fail_on
 
     @property
-    def by_comparison(self) -> bool:
+    def uses_baseline(self) -> bool:
         """Whether what a failing case does rests on the baseline."""
         return FailOn.REGRESSIONS in self.fail_on
 
@@ -162,13 +164,13 @@ class Policy:
         """The most re-runs of a suspected regression, where there is a baseline."""
         return DEFAULT_CONFIRM if self.confirm is None else self.confirm
 
-    def on_record(self, run: RunResult) -> RunPolicy:
+    def to_run_policy(self, run: RunResult) -> RunPolicy:
         """The rules as the record of a run that was held against them keeps them."""
         from eval_gate.model.policy import Measuring
 
-        return self.recorded(run.measuring or Measuring())
+        return self.build_run_policy(run.measuring or Measuring())
 
-    def recorded(self, how: Measuring) -> RunPolicy:
+    def build_run_policy(self, how: Measuring) -> RunPolicy:
         """The rules, together with those about how a run is made: of these the run itself knows best."""
         from eval_gate.model.policy import RunPolicy
 

@@ -1,10 +1,10 @@
-"""The known ways in which agents speak HTTP, by name."""
+"""Names of the HTTP protocols for agents that are supported out of the box."""
 
 from enum import StrEnum
 
 
 class PresetName(StrEnum):
-    """The words that `preset` and `agentPreset` may be."""
+    """Values of `preset` and `agentPreset`."""
 
     EVAL_GATE = "eval-gate"
     TOOL_FORGE_SIDECAR = "tool-forge-sidecar"

@@ -1,4 +1,4 @@
-"""What all re-runs of a run together may take (executions, time or money), and how far apart those of one case are."""
+"""Limits on re-runs: a budget for all of them, and the interval between two of one case."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import re
 from typing import Final
 
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.quoting import quoted
+from eval_gate.text.quoting import quote_value
 
-LEAST_EXECUTIONS: Final = 100
+MIN_DEFAULT_EXECUTIONS: Final = 100
 """The budget where nobody said one, in runs of fewer cases than that."""
-MOST_SPREAD_S: Final = 86_400.0
+MAX_INTERVAL_S: Final = 86_400.0
 _FORM: Final = re.compile(r"(?P<usd>\$)?(?P<number>\d{1,9}(\.\d{1,6})?)(?P<unit>[smh])?")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
 class RerunBudget(FrozenStruct):
-    """One of the three; the others are None."""
+    """Budget of all re-runs: executions, seconds or US dollars. Exactly one of them is set."""
 
     executions: int | None = None
     seconds: float | None = None
     usd: float | None = None
 
     @classmethod
-    def usual(cls, first: int, *, control: bool = False) -> RerunBudget:
+    def compute_default(cls, first: int, *, control: bool = False) -> RerunBudget:
         """As many re-runs as there are first executions, so that doubt costs at most what the run does; 100 at least.
 
         A run in which nothing changed takes a third of that where it is at its worst, and ten suspects need sixty.
         With a `control`, which a drop of all cases has to hold against twice, so many more.
         """
-        return cls(executions=max(first, LEAST_EXECUTIONS) + (2 * first if control else 0))
+        return cls(executions=max(first, MIN_DEFAULT_EXECUTIONS) + (2 * first if control else 0))
 
     def __str__(self) -> str:
         """`50 re-runs`, `90 s`, `$2`."""
@@ -50,27 +50,27 @@ def parse_rerun_budget(text: str | int) -> RerunBudget:
         if not found["usd"] and number == int(number):
             return RerunBudget(executions=int(number))
     raise ValueError(
-        f"{quoted(str(text))} is not a number of re-runs such as 50, a time such as 5m, or money such as $2"
+        f"{quote_value(str(text))} is not a number of re-runs such as 50, a time such as 5m, or money such as $2"
     )
 
 
-def checked_rerun_budget(text: str | int) -> str:
+def check_rerun_budget(text: str | int) -> str:
     """The same text. Raises ValueError with what is wrong, for a person."""
     parse_rerun_budget(text)
     return str(text).strip()
 
 
-def parse_rerun_spread(text: str) -> float:
+def parse_rerun_interval(text: str) -> float:
     """Seconds of `90s`, `5m` or `1h`, a day at most. Raises ValueError with what is wrong, for a person."""
     found = _FORM.fullmatch(text.strip())
     if found and found["unit"] and not found["usd"]:
         seconds = float(found["number"]) * _SECONDS[found["unit"]]
-        if 0 <= seconds <= MOST_SPREAD_S:
+        if 0 <= seconds <= MAX_INTERVAL_S:
             return seconds
-    raise ValueError(f"{quoted(text)} is not a time such as 30s or 5m, 24h at most")
+    raise ValueError(f"{quote_value(text)} is not a time such as 30s or 5m, 24h at most")
 
 
-def checked_rerun_spread(text: str) -> str:
+def check_rerun_interval(text: str) -> str:
     """The same text. Raises ValueError with what is wrong, for a person."""
-    parse_rerun_spread(text)
+    parse_rerun_interval(text)
     return text.strip()

@@ -1,4 +1,4 @@
-"""Which cases of the suites are run: what a call chooses, and no configuration says."""
+"""Selection of cases: the filters and the shard of one call. Not part of the configuration file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.quoting import quoted
+from eval_gate.text.quoting import quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Selection(FrozenStruct):
-    """Which cases of the suites are run; empty means all. Globs match case ids."""
+    """Filters that choose the cases of a run; empty means all cases. Globs match case ids."""
 
     cases: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
     shard: Shard | None = None
     """One part of what is left; all parts together hold each case once."""
-    before: RunResult | None = None
+    timing_run: RunResult | None = None
     """The run by whose durations parts are made that take equally long; None makes them equally large."""
     paths: tuple[str, ...] = ()
     """The eval files, folders and globs, as results name files, where a call names some of what is configured."""
@@ -33,12 +33,12 @@ class Selection(FrozenStruct):
     """Only these cases; None for all."""
 
     @property
-    def everything(self) -> bool:
+    def selects_all(self) -> bool:
         """Whether nothing is left out."""
-        return not (self.chosen or self.shard)
+        return not (self.has_filters or self.shard)
 
     @property
-    def chosen(self) -> bool:
+    def has_filters(self) -> bool:
         """Whether cases are chosen by what they are; a shard only divides."""
         return bool(self.cases or self.tags or self.tiers or self.paths) or self.keys is not None
 
@@ -48,28 +48,28 @@ class Selection(FrozenStruct):
         from eval_gate.model.case import CaseName
         from eval_gate.model.selection import ChosenCases
 
-        if not self.chosen:
+        if not self.has_filters:
             return ()
         keys = tuple(CaseName(**key._asdict()) for key in sorted(self.keys or ()))
         return (ChosenCases(cases=self.cases, tags=self.tags, tiers=self.tiers, paths=self.paths, keys=keys),)
 
     @classmethod
-    def of_record(cls, chosen: ChosenCases) -> Selection:
+    def from_chosen_cases(cls, chosen: ChosenCases) -> Selection:
         """The choice that a run record keeps."""
         keys = frozenset(one.key for one in chosen.keys)
         return cls(chosen.cases, chosen.tags, chosen.tiers, paths=chosen.paths, keys=keys or None)
 
-    def takes(self, key: CaseKey, tags: Collection[str], tier: str | None) -> bool:
+    def includes_case(self, key: CaseKey, tags: Collection[str], tier: str | None) -> bool:
         """Whether a case is chosen: by its eval file, its id, its tags, and the tier of its suite."""
         from eval_gate.text import globs
 
         if self.tiers and tier not in self.tiers:
             return False
-        if self.paths and not any(globs.leads_to(path, key.suite) for path in self.paths):
+        if self.paths and not any(globs.covers_file(path, key.suite) for path in self.paths):
             return False
         if self.keys is not None and key not in self.keys:
             return False
-        if self.cases and not any(globs.fits(pattern, key.case_id) for pattern in self.cases):
+        if self.cases and not any(globs.matches_glob(pattern, key.case_id) for pattern in self.cases):
             return False
         return not self.tags or not set(tags).isdisjoint(self.tags)
 
@@ -82,5 +82,7 @@ def parse_shard(text: str | None) -> Shard | None:
         return None
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip())
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise GateError("unknown-value", f"shard: {quoted(text)} is not a part such as 2/4", "I/N with I from 1 to N")
+        raise GateError(
+            "unknown-value", f"shard: {quote_value(text)} is not a part such as 2/4", "I/N with I from 1 to N"
+        )
     return Shard(index=int(match[1]), count=int(match[2]))

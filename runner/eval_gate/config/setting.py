@@ -1,4 +1,4 @@
-"""One setting as everybody knows it who declares, reads, shows or writes it: key, flag, variable, words.
+"""Definition of one setting: its key, flag, variable and help text.
 
 A setting is declared as a field of a frozen dataclass, with `setting(…)` in place of its default. All else is made of
 that row: the configuration file's key and its JSON Schema, the variable, the option of the command line, the action's
@@ -38,7 +38,7 @@ _METAVARS: Final[Mapping[type, str]] = {int: "N", float: "X"}
 
 
 class Setting(NamedTuple):
-    """A row. Left empty, `key` and `flag` follow from the name of the field: `timeout_ms`, timeoutMs, --timeout-ms."""
+    """Row of the settings table. Without `key` and `flag` both follow from the field: `timeout_ms`."""
 
     description: str
     key: str = ""
@@ -72,7 +72,7 @@ class Setting(NamedTuple):
     @property
     def keyword(self) -> str:
         """`timeout_ms`."""
-        return _snake(self.key)
+        return _to_snake_case(self.key)
 
     @property
     def variable(self) -> str:
@@ -95,70 +95,70 @@ class Setting(NamedTuple):
         return "tuple[" in self.kind or "frozenset[" in self.kind
 
     @property
-    def shown_metavar(self) -> str | None:
+    def effective_metavar(self) -> str | None:
         """What stands for the value in `--help`."""
         return self.metavar or _METAVARS.get(self.type)
 
     @property
     def default_in_action(self) -> str:
         """The default in the action, for people; empty where it is the same."""
-        return _shown(self.in_action)
+        return _format_default(self.in_action)
 
     @property
-    def words(self) -> str:
+    def help_text(self) -> str:
         """What `--help` says."""
         said = self.help or self.description
         if self.type == list[str] and self.flag.startswith("--"):
             said += " Repeatable."
-        default = _shown(self.default)
+        default = _format_default(self.default)
         return f"{said}  [default: {default}]" if default else said
 
 
-def setting(default: T, description: str, **row: Any) -> T:
+def define_setting(default: T, description: str, **row: Any) -> T:
     """The default of a field of settings, with what is to be known of it."""
     return field(default=default, metadata={"row": Setting(description, **row)})
 
 
-def settings_of(part: type) -> Iterator[Setting]:
+def iter_settings(part: type) -> Iterator[Setting]:
     """The rows of a dataclass of settings and of the parts it is made of, in the order of their declaration."""
-    for one in declared_in(part):
-        yield from settings_of(inner) if (inner := part_of(one)) else (row_of(one),)
+    for one in iter_fields(part):
+        yield from iter_settings(inner) if (inner := find_part_type(one)) else (build_setting(one),)
 
 
-def values_in(part: Any) -> Iterator[tuple[Setting, Any]]:
+def iter_values(part: Any) -> Iterator[tuple[Setting, Any]]:
     """Every row of these settings and of the parts they are made of, with its value."""
-    for one in declared_in(type(part)):
+    for one in iter_fields(type(part)):
         value = getattr(part, one.name)
-        yield from values_in(value) if part_of(one) else ((row_of(one), value),)
+        yield from iter_values(value) if find_part_type(one) else ((build_setting(one), value),)
 
 
-def declared_in(part: type) -> Iterator[Field[Any]]:
+def iter_fields(part: type) -> Iterator[Field[Any]]:
     """The fields of a dataclass that are settings or parts with settings; others only accompany them."""
-    return (one for one in fields(part) if "row" in one.metadata or part_of(one))
+    return (one for one in fields(part) if "row" in one.metadata or find_part_type(one))
 
 
-def part_of(one: Field[Any]) -> type | None:
+def find_part_type(one: Field[Any]) -> type | None:
     """The dataclass of settings that the field holds; None where it is a setting itself."""
     return None if one.default_factory is MISSING else cast("type", one.default_factory)
 
 
-def row_of(one: Field[Any]) -> Setting:
+def build_setting(one: Field[Any]) -> Setting:
     """The row of one field, complete."""
     row: Setting = one.metadata["row"]
     first, *others = one.name.split("_")
     key = row.key or first + "".join(map(str.capitalize, others))
-    flag = row.flag or "--" + _snake(key).replace("_", "-")
+    flag = row.flag or "--" + _to_snake_case(key).replace("_", "-")
     return row._replace(key=key, flag=flag, name=one.name, kind=str(one.type), default=one.default)
 
 
-def _snake(key: str) -> str:
+def _to_snake_case(key: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
-def _shown(default: object) -> str:
+def _format_default(default: object) -> str:
     """A default for people; empty where there is none, or where the option's two names say it."""
     if isinstance(default, tuple | frozenset | list):
-        return ", ".join(map(_shown, sorted(default)))
+        return ", ".join(map(_format_default, sorted(default)))
     if isinstance(default, Enum):
         return str(default.value)
     if default is None or isinstance(default, bool):

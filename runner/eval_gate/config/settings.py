@@ -1,4 +1,4 @@
-"""What a run can be told: its keys with their defaults."""
+"""Settings of a run: all keys of the configuration with their defaults."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.config.given import NOWHERE, GivenSettings
 from eval_gate.config.outputs import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
 from eval_gate.config.policy import Policy
 from eval_gate.config.preset import PresetName
-from eval_gate.config.rerun_budget import checked_rerun_budget, checked_rerun_spread
-from eval_gate.config.score_rule import ScoreRule, parse_rule
-from eval_gate.config.setting import Place, Setting, Text, setting, settings_of
-from eval_gate.text.quoting import quoted_name, shown_name
+from eval_gate.config.rerun_budget import check_rerun_budget, check_rerun_interval
+from eval_gate.config.score_rule import ScoreRule, parse_score_rule
+from eval_gate.config.setting import Place, Setting, Text, define_setting, iter_settings
+from eval_gate.config.setting_sources import UNKNOWN_SOURCES, SettingSources
+from eval_gate.text.quoting import describe_name, quote_name
 from eval_gate.text.secret import SecretAddress
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
 
 
 class RubricMode(StrEnum):
-    """When rubric cases are run."""
+    """When rubric cases run."""
 
     ALWAYS = "always"
     AFTER_PASS = "after-pass"  # noqa: S105 (not a password)
@@ -34,7 +34,7 @@ class RubricMode(StrEnum):
 
 
 class CacheMode(StrEnum):
-    """What is done with recorded answers of models."""
+    """How recorded responses of models are used."""
 
     OFF = "off"
     RECORD = "record"
@@ -45,8 +45,8 @@ class CacheMode(StrEnum):
     """Answer from the recording where it can, else ask and keep."""
 
 
-class Store(StrEnum):
-    """Of which cases what was answered is kept in the results."""
+class ResponseRetention(StrEnum):
+    """Cases whose responses are kept in the run result."""
 
     ALL = "all"
     FAILING = "failing"
@@ -56,56 +56,56 @@ class Store(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
-    """What is to be evaluated: an endpoint, a model, or a target by name from a list or a file."""
+    """Target to evaluate: an endpoint, a model, or a named target from a list or file."""
 
-    endpoint: SecretAddress[Text] | None = setting(
+    endpoint: SecretAddress[Text] | None = define_setting(
         None,
         "URL of the agent: POST {message} answers {response, toolCalls}.",
         key="agentEndpoint",
         metavar="URL",
         compared_as="the target",
     )
-    preset: PresetName | None = setting(
+    preset: PresetName | None = define_setting(
         None,
         "How the agent at `agentEndpoint` speaks, such as langgraph or ag-ui.",
         key="agentPreset",
         metavar="NAME",
         compared_as="the target",
     )
-    name: Text | None = setting(
+    name: Text | None = define_setting(
         None,
         "Name of the target to evaluate, of those in `targets`.",
         key="target",
         metavar="NAME",
         compared_as="the target",
     )
-    targets: Place | tuple[dict[str, JsonValue], ...] | None = setting(
+    targets: Place | tuple[dict[str, JsonValue], ...] | None = define_setting(
         None,
         "Targets, inline or as the path of a YAML file.",
         metavar="FILE",
         help="YAML file that describes targets.",
         compared_as="the target",
     )
-    provider: Text | None = setting(
+    provider: Text | None = define_setting(
         None,
         "Evaluate a model of this provider, without an agent.",
         metavar="NAME",
         help="Evaluate a model: azure, openai, anthropic, gemini.",
         compared_as="the target",
     )
-    model: Text | None = setting(
+    model: Text | None = define_setting(
         None,
         "The model or deployment; or provider:model in one.",
         metavar="NAME",
         compared_as="the target",
     )
-    base_url: SecretAddress[Text] | None = setting(
+    base_url: SecretAddress[Text] | None = define_setting(
         None,
         "Address of the provider's API, where it is not the vendor's own.",
         metavar="URL",
         compared_as="the target",
     )
-    system_prompt: Place | None = setting(
+    system_prompt: Place | None = define_setting(
         None,
         "File with the model's system prompt.",
         key="systemPromptPath",
@@ -114,37 +114,37 @@ class TargetChoice:
         compared_as="the target",
     )
     """It wins over the target's own."""
-    concurrency: int | None = setting(
+    concurrency: int | None = define_setting(
         None,
         "Cases that are asked at the same time; the target's `workers`, else 1.",
         other_flags=("--workers",),
         limits={"ge": 1, "le": 1000},
         no_effect="it is how many cases are asked at once",
     )
-    wait_for: float | None = setting(
+    wait_for: float | None = define_setting(
         None,
         "Seconds until the agent has to be there; the target's own, else 30 on this machine and 0 elsewhere.",
         metavar="SECONDS",
         limits={"ge": 0, "le": 3600},
         no_effect="it is only about whether the agent is there before the first case",
     )
-    max_retries: int | None = setting(
+    max_retries: int | None = define_setting(
         None,
         "How often a request that broke is tried again; as the target says, else 2 times.",
         limits={"ge": 0, "le": 20},
         no_effect="what broke is tried again; what comes of a response stays as it is",
     )
-    requests_per_minute: float | None = setting(
+    requests_per_minute: float | None = define_setting(
         None,
         "Most requests a minute to each target, repeated ones included. Shards share it: each sends its even part.",
         limits={"gt": 0, "le": 1_000_000},
         no_effect="it is how fast the agent is asked",
     )
-    given: GivenSettings = field(default=NOWHERE, compare=False, repr=False)
+    given: SettingSources = field(default=UNKNOWN_SOURCES, compare=False, repr=False)
     """Where all settings were given, for what turns out to be wrong with them later."""
 
     @property
-    def said(self) -> bool:
+    def is_chosen(self) -> bool:
         """Whether anybody said whom to ask."""
         return any((self.endpoint, self.name, self.targets, self.provider, self.model))
 
@@ -153,11 +153,11 @@ def parse_rerun_command(text: str) -> str:
     """A command whose places for names are where a shell takes them as words. Raises ValueError with what is wrong."""
     from eval_gate.text.command_template import CommandTemplate
 
-    CommandTemplate.of_rerun(text)
+    CommandTemplate.from_rerun_command(text)
     return text
 
 
-def parse_control_command(text: str) -> str:
+def parse_base_agent_command(text: str) -> str:
     """The same of a command that must leave its results in a file of its own. Raises ValueError."""
     if "{output}" not in text:
         raise ValueError("does not name {output}: what it finds must not stand where the results are that are judged")
@@ -165,17 +165,17 @@ def parse_control_command(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlChoice:
-    """Who is the base branch's agent, which is asked only where the gate would be red: address, target or command."""
+class BaseAgentChoice:
+    """Base agent: endpoint, target or command. Used only when the gate would fail."""
 
-    endpoint: SecretAddress[Text] | None = setting(
+    endpoint: SecretAddress[Text] | None = define_setting(
         None,
         "URL of the base branch's agent, which is asked about what would fail the gate, only then.",
         key="controlEndpoint",
         metavar="URL",
         compared_as="the base agent",
     )
-    target: Text | None = setting(
+    target: Text | None = define_setting(
         None,
         "Name of the target, of those in `targets`, that is the base branch's agent; for what is no address.",
         key="controlTarget",
@@ -183,74 +183,76 @@ class ControlChoice:
         compared_as="the base agent",
     )
 
-    command: Text | None = setting(
+    command: Text | None = define_setting(
         None,
         "Command by which another tool runs cases with the base branch's agent, where its results would fail the gate;"
         " written like rerunCommand, with {output} in it.",
         key="controlCommand",
         metavar="CMD",
-        each=parse_control_command,
+        each=parse_base_agent_command,
         compared_as="the base agent",
     )
 
     @property
-    def named(self) -> str | None:
+    def display_name(self) -> str | None:
         """What a record calls an agent that we ask: the address without what nobody may see, or the name; or None."""
-        from eval_gate.text.urls import public_url
+        from eval_gate.text.urls import to_public_url
 
         if self.endpoint is not None:
-            return public_url(self.endpoint.open())
-        return None if self.target is None else shown_name(self.target)
+            return to_public_url(self.endpoint.open())
+        return None if self.target is None else describe_name(self.target)
 
     @property
-    def named_command(self) -> str | None:
+    def command_name(self) -> str | None:
         """What a record calls the command, which may hold what nobody may see; None for none."""
-        from eval_gate.text.digest import digest
+        from eval_gate.text.digest import compute_digest
 
-        return f"command #{digest(self.command)[:8]}" if self.command is not None else None
+        return f"command #{compute_digest(self.command)[:8]}" if self.command is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """How often, how long, and at what cost. A case or its target may set its own `timeout_ms`."""
+    """Trials, time limit and cost limit of a run. A case or its target may set its own `timeout_ms`."""
 
-    timeout_ms: int = setting(60_000, "Time limit of one case, retries included, in milliseconds.", limits={"gt": 0})
-    trials: int = setting(
+    timeout_ms: int = define_setting(
+        60_000, "Time limit of one case, retries included, in milliseconds.", limits={"gt": 0}
+    )
+    trials: int = define_setting(
         1,
         "How often every case is run.",
         limits={"ge": 1, "le": 100},
         compared_as="the rules",
     )
-    max_cost_usd: float | None = setting(
+    max_cost_usd: float | None = define_setting(
         None,
         "What a run may cost before no further case is begun, in US dollars.",
         limits={"gt": 0},
         no_effect="a case that it leaves out is not run, and a run that is not complete does not pass",
     )
     """Target and judges together."""
-    rerun_budget: Text | int | None = setting(
+    rerun_budget: Text | int | None = define_setting(
         None,
         "What all re-runs together may take, those of the control too: a number of them such as 50, a time such as 5m,"
         " or money such as $2; else as many as the run has cases, 100 at least (of results of other tools 10m).",
         metavar="BUDGET",
-        each=checked_rerun_budget,
+        each=check_rerun_budget,
         no_effect="a suspected regression that it leaves without re-runs never passes",
     )
-    rerun_spread: Text | None = setting(
+    rerun_spread: Text | None = define_setting(
         None,
         "How long to wait at least between two executions of one case that is run again, such as 5m; else nobody waits,"
         " and re-runs of other cases come between.",
         metavar="TIME",
-        each=checked_rerun_spread,
+        each=check_rerun_interval,
     )
-    rerun_nonce: bool = setting(
+    rerun_nonce: bool = define_setting(
         False,
         "Whether every execution of a case but its first is sent with `cache-control: no-cache` and an"
         " `x-eval-gate-nonce` of its own, so that caches on the way to a model do not answer in its place.",
         help="Send every execution of a case but its first with headers that keep caches from answering it.",
     )
-    store: Store = setting(
-        Store.ALL,
+    store: ResponseRetention = define_setting(
+        ResponseRetention.ALL,
         "Of which cases answers, tool calls and judges' prompts are kept in the results: all, failing or none.",
         metavar="WHICH",
         no_effect="it is what is kept of a result",
@@ -258,25 +260,25 @@ class RunLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
-    """How much of what was said may be stored: of which cases, and without what these patterns find."""
+class RetentionRules:
+    """Retention rules: the cases whose responses are kept, and the patterns that are redacted."""
 
-    store: Store = Store.ALL
+    store: ResponseRetention = ResponseRetention.ALL
     patterns: tuple[str, ...] = ()
 
 
 def parse_pattern(text: str) -> str:
     """A regular expression as JavaScript has them, without slashes and flags. Raises ValueError with what is wrong."""
-    from eval_gate.text.javascript.regex import pattern_problem
+    from eval_gate.text.javascript.regex import find_pattern_problem
 
-    problem = pattern_problem(text)
+    problem = find_pattern_problem(text)
     if problem is not None:
-        raise ValueError(f"{quoted_name(text)} is not a regular expression: {problem}")
+        raise ValueError(f"{quote_name(text)} is not a regular expression: {problem}")
     return text
 
 
 class ResultsFormat(StrEnum):
-    """Whose results are judged."""
+    """Format of external results."""
 
     AUTO = "auto"
     """By what is in them."""
@@ -292,26 +294,26 @@ class ResultsFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResultsChoice:
-    """How results that another tool made are read, and how that tool is asked once more."""
+    """How to read external results, and the command that re-runs cases in their tool."""
 
-    format: ResultsFormat = setting(
+    format: ResultsFormat = define_setting(
         ResultsFormat.AUTO,
         f"Whose results they are: {', '.join(ResultsFormat)}.",
         key="resultsFormat",
         metavar="FORMAT",
         compared_as="the target",
     )
-    scores: tuple[ScoreRule, ...] = setting(
+    scores: tuple[ScoreRule, ...] = define_setting(
         (),
         "From where on a scorer's score passes, such as policy>=0.7.",
         key="scores",
         flag="--score",
         metavar="RULE",
-        each=parse_rule,
+        each=parse_score_rule,
         limits={"max_length": 100},
         compared_as="the rules",
     )
-    rerun_command: Text | None = setting(
+    rerun_command: Text | None = define_setting(
         None,
         "Command that runs cases in doubt again; {ids}, {id}, {ids_regex}, {ids_file} and {output} stand for them.",
         metavar="CMD",
@@ -321,12 +323,12 @@ class ResultsChoice:
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """Everything a run can be told in its file, with defaults (CONTRACTS, section 1).
+    """Complete configuration of a run, with defaults (CONTRACTS, section 1).
 
     Paths are relative to the working directory, not to the configuration file.
     """
 
-    evals: tuple[Place, ...] = setting(
+    evals: tuple[Place, ...] = define_setting(
         ("evals",),
         "Eval files, folders and globs, relative to the working directory.",
         flag="PATHS",
@@ -334,69 +336,69 @@ class RunConfig:
         no_effect="cases are compared one by one, and a case that is gone is said",
     )
     target: TargetChoice = field(default_factory=TargetChoice)
-    control: ControlChoice = field(default_factory=ControlChoice)
-    judge: Text | None = setting(
+    control: BaseAgentChoice = field(default_factory=BaseAgentChoice)
+    judge: Text | None = define_setting(
         None,
         "Who grades where a case asks for a judge: a target by name, or provider:model.",
         metavar="NAME",
         compared_as="the judges of a case",
     )
-    rubric: RubricMode = setting(
+    rubric: RubricMode = define_setting(
         RubricMode.AFTER_PASS,
         "When rubric cases are run: always, after-pass (unless others fail the gate) or never.",
         metavar="WHEN",
         no_effect="a rubric case that it leaves out has no result, which is never a pass",
     )
-    cache: CacheMode = setting(
+    cache: CacheMode = define_setting(
         CacheMode.OFF,
         "Recorded answers of models: off, record, replay (never ask) or auto.",
         metavar="MODE",
         no_effect="a response is replayed only for the same set-up; others' recordings are said by themselves",
     )
-    seed_manifest_path: Place | None = setting(
+    seed_manifest_path: Place | None = define_setting(
         None,
         f"Stable values for {{{{seed:…}}}} tokens; {DEFAULT_SEED_MANIFEST} if it exists.",
         flag="--seed-manifest",
         metavar="FILE",
         compared_as="the seed values of a case",
     )
-    snapshot_enabled: bool | None = setting(
+    snapshot_enabled: bool | None = define_setting(
         None,
         "Whether to capture the snapshot; on when a path or command is given.",
         input=False,
         compared_as="the source of the snapshot",
     )
-    snapshot_path: Place | None = setting(
+    snapshot_path: Place | None = define_setting(
         None,
         "JSON file or URL with current values for {{snapshot:…}} tokens.",
         flag="--snapshot",
         metavar="FILE-OR-URL",
         compared_as="the source of the snapshot",
     )
-    snapshot_command: Text | None = setting(
+    snapshot_command: Text | None = define_setting(
         None,
         "Command that prints the snapshot as JSON, run immediately before the evals.",
         metavar="CMD",
         input=False,
         compared_as="the source of the snapshot",
     )
-    pass_env: tuple[Text, ...] = setting(
+    pass_env: tuple[Text, ...] = define_setting(
         (),
         "Variables that commands of targets, judges and the snapshot are given, beside PATH and the like.",
         metavar="NAME",
     )
-    tool_registry_path: Place | None = setting(
+    tool_registry_path: Place | None = define_setting(
         None,
         "Tool definitions: a JSON file, a folder or barrel of tool files, an MCP server's URL, or .mcp.json.",
         flag="--tool-registry",
         metavar="FILE-DIR-OR-URL",
     )
-    strict: bool = setting(
+    strict: bool = define_setting(
         False,
         "Unknown keys, empty `expect` and cases that check nothing are errors.",
     )
     limits: RunLimits = field(default_factory=RunLimits)
-    redact: tuple[Text, ...] = setting(
+    redact: tuple[Text, ...] = define_setting(
         (),
         "Regular expressions: what they find is *** in all that is stored of questions, answers, calls and judgements.",
         option=False,
@@ -405,7 +407,7 @@ class RunConfig:
         limits={"max_length": 50},
         no_effect="it is what is kept of a result",
     )
-    baseline: Place | None = setting(
+    baseline: Place | None = define_setting(
         None,
         "Earlier run to compare with: run id, results file, run folder, folder of runs, zip or latest.",
         metavar="REF",
@@ -414,7 +416,7 @@ class RunConfig:
         input=False,
         no_effect="it says with what a result is compared",
     )
-    history: Place | None = setting(
+    history: Place | None = define_setting(
         None,
         "Ledger of earlier runs, or a folder of runs; else what lies beside the baseline.",
         metavar="REF",
@@ -423,13 +425,13 @@ class RunConfig:
     )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)
-    output_dir: Place = setting(
+    output_dir: Place = define_setting(
         "evals/results",
         "Where results are written.",
         metavar="DIR",
         no_effect="it is where results are written",
     )
-    reports: tuple[ReportRequest, ...] = setting(
+    reports: tuple[ReportRequest, ...] = define_setting(
         (),
         "Reports to write: FORMAT or FORMAT=FILE.",
         flag="--report",
@@ -440,14 +442,14 @@ class RunConfig:
         input=False,
         no_effect="it is what is written of a result",
     )
-    junit: JunitFailures = setting(
+    junit: JunitFailures = define_setting(
         JunitFailures.BLOCKING,
         "Which cases are failures in a JUnit report: blocking (what keeps the gate from passing) or all that fail.",
         metavar="WHICH",
         input=False,
         no_effect="it is what is written of a result",
     )
-    exports: tuple[ReportRequest, ...] = setting(
+    exports: tuple[ReportRequest, ...] = define_setting(
         (),
         "Results for other programs: FORMAT=FILE, where agentv is one JSON record a line.",
         flag="--export",
@@ -457,24 +459,24 @@ class RunConfig:
     )
 
     @property
-    def keeping(self) -> Keeping:
+    def retention(self) -> RetentionRules:
         """How much of what is said may be stored."""
-        return Keeping(self.limits.store, self.redact)
+        return RetentionRules(self.limits.store, self.redact)
 
     @property
-    def files(self) -> tuple[ReportRequest, ...]:
+    def output_requests(self) -> tuple[ReportRequest, ...]:
         """All that is to be written beside the record."""
         return (*self.reports, *self.exports)
 
 
-SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in settings_of(RunConfig)}
+SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in iter_settings(RunConfig)}
 """Every row by its key."""
-RULES: Final = frozenset(row.key for row in settings_of(Policy))
+POLICY_KEYS: Final = frozenset(row.key for row in iter_settings(Policy))
 """The keys of the rules that a finished run is held against, and of how sure a regression has to be."""
 RECORDED_RULES: Final[Mapping[str, str]] = {
-    **{row.key: row.name for row in settings_of(Policy)},
-    **{row.key: "control" for row in settings_of(ControlChoice)},
+    **{row.key: row.name for row in iter_settings(Policy)},
+    **{row.key: "control" for row in iter_settings(BaseAgentChoice)},
 }
 """What the record of a run calls each rule, by its key, those apart that say how cases are measured: trials, scores."""
-OF_OTHER_TOOLS: Final = frozenset(row.key for row in settings_of(ResultsChoice))
+EXTERNAL_RESULT_KEYS: Final = frozenset(row.key for row in iter_settings(ResultsChoice))
 """The keys that only results of other tools have use for."""

@@ -1,4 +1,4 @@
-"""What every value is held to where it enters, before anything is run: texts, places and numbers."""
+"""Validation of single values: texts, paths and numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Literal, get_args, get_origin
 
-from eval_gate.files.place import NUL, why_no_path
+from eval_gate.files.file_paths import NUL, find_path_problem
 
 
 def check_text(text: str) -> str:
@@ -18,7 +18,7 @@ def check_text(text: str) -> str:
 
 def check_place(text: str) -> str:
     """The path or address. Raises ValueError for one that no system takes."""
-    why = why_no_path(text)
+    why = find_path_problem(text)
     if why is not None:
         raise ValueError(why)
     return text
@@ -39,21 +39,21 @@ def has_infinite(value: object) -> bool:
     return False
 
 
-def mistake_of_true(shape: object) -> Literal["int_type", "float_type"] | None:
+def find_boolean_mistake(shape: object) -> Literal["int_type", "float_type"] | None:
     """What pydantic calls true or false where a number belongs, which Python takes for 1 or 0.
 
     None where a value of this type may be true or false, or is no number and no list of numbers.
     """
-    kinds = set(_kinds_in(shape))
+    kinds = set(_iter_types(shape))
     if bool in kinds or kinds.isdisjoint({int, float}):
         return None
     return "float_type" if float in kinds else "int_type"
 
 
-def _kinds_in(shape: object) -> Iterator[type]:
+def _iter_types(shape: object) -> Iterator[type]:
     """The types that it may be, those of a list's members among them."""
     if isinstance(shape, type) and not get_args(shape):
         yield shape
     elif get_origin(shape) is not dict:
         for one in get_args(shape):
-            yield from _kinds_in(one)
+            yield from _iter_types(one)

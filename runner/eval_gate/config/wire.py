@@ -1,4 +1,4 @@
-"""The shape of a configuration as it is written: one flat mapping, made of the rows, and checked by pydantic."""
+"""Wire format of a configuration: one flat mapping built from the settings table, checked by pydantic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
-from eval_gate.config.setting import LARGEST, Setting, declared_in, part_of, row_of
+from eval_gate.config.setting import LARGEST, Setting, build_setting, find_part_type, iter_fields
 from eval_gate.config.settings import RunConfig
 from eval_gate.config.values import check_place, check_text
 
@@ -18,55 +18,58 @@ Place = Annotated[str, Field(min_length=1), AfterValidator(check_place)]
 Part = TypeVar("Part")
 
 
-def read_config(text: str) -> RunConfig:
+def parse_config(text: str) -> RunConfig:
     """The configuration that this JSON holds. Raises pydantic's ValidationError with every mistake."""
-    return _made(RunConfig, dict(_wire().model_validate_json(text)))
+    return _build_part(RunConfig, dict(_build_model().model_validate_json(text)))
 
 
-def json_schema() -> dict[str, Any]:
+def build_json_schema() -> dict[str, Any]:
     """What editors check a configuration file by."""
-    return _wire().model_json_schema()
+    return _build_model().model_json_schema()
 
 
-def _made(part: type[Part], values: Mapping[str, object]) -> Part:
+def _build_part(part: type[Part], values: Mapping[str, object]) -> Part:
     """The settings with these values by key."""
     made = {
-        one.name: _made(inner, values) if (inner := part_of(one)) else values[row_of(one).key]
-        for one in declared_in(part)
+        one.name: _build_part(inner, values) if (inner := find_part_type(one)) else values[build_setting(one).key]
+        for one in iter_fields(part)
     }
     return part(**made)
 
 
 @cache
-def _wire() -> type[BaseModel]:
+def _build_model() -> type[BaseModel]:
     config = ConfigDict(extra="forbid", strict=True, title="Eval Gate configuration", hide_input_in_errors=True)
-    return create_model("RunConfig", __config__=config, __doc__=RunConfig.__doc__, **_fields(RunConfig))
+    return create_model("RunConfig", __config__=config, __doc__=RunConfig.__doc__, **_build_fields(RunConfig))
 
 
-def _fields(part: type) -> Mapping[str, Any]:
+def _build_fields(part: type) -> Mapping[str, Any]:
     """Type and description of every key, parts within each other as one."""
     types = get_type_hints(part, localns={"Text": Text, "Place": Place, "JsonValue": JsonValue}, include_extras=True)
     found: dict[str, Any] = {}
-    for one in declared_in(part):
-        if inner := part_of(one):
-            found |= _fields(inner)
+    for one in iter_fields(part):
+        if inner := find_part_type(one):
+            found |= _build_fields(inner)
         else:
-            row = row_of(one)
-            found[row.key] = (_written(row, types[one.name]), Field(default=row.default, description=row.description))
+            row = build_setting(one)
+            found[row.key] = (
+                _annotate_type(row, types[one.name]),
+                Field(default=row.default, description=row.description),
+            )
     return found
 
 
-def _written(row: Setting, kind: Any) -> Any:
+def _annotate_type(row: Setting, kind: Any) -> Any:
     """How the value is written: what is read from texts is a list of them."""
     if row.each is None:
-        return Annotated[kind, Field(**_limits(row)), *_off(kind)]
+        return Annotated[kind, Field(**_build_limits(row)), *_iter_off_validators(kind)]
     if not row.takes_list:
-        return Annotated[kind, Field(**row.limits), AfterValidator(partial(_read, row.each))]
+        return Annotated[kind, Field(**row.limits), AfterValidator(partial(_parse_value, row.each))]
     texts = tuple[Annotated[Text, AfterValidator(row.each)], ...]
     return Annotated[texts, Field(**row.limits), AfterValidator(row.whole)]
 
 
-def _limits(row: Setting) -> Mapping[str, Any]:
+def _build_limits(row: Setting) -> Mapping[str, Any]:
     """The row's own, and those that every number has."""
     if row.type not in {int, float}:
         return row.limits
@@ -78,12 +81,12 @@ def _limits(row: Setting) -> Mapping[str, Any]:
     return {**row.limits, **limits}
 
 
-def _read(each: Callable[[str], object], said: str | None) -> object:
+def _parse_value(each: Callable[[str], object], said: str | None) -> object:
     """What nobody said is left as it is."""
     return said if said is None or said == "" else each(said)
 
 
-def _off(kind: Any) -> Iterator[BeforeValidator]:
+def _iter_off_validators(kind: Any) -> Iterator[BeforeValidator]:
     """A word `off` without quotes is `false` to YAML."""
     if isinstance(kind, EnumMeta) and "off" in [one.value for one in list[Any](kind)]:
         yield BeforeValidator(lambda said: kind("off") if said is False else said)

@@ -1,1 +1,1 @@
-"""Runs suites against a target: one event loop, a bounded pool, a journal that survives being killed."""
+"""Engine: runs suites against a target on one event loop, with a bounded pool and a journal."""

@@ -1,4 +1,4 @@
-"""The journal, `cases.jsonl`: one line per finished trial, handed to the system before anything else happens.
+"""The journal, `cases.jsonl`: one line per finished trial, flushed before anything else happens.
 
 A process that is killed loses no finished trial: a line is written in one call, and an unfinished last line (the
 machine went down while writing) is dropped when the journal is read or continued. Of a large run it is also where
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 from msgspec import MsgspecError, field, json
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.files.writing import append, open_to_append, replacing
+from eval_gate.files.writing import append_data, open_replacement, open_to_append
 from eval_gate.model.base import Record, decode_json
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status
@@ -26,19 +26,19 @@ from eval_gate.model.usage import Usage
 JOURNAL_NAME = "cases.jsonl"
 TrialKey = tuple[CaseKey, int]
 """Which case, and the number of the trial."""
-IN_MEMORY: Final = 1_000
+MAX_IN_MEMORY: Final = 1_000
 """Finished trials that are kept as they are: to read one again costs a twentieth of a case, and takes 3 kB less."""
 
-_KEY: Final = os.urandom(16)
+_HASH_KEY: Final = os.urandom(16)
 """Python's own hash of bytes has a key too, which whoever sets PYTHONHASHSEED knows."""
 
 
-def _mark(line: bytes) -> int:
-    return int.from_bytes(blake2b(line, digest_size=8, key=_KEY).digest())
+def _hash_line(line: bytes) -> int:
+    return int.from_bytes(blake2b(line, digest_size=8, key=_HASH_KEY).digest())
 
 
 class JournalLine(NamedTuple):
-    """A line of a journal: the number of its first byte, how many bytes it has, and what it is known again by.
+    """Position, length and keyed hash of one line of a journal.
 
     The last is a hash of them with a key that no other process knows: nobody can write another line that has it.
     """
@@ -49,7 +49,7 @@ class JournalLine(NamedTuple):
 
 
 class TrialRecord(Record, kw_only=True, omit_defaults=True):
-    """One finished trial of one case, complete enough to build the result from."""
+    """One finished trial of one case, with everything that the result is built from."""
 
     eval_file: str
     case_id: str
@@ -69,7 +69,7 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     """The answer has a list of tool calls, be it empty."""
     calls_missing: str | None = None
     """Where an answer that is judged by its tool calls should have that list and has none, in words. It is judged here
-    as if no tool had been called; whether that holds, the run as a whole says (`engine.unreported_tools`)."""
+    as if no tool had been called; whether that holds, the run as a whole says (`engine.unknown_tool_calls`)."""
     details: CaseDetails = field(default_factory=lambda: NO_DETAILS)
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
@@ -79,7 +79,7 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     judge_cost_usd: float | None = None
     warnings: tuple[str, ...] = ()
     folder: str | None = None
-    """The folder that it shared with other cases of its suite, by a name of its own (`engine.folders`)."""
+    """The folder that it shared with other cases of its suite, by a name of its own (`engine.workspaces`)."""
     preparatory: bool = False
     """It was made only so that a later case of its suite could be run again, and says nothing of its own case."""
 
@@ -95,7 +95,7 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
 
 
 class Journal:
-    """An open journal. Use as a context manager; `append` is safe to be killed in."""
+    """An open journal. Use it as a context manager; `append` survives a kill at any time."""
 
     def __init__(self, file: Path) -> None:
         """Open for appending, dropping an unfinished last line. Raises GateError when the place cannot be written."""
@@ -116,15 +116,15 @@ class Journal:
 
         Raises GateError where it cannot be written: a trial that is not kept would be lost.
         """
-        line = _line_of(record)
-        append(self._descriptor, line, self._file)
-        return JournalLine(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _mark(line))
+        line = _encode_line(record)
+        append_data(self._descriptor, line, self._file)
+        return JournalLine(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _hash_line(line))
 
     def read(self, line: JournalLine) -> TrialRecord:
         """The trial that was written there. Raises GateError `journal-corrupt` where that is not what is there now."""
         os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
         found = os.read(self._descriptor, line.size)
-        if _mark(found) != line.digest:
+        if _hash_line(found) != line.digest:
             raise GateError(
                 "journal-corrupt",
                 f"{self._file} was changed while the run wrote it: a finished trial is not there any more",
@@ -134,7 +134,7 @@ class Journal:
         return decode_json(found, TrialRecord)
 
 
-def _line_of(record: TrialRecord) -> bytes:
+def _encode_line(record: TrialRecord) -> bytes:
     return json.encode(record) + b"\n"
 
 
@@ -143,9 +143,9 @@ async def rewrite_lines(file: Path, kept: Callable[[TrialRecord], Awaitable[Tria
 
     Raises GateError, and then the journal is as it was.
     """
-    with replacing(file) as write:
+    with open_replacement(file) as write:
         for record, _ in read_lines(file):
-            write(_line_of(await kept(record)))
+            write(_encode_line(await kept(record)))
 
 
 def _drop_unfinished_line(descriptor: int) -> None:
@@ -174,7 +174,7 @@ def read_lines(file: Path) -> Iterator[tuple[TrialRecord, JournalLine]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield decode_json(line, TrialRecord), JournalLine(start, len(line), _mark(line))
+                yield decode_json(line, TrialRecord), JournalLine(start, len(line), _hash_line(line))
             except MsgspecError as error:
                 raise GateError(
                     "journal-corrupt",
@@ -184,7 +184,7 @@ def read_lines(file: Path) -> Iterator[tuple[TrialRecord, JournalLine]]:
             start += len(line)
 
 
-class _Note(NamedTuple):
+class _TrialNote(NamedTuple):
     """What is in memory of a finished trial: what the run asks of it on its way, and all of it or where that is."""
 
     trial: int
@@ -194,20 +194,20 @@ class _Note(NamedTuple):
     calls_missing: bool
     folder: str | None
     preparatory: bool
-    is_at: TrialRecord | JournalLine
+    source: TrialRecord | JournalLine
 
 
 class FinishedTrials:
-    """The finished trials of a run by case: of a small run as they are, of a large one where its journal has them.
+    """Finished trials of a run by case; those of a large run stay in its journal.
 
     So memory grows with the number of cases and not with what was answered. `journal` has to be there, and open, before
     any of them is asked for.
     """
 
-    def __init__(self, most: int = IN_MEMORY) -> None:
+    def __init__(self, most: int = MAX_IN_MEMORY) -> None:
         """`most` are kept as they are."""
         self._most = most
-        self._notes: dict[CaseKey, list[_Note]] = defaultdict(list)
+        self._notes: dict[CaseKey, list[_TrialNote]] = defaultdict(list)
         self.journal: Journal | None = None
 
     def add(self, record: TrialRecord, line: JournalLine) -> None:
@@ -215,7 +215,7 @@ class FinishedTrials:
         missing = record.calls_missing is not None
         is_at = record if self._most > 0 else line
         self._most -= 1
-        note = _Note(
+        note = _TrialNote(
             record.trial,
             record.status.judged,
             record.timed_out,
@@ -228,23 +228,23 @@ class FinishedTrials:
         known = self._notes[record.case]
         known[:] = [one for one in known if one.trial != note.trial] + [note]
 
-    def of(self, key: CaseKey) -> list[TrialRecord]:
+    def load_trials(self, key: CaseKey) -> list[TrialRecord]:
         """Those of one case that count, in the order they finished. Raises GateError `journal-corrupt`."""
-        return [self._whole(note) for note in self._notes.get(key, ()) if not note.preparatory]
+        return [self._load_record(note) for note in self._notes.get(key, ()) if not note.preparatory]
 
-    def preparatory_of(self, key: CaseKey) -> list[TrialRecord]:
-        """Those of one case that were made only so that a later one could be run again. Raises as `of`."""
-        return [self._whole(note) for note in self._notes.get(key, ()) if note.preparatory]
+    def load_preparatory_trials(self, key: CaseKey) -> list[TrialRecord]:
+        """Those of one case that were made only so that a later one could be run again. Raises as `load_trials`."""
+        return [self._load_record(note) for note in self._notes.get(key, ()) if note.preparatory]
 
-    def let_go(self, key: CaseKey) -> None:
+    def forget_case(self, key: CaseKey) -> None:
         """Forget those of one case, of which nobody asks again."""
         self._notes.pop(key, None)
 
-    def keys(self) -> set[TrialKey]:
+    def list_keys(self) -> set[TrialKey]:
         """Which there are that count."""
         return {(key, note.trial) for key, notes in self._notes.items() for note in notes if not note.preparatory}
 
-    def numbers_of(self, key: CaseKey) -> list[int]:
+    def list_numbers(self, key: CaseKey) -> list[int]:
         """The numbers of all executions of a case, those that do not count among them."""
         return [note.trial for note in self._notes.get(key, ())]
 
@@ -252,7 +252,7 @@ class FinishedTrials:
         """How many there are that do not count."""
         return sum(note.preparatory for notes in self._notes.values() for note in notes)
 
-    def folder_of(self, key: TrialKey) -> str | None:
+    def find_folder(self, key: TrialKey) -> str | None:
         """The folder that one shared with other cases of its suite; None where it shared none, or does not count."""
         case, trial = key
         notes = self._notes.get(case, ())
@@ -264,30 +264,30 @@ class FinishedTrials:
         if kept := [note for note in self._notes.pop(case, ()) if note.trial != trial]:
             self._notes[case] = kept
 
-    def list_calls(self, key: CaseKey) -> bool:
+    def has_listed_calls(self, key: CaseKey) -> bool:
         """Whether an answer to this case has a list of tool calls."""
         return any(note.calls_listed for note in self._notes.get(key, ()))
 
-    def were_late(self, key: CaseKey) -> bool:
+    def has_timed_out(self, key: CaseKey) -> bool:
         """Whether there was no answer in time to this case."""
         return any(note.timed_out for note in self._notes.get(key, ()))
 
     def keep_judged(self, key: CaseKey, *, lists: bool) -> bool:
         """Let go of those of a case that are not judged, and so not finished; whether any is left.
 
-        `lists`: the target has listed tool calls in this run (`engine.unreported_tools`).
+        `lists`: the target has listed tool calls in this run (`engine.unknown_tool_calls`).
         """
         kept = [note for note in self._notes.pop(key, ()) if note.judged and (lists or not note.calls_missing)]
         if kept:
             self._notes[key] = kept
         return bool(kept)
 
-    def cases(self) -> list[CaseKey]:
+    def list_cases(self) -> list[CaseKey]:
         """The cases that have any."""
         return list(self._notes)
 
-    def _whole(self, note: _Note) -> TrialRecord:
-        if isinstance(note.is_at, TrialRecord):
-            return note.is_at
+    def _load_record(self, note: _TrialNote) -> TrialRecord:
+        if isinstance(note.source, TrialRecord):
+            return note.source
         assert self.journal is not None
-        return self.journal.read(note.is_at)
+        return self.journal.read(note.source)

@@ -1,4 +1,4 @@
-"""What is left of the budget for re-runs, while they are made."""
+"""Remaining budget for re-runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from eval_gate.config.rerun_budget import RerunBudget
 
 
-class Allowance:
-    """Lets re-runs begin until the budget is spent; what has begun is finished all the same."""
+class RerunAllowance:
+    """Allows re-runs to start until the budget is used; started re-runs always finish."""
 
     def __init__(self, budget: RerunBudget) -> None:
         self.budget = budget
@@ -23,12 +23,12 @@ class Allowance:
         """Of the times before a pause."""
         self._usd = 0.0
 
-    def with_begun(self, begun: int) -> Allowance:
+    def with_begun(self, begun: int) -> RerunAllowance:
         """The same after so many more re-runs, which an earlier process of the same run has made."""
         self._begun += begun
         return self
 
-    def paused(self) -> Allowance:
+    def pause(self) -> RerunAllowance:
         """The same, whose clock stands still until the next re-run begins."""
         self._spent_s += 0.0 if self._since is None else time.monotonic() - self._since
         self._since = None
@@ -40,7 +40,7 @@ class Allowance:
         most = self.budget.executions
         return None if most is None else max(most - self._begun, 0)
 
-    def notices(self, *, suspects: int, new: int) -> Iterator[str]:
+    def iter_notices(self, *, suspects: int, new: int) -> Iterator[str]:
         """What it did not reach for: so many cases in doubt, and so many that no earlier run knows."""
         spent = f"the rerun-budget of {self.budget} is spent"
         if self._waits:
@@ -52,11 +52,11 @@ class Allowance:
             which = "1 new case is" if new == 1 else f"{new} new cases are"
             yield f"{which} not run as often as asked: {spent}"
 
-    def cost(self, usd: float) -> None:
+    def add_cost(self, usd: float) -> None:
         """So much was spent on re-runs, in US dollars."""
         self._usd += usd
 
-    def take(self, count: int = 1, *, wait_s: float = 0.0) -> bool:
+    def try_begin(self, count: int = 1, *, wait_s: float = 0.0) -> bool:
         """Whether so many more may begin, which are counted then. The clock runs from the first time on.
 
         They begin after `wait_s` seconds only: what would begin too late is not waited for.

@@ -1,4 +1,4 @@
-"""How much of one execution the record keeps: answer, calls, exchange and judges' words, each within its bound.
+"""Limits what is stored of one execution: response, tool calls, messages and judge prompts.
 
 What was too much is counted (`CaseDetails.left_out`) or named (`KeptCall.cut`), so that nobody takes a part for the
 whole. The execution that decides its case keeps more than the others.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-from eval_gate.config.settings import Store
+from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
@@ -25,100 +25,100 @@ from eval_gate.model.limits import (
     KEPT_PROMPT,
 )
 from eval_gate.model.result import CaseResult
-from eval_gate.results.lessening import (
+from eval_gate.results.detail_truncation import (
     PROMPT_CUT,
-    PROMPTS,
-    cut_parts,
+    PROMPT_FACTS,
+    drop_error_quotes,
+    drop_judge_prompts,
+    drop_quotes,
+    drop_response,
     drop_trial_details,
-    error_unquoted,
-    json_beginning,
-    unquoted,
-    within,
-    without_answer,
-    without_prompts,
+    list_cut_parts,
+    truncate_details,
+    truncate_json,
 )
-from eval_gate.results.masking import Change, TextMasking, details_with, results_with
+from eval_gate.results.masking import TextChange, TextMasking, map_details, map_results
 from eval_gate.struct import replace
-from eval_gate.text.escape import one_line
+from eval_gate.text.escape import to_one_line
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.secret import MASK
 
-_NOTHING: Final[dict[str, int]] = {}
+_NOTHING_LEFT_OUT: Final[dict[str, int]] = {}
 """One object for all of which nothing is left out; never changed."""
 
 
-async def for_journal(
-    record: TrialRecord, store: Store, patterns: Sequence[str], matcher: PatternMatcher
+async def prepare_for_journal(
+    record: TrialRecord, store: ResponseRetention, patterns: Sequence[str], matcher: PatternMatcher
 ) -> TrialRecord:
     """A finished trial as the journal may hold it: as much of its answer as may be kept, masked."""
-    kept = _without_answer(record, store)
-    return await _redacted(kept, patterns, matcher) if patterns else kept
+    kept = _drop_response(record, store)
+    return await _redact_record(kept, patterns, matcher) if patterns else kept
 
 
-def _without_answer(record: TrialRecord, store: Store) -> TrialRecord:
-    if store is not Store.NONE:
+def _drop_response(record: TrialRecord, store: ResponseRetention) -> TrialRecord:
+    if store is not ResponseRetention.NONE:
         return record  # whether a case simply passes is known when all of its trials are
     error, results = record.error, record.evaluator_results
     return replace(
         record,
-        details=_without_model(without_answer(record.details)),
-        evaluator_results=unquoted(results),
-        error=error and error_unquoted(error, record.status, record.blame, results),
+        details=_drop_model_name(drop_response(record.details)),
+        evaluator_results=drop_quotes(results),
+        error=error and drop_error_quotes(error, record.status, record.blame, results),
     )
 
 
-def _without_model(details: CaseDetails) -> CaseDetails:
+def _drop_model_name(details: CaseDetails) -> CaseDetails:
     """The model's name is a text of the response, as any other."""
     return details if details.model is None else replace(details, model=None)
 
 
-async def _redacted(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
+async def _redact_record(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
     """The trial with `***` for whatever the patterns find in it, cut to its bounds only then.
 
     Where they take too long nothing of it is kept: a text that nobody could look through may hold anything.
     """
     masked = TextMasking()
-    _changed(record, masked.find)
+    _map_texts(record, masked.collect_text)
     warnings = record.warnings
     try:
-        masked.learn(await matcher.replaced(patterns, masked.texts, MASK))
+        masked.set_masked(await matcher.replace_matches(patterns, masked.texts, MASK))
     except (PatternError, PatternWorkerError) as error:
-        masked.learn(None)
+        masked.set_masked(None)
         warnings = (f"redact: what was said is not kept, because it could not be looked through: {error}",)
-    made = _changed(record, masked.put)
-    return replace(made, details=within(made.details), warnings=warnings)
+    made = _map_texts(record, masked.mask_text)
+    return replace(made, details=truncate_details(made.details), warnings=warnings)
 
 
-def _changed(record: TrialRecord, change: Change) -> TrialRecord:
+def _map_texts(record: TrialRecord, change: TextChange) -> TrialRecord:
     return replace(
         record,
         error=record.error and change(record.error),
-        details=details_with(record.details, change),
-        evaluator_results=results_with(record.evaluator_results, change),
+        details=map_details(record.details, change),
+        evaluator_results=map_results(record.evaluator_results, change),
     )
 
 
-def for_record(case: CaseResult, store: Store) -> CaseResult:
+def prepare_for_result(case: CaseResult, store: ResponseRetention) -> CaseResult:
     """A case as the record holds it: where only failing ones are to be looked at, one that passes says no more."""
-    if store is not Store.FAILING:
+    if store is not ResponseRetention.FAILING:
         return case
     if not (case.passed and all(trial.status is Status.PASSED for trial in case.trials)):
         return case
     return replace(
         case,
-        details=without_answer(case.details),
-        evaluator_results=without_prompts(case.evaluator_results),
+        details=drop_response(case.details),
+        evaluator_results=drop_judge_prompts(case.evaluator_results),
         trials=drop_trial_details(case.trials),
     )
 
 
-def details_of(response: Response, margin: int = 0, skipped_tokens: tuple[str, ...] = ()) -> CaseDetails:
+def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str, ...] = ()) -> CaseDetails:
     """What the target gave back, and what of its case could not be held against it (`skipped_tokens`).
 
     Where patterns are to look at it, each text is cut `margin` characters too late.
     """
-    conversation = _conversation(response.conversation, margin) if response.conversation else ()
+    conversation = _truncate_conversation(response.conversation, margin) if response.conversation else ()
     too_many = len(response.text) - KEPT_ANSWER
     left_out = {
         "toolCalls": len(response.tool_calls) - KEPT_CALLS,
@@ -134,14 +134,14 @@ def details_of(response: Response, margin: int = 0, skipped_tokens: tuple[str, .
         conversation=conversation,
         max_turns_reached=response.max_turns_reached,
         replayed=response.replayed,
-        model=one_line(response.model, KEPT_MODEL) or None if response.model else None,
+        model=to_one_line(response.model, KEPT_MODEL) or None if response.model else None,
         first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
-        tool_calls=_calls(response, margin),
-        left_out={what: count for what, count in left_out.items() if count > 0} or _NOTHING,
+        tool_calls=_truncate_calls(response, margin),
+        left_out={what: count for what, count in left_out.items() if count > 0} or _NOTHING_LEFT_OUT,
     )
 
 
-def answer_of(text: str, margin: int = 0) -> CaseDetails:
+def build_text_details(text: str, margin: int = 0) -> CaseDetails:
     """The same of an answer that is nothing but a text."""
     too_many = len(text) - KEPT_ANSWER
     return CaseDetails(
@@ -152,78 +152,78 @@ def answer_of(text: str, margin: int = 0) -> CaseDetails:
     )
 
 
-def _calls(response: Response, margin: int) -> tuple[KeptCall, ...]:
+def _truncate_calls(response: Response, margin: int) -> tuple[KeptCall, ...]:
     """The calls as the target reported them: arguments that are no mapping stand in its messages only."""
     reported = [call for message in response.messages or () for call in message.tool_calls]
     told = len(reported) == len(response.tool_calls)
     return tuple(
-        _call(call, reported[at].input if told else call.params or None, KEPT_CALL + margin)
+        _truncate_call(call, reported[at].input if told else call.params or None, KEPT_CALL + margin)
         for at, call in enumerate(islice(response.tool_calls, KEPT_CALLS))
     )
 
 
-def _call(call: ToolCall, given: JsonValue, limit: int) -> KeptCall:
-    arguments, result = json_beginning(given, limit), json_beginning(call.result, limit)
+def _truncate_call(call: ToolCall, given: JsonValue, limit: int) -> KeptCall:
+    arguments, result = truncate_json(given, limit), truncate_json(call.result, limit)
     return KeptCall(
         name=call.name,
         arguments=arguments,
         result=result,
         success=call.success,
         duration_ms=call.duration_ms,
-        cut=cut_parts(given is not arguments, call.result is not result),
+        cut=list_cut_parts(given is not arguments, call.result is not result),
     )
 
 
-def _conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
+def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
     """The first messages of an exchange, as many as there is room for; each text cut as answers are."""
     kept: list[Message] = []
     room = KEPT_CONVERSATION
     for message in islice(messages, KEPT_MESSAGES):
-        shown = _message(message, margin)
-        room -= len(shown.content if isinstance(shown.content, str) else compact_json(shown.content))
-        room -= sum(len(compact_json(call.params)) for call in shown.tool_calls)
+        shown = _truncate_message(message, margin)
+        room -= len(shown.content if isinstance(shown.content, str) else dump_compact_json(shown.content))
+        room -= sum(len(dump_compact_json(call.params)) for call in shown.tool_calls)
         if room < 0:
             break
         kept.append(shown)
     return tuple(kept)
 
 
-def _message(message: Message, margin: int) -> Message:
+def _truncate_message(message: Message, margin: int) -> Message:
     content = message.content
     content = (
-        content[: KEPT_ANSWER + margin] if isinstance(content, str) else json_beginning(content, KEPT_ANSWER + margin)
+        content[: KEPT_ANSWER + margin] if isinstance(content, str) else truncate_json(content, KEPT_ANSWER + margin)
     )
-    calls = tuple(_within_message(call, KEPT_CALL + margin) for call in message.tool_calls[:KEPT_CALLS])
+    calls = tuple(_truncate_message_call(call, KEPT_CALL + margin) for call in message.tool_calls[:KEPT_CALLS])
     if content is message.content and calls == message.tool_calls:
         return message
     return replace(message, content=content, tool_calls=calls)
 
 
-def _within_message(call: ToolCall, limit: int) -> ToolCall:
+def _truncate_message_call(call: ToolCall, limit: int) -> ToolCall:
     """A call as a message has it: its result is the next message's; arguments that are too long are one text."""
-    params = json_beginning(call.params, limit)
+    params = truncate_json(call.params, limit)
     if isinstance(params, dict) and call.result is None:
         return call
     return replace(call, params=params if isinstance(params, dict) else {"…": params}, result=None)
 
 
-def results_of(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+def truncate_judge_prompts(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
     """What the evaluators said, with what judges were told cut to a bound."""
-    return tuple(_result(result) for result in results)
+    return tuple(_truncate_result(result) for result in results)
 
 
-def _result(result: EvaluatorResult) -> EvaluatorResult:
+def _truncate_result(result: EvaluatorResult) -> EvaluatorResult:
     if result.evaluator_provider_request is None and not result.evaluator_results:
         return result  # as with most assertions of most cases
     return replace(
         result,
-        evaluator_provider_request=_facts(result.evaluator_provider_request),
-        evaluator_results=results_of(result.evaluator_results),
+        evaluator_provider_request=_truncate_facts(result.evaluator_provider_request),
+        evaluator_results=truncate_judge_prompts(result.evaluator_results),
     )
 
 
-def _facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
-    long = [name for name in PROMPTS if facts and len(facts.get(name) or "") > KEPT_PROMPT]
+def _truncate_facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    long = [name for name in PROMPT_FACTS if facts and len(facts.get(name) or "") > KEPT_PROMPT]
     if facts is None or not long:
         return facts
     return facts | {name: facts[name][:KEPT_PROMPT] for name in long} | {PROMPT_CUT: long}

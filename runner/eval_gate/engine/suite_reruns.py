@@ -1,4 +1,4 @@
-"""Re-runs of a case that works on files of earlier ones: its suite up to it is executed again, in a fresh folder.
+"""Re-runs of a case that depends on files of earlier cases, in a fresh workspace.
 
 One such suite re-run serves every case in it that is to be run again. The executions of the others are preparatory:
 they cost what they cost, and say nothing of their own cases. A case before that fails is no reason to stop, as it is
@@ -15,14 +15,14 @@ from eval_gate.engine.trials import TrialJob
 from eval_gate.model.case import EvalCase
 from eval_gate.model.execution import Blame, Status
 from eval_gate.struct import replace
-from eval_gate.text.escape import first_few, one_line
+from eval_gate.text.escape import format_first_few, to_one_line
 
-_NAMED = 3
+_MAX_NAMED = 3
 """Cases before one that are named as not having passed."""
-_ID = 100
+_MAX_ID = 100
 
 
-def suite_rerun(cases: Sequence[EvalCase], number: int, is_wanted: Callable[[EvalCase], bool]) -> TrialJob | None:
+def plan_suite_rerun(cases: Sequence[EvalCase], number: int, is_wanted: Callable[[EvalCase], bool]) -> TrialJob | None:
     """The next re-run of cases that work on each other's files, in their order; None where none `is_wanted`.
 
     `number` is one that no execution of these cases has had: it names the folder.
@@ -36,7 +36,7 @@ def suite_rerun(cases: Sequence[EvalCase], number: int, is_wanted: Callable[[Eva
 
 
 class SuiteRerun:
-    """One suite re-run in progress: says of each execution whether it can be made, and what came before it."""
+    """One suite re-run in progress."""
 
     def __init__(self) -> None:
         self._failed: list[TrialRecord] = []
@@ -46,11 +46,13 @@ class SuiteRerun:
         """The execution for which the agent could not be reached, so that no more is made; None while there is none."""
         return next((one for one in self._failed if one.blame is Blame.UNREACHABLE), None)
 
-    def told(self, record: TrialRecord) -> TrialRecord:
+    def add_execution(self, record: TrialRecord) -> TrialRecord:
         """The execution with what did not pass before it, of one that counts."""
         told = record
         if self._failed and not record.preparatory:
-            names = first_few([one.case_id for one in self._failed], _NAMED, lambda text: one_line(text, _ID))
+            names = format_first_few(
+                [one.case_id for one in self._failed], _MAX_NAMED, lambda text: to_one_line(text, _MAX_ID)
+            )
             told = replace(record, warnings=(*record.warnings, f"run again after cases that did not pass: {names}"))
         if record.status is not Status.PASSED:
             self._failed.append(record)

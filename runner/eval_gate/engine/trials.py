@@ -1,4 +1,4 @@
-"""One trial of one case: asked, judged, and what became of it; and many that are asked in one call."""
+"""Executes one trial of one case: request, evaluation, record; also requests in batches."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from eval_gate.config.rerun_budget import parse_rerun_spread
+from eval_gate.config.rerun_budget import parse_rerun_interval
 from eval_gate.config.settings import RunLimits
-from eval_gate.engine.fingerprints import SetupFingerprints
-from eval_gate.engine.folders import Leavings
+from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
-from eval_gate.engine.judging import Judges
-from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.pool import give_way
-from eval_gate.engine.retention import details_of, results_of
+from eval_gate.engine.judge_targets import Judges
+from eval_gate.engine.retention import build_details, truncate_judge_prompts
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.worker_pool import yield_slot
+from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError
-from eval_gate.evaluators.aggregate import judge
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
-from eval_gate.evaluators.tool_forge.tools import checks_tools
+from eval_gate.evaluators.aggregation import score_case
+from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
-from eval_gate.process.captured import Mask
-from eval_gate.process.environment import Withheld
+from eval_gate.process.captured_output import Mask
+from eval_gate.process.environment import WithheldVariables
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
-from eval_gate.targets.deadline import Retrying, counted_against
-from eval_gate.targets.waiting import tell
-from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.targets.deadline import RetryState, track_case_limit
+from eval_gate.targets.readiness import report_waiting
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_ERROR = 2_000
 """Characters of an error that are kept."""
-MAX_SAID = 300
+MAX_EXCEPTION_TEXT = 300
 """Characters of an exception's own words: it may hold the whole answer."""
-DEFECTS: Final = logging.getLogger("eval-gate.defects")
-_SHOWN: Final = 200
+DEFECT_LOGGER: Final = logging.getLogger("eval-gate.defects")
+_MAX_CASE_ID: Final = 200
 """Characters of the id of another case."""
-_LATE_HINT = "raise timeoutMs if it needs longer"
-_SAID_BY_CASE = frozenset({TargetFault.MALFORMED, TargetFault.REFUSED})
+_TIMEOUT_HINT = "raise timeoutMs if it needs longer"
+_HINTED_FAULTS = frozenset({TargetFault.MALFORMED, TargetFault.REFUSED})
 """What a single case says how to mend: how its agent is described."""
 
 
-class NoAnswerError(Exception):
-    """The trial failed because there is no connection to the target, or no answer in time; carries the record."""
+class NoResponseError(Exception):
+    """No connection to the target, or no response in time; carries the record of the trial."""
 
     def __init__(self, record: TrialRecord, hint: str | None) -> None:
         super().__init__(record.error)
@@ -60,11 +60,11 @@ class NoAnswerError(Exception):
 
 
 class TrialJob(NamedTuple):
-    """One trial to be made. Trials of a case are counted from 0."""
+    """One trial to execute. Trials of a case are numbered from 0."""
 
     case: EvalCase
     trial: int
-    before: tuple[TrialJob, ...] = ()
+    preceding_jobs: tuple[TrialJob, ...] = ()
     """What is executed before it, in this order and in the same folder: a re-run of a case that works on files of
     earlier ones has its suite up to it run again."""
     preparatory: bool = False
@@ -77,25 +77,25 @@ class TrialJob(NamedTuple):
 
 
 class TrialServices(FrozenStruct):
-    """What the evaluators of all cases use."""
+    """Services shared by the evaluators of all cases."""
 
     tokens: TokenData
     patterns: PatternMatcher
     judges: Judges = field(default_factory=Judges)
     environment: Mapping[str, str] = field(default_factory=dict)
     mask: Mask | None = None
-    withheld: Withheld = field(default_factory=Withheld)
+    withheld: WithheldVariables = field(default_factory=WithheldVariables)
     margin: int = 0
     """Characters of an answer that are kept beyond the bound, for patterns that look at it before it is stored."""
     run_id: str = ""
-    fingerprints: SetupFingerprints | None = None
+    fingerprints: ExecutionFingerprints | None = None
     """What executions are made with; None where none is taken up again."""
-    leavings: Leavings | None = None
+    artifacts: WorkspaceArtifacts | None = None
     """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
 
     @classmethod
-    def of(
-        cls, plan: RunPlan, patterns: PatternMatcher, run_id: str, leavings: Leavings | None = None
+    def from_plan(
+        cls, plan: RunPlan, patterns: PatternMatcher, run_id: str, leavings: WorkspaceArtifacts | None = None
     ) -> TrialServices:
         """What the plan has of it; `run_id` is the run that the trials belong to."""
         return cls(
@@ -103,31 +103,31 @@ class TrialServices(FrozenStruct):
             patterns,
             plan.judges,
             plan.environment,
-            mask=plan.redact.data,
+            mask=plan.redactor.mask_bytes,
             withheld=plan.withheld,
             margin=MARGIN if plan.patterns else 0,
             run_id=run_id,
-            fingerprints=SetupFingerprints.of_plan(plan),
-            leavings=leavings,
+            fingerprints=ExecutionFingerprints.from_plan(plan),
+            artifacts=leavings,
         )
 
-    def context(self, case: EvalCase, response: Response) -> EvaluationContext:
+    def build_context(self, case: EvalCase, response: Response) -> EvaluationContext:
         """What evaluators are given to judge this response to this case."""
         return EvaluationContext(
             case,
             response,
             self.tokens,
             self.patterns,
-            judge=self.judges.default(case),
-            judges=self.judges.by_name(case.suite),
+            judge=self.judges.find_default(case),
+            judges=self.judges.get_named(case.suite),
             environment=self.environment,
             mask=self.mask,
-            withheld=self.withheld,
+            withheld_variables=self.withheld,
         )
 
 
 class TrialRunner:
-    """Runs trials against one target. Never raises for what a target or a judge does, but for `NoAnswerError`."""
+    """Runs trials against one target. Errors of targets and judges become records."""
 
     def __init__(self, target: Target, limits: RunLimits, shared: TrialServices, *, apart: bool = True) -> None:
         """`apart`: re-runs of one case are kept apart. The base branch's agent is asked as soon as it is needed."""
@@ -135,7 +135,7 @@ class TrialRunner:
         self._limits = limits
         self._shared = shared
         self._apart = apart
-        self._spread_s = parse_rerun_spread(limits.rerun_spread) if limits.rerun_spread else 0.0
+        self._spread_s = parse_rerun_interval(limits.rerun_spread) if limits.rerun_spread else 0.0
         self._began = time.monotonic()
         self._latest: dict[CaseKey, float] = {}
         """When each case was last run again, where that matters."""
@@ -147,20 +147,20 @@ class TrialRunner:
         One answer, one case: a defect that an answer brings to light is an execution error of its case, and ours.
         """
         if self._apart and given is None and job.trial >= self._limits.trials:
-            await self._keep_apart(job, self.wait_s(job))
+            await self._wait_between_reruns(job, self.compute_wait_s(job))
         started = time.perf_counter()
         try:
-            return await self._run(job, given)
-        except (NoAnswerError, GateError):  # these are meant for the run
+            return await self._run_trial(job, given)
+        except (NoResponseError, GateError):  # these are meant for the run
             raise
         # the second place for this: what breaks over one answer must not end the run of all others
         except Exception as error:  # noqa: BLE001
-            return defective(self._record(job, _since(started)), error)
+            return build_defect_record(self._build_record(job, _measure_ms(started)), error)
         finally:
             if self._spread_s:
                 self._latest[job.case.key] = time.monotonic()
 
-    def wait_s(self, job: TrialJob, given: Response | None = None) -> float:
+    def compute_wait_s(self, job: TrialJob, given: Response | None = None) -> float:
         """Seconds that this execution would wait now before it is asked, so that it is apart from the one before.
 
         Re-runs begin when all first executions are over, which is from when the first of them is kept apart.
@@ -170,7 +170,7 @@ class TrialRunner:
         due = self._latest.get(job.case.key, self._began) + self._spread_s
         return max(due - time.monotonic(), 0.0)
 
-    async def _keep_apart(self, job: TrialJob, wait_s: float) -> None:
+    async def _wait_between_reruns(self, job: TrialJob, wait_s: float) -> None:
         """Let others go between two executions of a case, as a bad minute must not be all that is seen of it.
 
         Not where somebody bounded what re-runs may take: a bound that ends amid all cases would leave none decided.
@@ -179,113 +179,117 @@ class TrialRunner:
             now = time.monotonic()
             if wait_s and now >= self._told_until:
                 self._told_until = now + wait_s
-                tell(f"executions of one case are {self._limits.rerun_spread} apart: a re-run waits {wait_s:.1f} s")
-            await give_way(wait_s)
+                report_waiting(
+                    f"executions of one case are {self._limits.rerun_spread} apart: a re-run waits {wait_s:.1f} s"
+                )
+            await yield_slot(wait_s)
         elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
-            await give_way()
+            await yield_slot()
 
-    async def _run(self, job: TrialJob, given: Response | None) -> TrialRecord:
-        timeout_ms = self._timeout_ms(job.case)
+    async def _run_trial(self, job: TrialJob, given: Response | None) -> TrialRecord:
+        timeout_ms = self._get_timeout_ms(job.case)
         started = time.perf_counter()
         try:
-            request = request_of(job, self._shared.run_id)
+            request = build_request(job, self._shared.run_id)
             if job.trial and self._limits.rerun_nonce:
                 request = replace(request, nonce=uuid.uuid4().hex)
-            response = given or await self._ask(request, timeout_ms)
+            response = given or await self._request_response(request, timeout_ms)
         except TargetError as error:
-            record = self._broken(job, error, _since(started))
+            record = self._build_error_record(job, error, _measure_ms(started))
             if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
-                raise NoAnswerError(record, error.hint) from error
+                raise NoResponseError(record, error.hint) from error
             return record
         if response.dry_run:
             said = "; ".join(("dry run: nobody was asked", *response.warnings))
-            begun = self._record(job, response.duration_ms)
+            begun = self._build_record(job, response.duration_ms)
             return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
-            judgement = await judge(self._shared.context(job.case, response))
+            judgement = await score_case(self._shared.build_context(job.case, response))
         except EvaluatorError as error:
-            return _not_judged(self._answered(job, duration_ms, response), error)
-        answered = self._answered(job, duration_ms, response, judgement.skipped_tokens)
-        return await self._with_leavings(_judged(answered, judgement), response)
+            return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
+        answered = self._build_response_record(job, duration_ms, response, judgement.skipped_tokens)
+        return await self._store_artifacts(_add_scores(answered, judgement), response)
 
-    async def _with_leavings(self, record: TrialRecord, response: Response) -> TrialRecord:
+    async def _store_artifacts(self, record: TrialRecord, response: Response) -> TrialRecord:
         """A failing trial with where its files are kept; nobody is shown those of a preparatory one."""
-        leavings = self._shared.leavings
+        leavings = self._shared.artifacts
         if leavings is None or record.status is not Status.FAILED or record.preparatory or not response.files:
             return record
-        said = await leavings.keep(record, response.files, self._shared.patterns)
+        said = await leavings.store(record, response.files, self._shared.patterns)
         return replace(record, warnings=(*record.warnings, said)) if said else record
 
-    async def _ask(self, request: Request, timeout_ms: float | None) -> Response:
+    async def _request_response(self, request: Request, timeout_ms: float | None) -> Response:
         """The target's answer within the limit. Raises TargetError."""
-        retrying = Retrying()
+        retrying = RetryState()
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000) as limit:
-                with counted_against(limit, retrying):
+                with track_case_limit(limit, retrying):
                     return await self._target.respond(request)
         except TimeoutError as error:
-            if retrying.after is not None:  # it did answer, or nobody was there: only our next try came too late
-                raise _too_late_for_another_try(retrying.after, timeout_ms) from error
+            if retrying.failure is not None:  # it did answer, or nobody was there: only our next try came too late
+                raise _build_retry_timeout(retrying.failure, timeout_ms) from error
             # the contract's words; whether a slow answer would have been a good one, nobody knows
             said = f"timeout: no response within {timeout_ms} ms"
-            raise TargetError(said, fault=TargetFault.LATE, hint=_LATE_HINT) from error
+            raise TargetError(said, fault=TargetFault.LATE, hint=_TIMEOUT_HINT) from error
 
-    def _timeout_ms(self, case: EvalCase) -> float | None:
+    def _get_timeout_ms(self, case: EvalCase) -> float | None:
         """The case's own limit, else the run's; None where the target keeps a limit of its own."""
         if case.timeout_ms is not None:
             return case.timeout_ms
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
 
-    def _record(self, job: TrialJob, duration_ms: float) -> TrialRecord:
+    def _build_record(self, job: TrialJob, duration_ms: float) -> TrialRecord:
         """Build the record of an execution that has come to nothing yet."""
         return TrialRecord(
             eval_file=job.case.suite,
             case_id=job.case.id,
             trial=job.trial,
-            fingerprint=self._shared.fingerprints.of(job.case) if self._shared.fingerprints else "",
+            fingerprint=self._shared.fingerprints.compute(job.case) if self._shared.fingerprints else "",
             status=Status.ERROR,
             duration_ms=duration_ms,
             attempts=1,
             preparatory=job.preparatory,
         )
 
-    def unmade(self, job: TrialJob, before: TrialRecord) -> TrialRecord:
-        """Build the record of a re-run that is not made: the agent could not be reached for a case `before` it."""
-        said = f"not run again: the agent could not be reached for {before.case_id[:_SHOWN]}, which runs before it"
-        return replace(self._record(job, 0.0), attempts=0, error=said, blame=Blame.UNREACHABLE)
+    def build_unmade_record(self, job: TrialJob, before: TrialRecord) -> TrialRecord:
+        """Build the record of a re-run that is not made: the agent could not be reached for a case before it."""
+        said = (
+            f"not run again: the agent could not be reached for {before.case_id[:_MAX_CASE_ID]}, which runs before it"
+        )
+        return replace(self._build_record(job, 0.0), attempts=0, error=said, blame=Blame.UNREACHABLE)
 
-    def _broken(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
+    def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
         said = error.message
-        if error.fault in _SAID_BY_CASE and error.hint:  # for a run that gives up, the hint is said there
+        if error.fault in _HINTED_FAULTS and error.hint:  # for a run that gives up, the hint is said there
             said = f"{said} ({error.hint})"
         return replace(
-            self._record(job, duration_ms),
+            self._build_record(job, duration_ms),
             error=said[:MAX_ERROR],
             blame=error.blame,
             timed_out=error.timed_out,
         )
 
-    def _answered(
+    def _build_response_record(
         self, job: TrialJob, duration_ms: float, response: Response, skipped_tokens: tuple[str, ...] = ()
     ) -> TrialRecord:
         """Build the record of an execution with what the target gave back, before it is scored."""
-        silent = response.calls_known is None and not response.tool_calls and checks_tools(job.case.evaluators)
+        silent = response.calls_known is None and not response.tool_calls and has_tool_assertions(job.case.evaluators)
         return replace(
-            self._record(job, duration_ms),
+            self._build_record(job, duration_ms),
             attempts=response.attempts,
             calls_listed=response.calls_known is True or bool(response.tool_calls),
             calls_missing=response.calls_place if silent else None,
-            details=details_of(response, self._shared.margin, skipped_tokens),
+            details=build_details(response, self._shared.margin, skipped_tokens),
             usage=response.usage,
             cost_usd=response.cost_usd,
             warnings=response.warnings,
         )
 
 
-def _judged(answered: TrialRecord, judgement: Judgement) -> TrialRecord:
+def _add_scores(answered: TrialRecord, judgement: CaseScore) -> TrialRecord:
     """Add what the evaluators made of the response."""
-    results = results_of(judgement.results)
+    results = truncate_judge_prompts(judgement.results)
     return replace(
         answered,
         status=Status.PASSED if judgement.passed else Status.FAILED,
@@ -302,11 +306,11 @@ def _judged(answered: TrialRecord, judgement: Judgement) -> TrialRecord:
     )
 
 
-def defective(record: TrialRecord, error: Exception) -> TrialRecord:
-    """The trial over which this program broke. The traceback goes to whoever listens to `DEFECTS`."""
-    DEFECTS.info("a defect of eval-gate over the case %s", record.case_id, exc_info=error)
+def build_defect_record(record: TrialRecord, error: Exception) -> TrialRecord:
+    """The trial over which this program broke. The traceback goes to whoever listens to `DEFECT_LOGGER`."""
+    DEFECT_LOGGER.info("a defect of eval-gate over the case %s", record.case_id, exc_info=error)
     name = type(error).__name__
-    said = f"eval-gate broke over this case: {name}: {well_formed(str(error))[:MAX_SAID]}".rstrip(": ")
+    said = f"eval-gate broke over this case: {name}: {to_well_formed(str(error))[:MAX_EXCEPTION_TEXT]}".rstrip(": ")
     return TrialRecord(
         eval_file=record.eval_file,
         case_id=record.case_id,
@@ -321,12 +325,12 @@ def defective(record: TrialRecord, error: Exception) -> TrialRecord:
     )
 
 
-def _too_late_for_another_try(error: TargetError, timeout_ms: float | None) -> TargetError:
+def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> TargetError:
     said = f"{error.message}; no time was left to try again within {timeout_ms} ms"
     return TargetError(said, fault=error.fault, status=error.status, hint=error.hint)
 
 
-def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
+def _add_evaluation_error(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
     return replace(
         record,
         error=str(error)[:MAX_ERROR],
@@ -336,7 +340,7 @@ def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
     )
 
 
-def request_of(job: TrialJob, run_id: str = "") -> Request:
+def build_request(job: TrialJob, run_id: str = "") -> Request:
     """The case as a target is asked it."""
     case = job.case
     return Request(
@@ -349,48 +353,48 @@ def request_of(job: TrialJob, run_id: str = "") -> Request:
         brief=case.brief,
         agent=case.agent,
         run_id=run_id,
-        looked_at=tuple([spec.path for spec in case.evaluators if isinstance(spec, ABOUT_FILES)]),
+        inspected_paths=tuple([spec.path for spec in case.evaluators if isinstance(spec, ABOUT_FILES)]),
     )
 
 
-def _since(started: float) -> float:
+def _measure_ms(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-class BatchAnswers(Struct):
-    """What the calls brought. A job without an answer here is asked by itself; `notices` say why."""
+class BatchResponses(Struct):
+    """Responses of batch calls. A job without one is sent by itself; `notices` say why."""
 
-    answers: dict[TrialKey, Response] = field(default_factory=dict)
+    responses: dict[TrialKey, Response] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
 
 
-async def ask_batches(
+async def request_batches(
     target: BatchTarget, jobs: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
-) -> BatchAnswers:
+) -> BatchResponses:
     """One call for each eval file and trial. A call that breaks is a notice, since asking again costs as much again."""
     groups: dict[tuple[str, int], list[TrialJob]] = defaultdict(list)
     for job in jobs:
         groups[job.case.suite, job.trial].append(job)
-    found = BatchAnswers()
+    found = BatchResponses()
     for (suite, trial), group in groups.items():
         if stop.is_set():
             break
         try:
-            answers = await _until_stopped(target, group, limits, stop)
+            answers = await _await_batch(target, group, limits, stop)
         except TargetError as error:
             found.notices.append(
                 f"the batch of {len(group)} cases of {suite} broke, and each was asked by itself: {error.message}"
             )
             continue
-        found.answers |= {(CaseKey(suite, case_id), trial): answer for case_id, answer in answers.items()}
+        found.responses |= {(CaseKey(suite, case_id), trial): answer for case_id, answer in answers.items()}
     return found
 
 
-async def _until_stopped(
+async def _await_batch(
     target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
 ) -> Mapping[str, Response]:
     """The answers; none when the run is stopped before they are there. Raises TargetError."""
-    asking = asyncio.ensure_future(_ask(target, group, limits))
+    asking = asyncio.ensure_future(_request_batch(target, group, limits))
     stopping = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -401,9 +405,9 @@ async def _until_stopped(
         await asyncio.gather(asking, stopping, return_exceptions=True)
 
 
-async def _ask(target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits) -> Mapping[str, Response]:
+async def _request_batch(target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits) -> Mapping[str, Response]:
     limit_s = None if target.timeout_ms is not None else limits.timeout_ms * len(group) / 1000
-    requests = [request_of(job) for job in group]
+    requests = [build_request(job) for job in group]
     try:
         async with asyncio.timeout(limit_s):
             return await target.respond_batch(requests)

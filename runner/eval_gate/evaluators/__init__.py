@@ -1,1 +1,1 @@
-"""Judges of a response. They get everything they need as arguments and read nothing else."""
+"""Evaluators of a response. They get all they need as arguments and read nothing else."""

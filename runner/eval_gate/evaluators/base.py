@@ -1,4 +1,4 @@
-"""What an evaluator gets and what it says."""
+"""Interfaces of the evaluators: context, scores, judges and errors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from eval_gate.model.execution import Blame, EvaluatorResult
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.model.usage import Usage
-from eval_gate.process.captured import Mask
-from eval_gate.process.environment import Withheld
+from eval_gate.process.captured_output import Mask
+from eval_gate.process.environment import WithheldVariables
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 
 
 class JudgeReply(FrozenStruct):
-    """What a judge said. `cost_usd` is None where it is not known."""
+    """A reply of an LLM judge. `cost_usd` is None where it is not known."""
 
     text: str
     usage: Usage | None = None
@@ -29,7 +29,7 @@ class JudgeReply(FrozenStruct):
 
 
 class Judge(Protocol):
-    """A model that grades answers. Retries, caching and pacing are behind this."""
+    """An LLM judge. Retries, caching and pacing are hidden behind it."""
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
         """One question; where the provider can hold its model to a JSON Schema, the reply is to have this one.
@@ -41,7 +41,7 @@ class Judge(Protocol):
 
 
 class EvaluationContext(FrozenStruct):
-    """One case, one response, and what the whole run shares."""
+    """The inputs of an evaluator: case, response and what the run shares."""
 
     case: EvalCase
     response: Response
@@ -53,14 +53,14 @@ class EvaluationContext(FrozenStruct):
     """Who grades where an evaluator names a target (`judge_target`)."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """All the variables that a command which grades may see."""
-    withheld: Withheld = field(default_factory=Withheld)
+    withheld_variables: WithheldVariables = field(default_factory=WithheldVariables)
     """Variables that are kept from such a command, so that its failure can be explained by them."""
     mask: Mask | None = None
     """Takes secrets out of what such a command prints."""
 
 
-class Evaluation(FrozenStruct):
-    """One evaluator's answer.
+class EvaluatorScore(FrozenStruct):
+    """The score of one evaluator, with hits, misses and costs.
 
     `score` is 0..1; for an assertion 1.0 passes and anything less fails. `error` is the failure in one bounded
     sentence, `<name>: <what>`. `checks_run` counts single values that were evaluated, the failing one included;
@@ -84,7 +84,7 @@ class Evaluation(FrozenStruct):
     """Cost of the judge, where it is known."""
     vetoed: bool = False
     """Something that is required is missing: it fails, whatever the score."""
-    zeroes: bool = False
+    zeroes_case: bool = False
     """The case needs more than this score: without it the whole case scores 0."""
     members: tuple[EvaluatorResult, ...] = ()
     """What the evaluators within this one said."""
@@ -95,16 +95,16 @@ class Evaluation(FrozenStruct):
         return self.score >= 1.0 and not self.vetoed
 
 
-Evaluate: TypeAlias = Callable[[EvaluatorSpec, EvaluationContext], Awaitable[Evaluation]]
+RunEvaluator: TypeAlias = Callable[[EvaluatorSpec, EvaluationContext], Awaitable[EvaluatorScore]]
 """How one evaluator is asked, whatever its class."""
-Grader: TypeAlias = Callable[..., Awaitable[Evaluation]]
+EvaluatorFunction: TypeAlias = Callable[..., Awaitable[EvaluatorScore]]
 """Takes its own class of spec and the context; that of a composite also how its members are asked."""
-ByClass: TypeAlias = Mapping[type[EvaluatorSpec], Grader]
+EvaluatorTable: TypeAlias = Mapping[type[EvaluatorSpec], EvaluatorFunction]
 """Who judges what. The name that people read (`type`) does not tell: two classes are an `llm_judge`."""
 
 
 class EvaluatorError(Exception):
-    """An evaluator could not judge (a judge was unreachable, a worker died): never a failed assertion.
+    """An evaluator could not score, for example an unreachable judge: never a failed assertion.
 
     `usage` and `cost_usd` are of the judge, as far as it was asked before.
     """
@@ -116,19 +116,19 @@ class EvaluatorError(Exception):
         self.usage = usage
         self.cost_usd = cost_usd
 
-    def within(self, name: str) -> EvaluatorError:
+    def add_prefix(self, name: str) -> EvaluatorError:
         """The same, as what went wrong within the evaluator `name`."""
         return type(self)(f"{name}: {self}", usage=self.usage, cost_usd=self.cost_usd)
 
 
-class SilentTargetError(EvaluatorError):
-    """The answer does not say what is to be judged: the target's fault, as an answer of the wrong shape is."""
+class UnreportedDataError(EvaluatorError):
+    """The response lacks the data that an evaluator needs: an agent error, not an evaluation error."""
 
     blame: ClassVar = Blame.CRASHED
 
 
-class Judgement(FrozenStruct):
-    """What all evaluators of a case say together, joined by the case's aggregation."""
+class CaseScore(FrozenStruct):
+    """The score of a case, joined from all its evaluators."""
 
     passed: bool
     score: float

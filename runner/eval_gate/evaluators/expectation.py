@@ -1,4 +1,4 @@
-"""What a good answer is, in words for people: one short line a check, for every class of evaluator.
+"""Description of what a case expects, one short line per check.
 
 Values are shown as they are compared: tokens stand for what they lead to, as far as they lead anywhere.
 """
@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from eval_gate.evaluators.wording import MAX_MEMBERS, cut, either, in_order, quoted, times
+from eval_gate.evaluators.wording import (
+    MAX_MEMBERS,
+    format_alternatives,
+    format_steps,
+    format_times,
+    quote_one_line,
+    truncate,
+)
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS
@@ -23,92 +30,100 @@ from eval_gate.model.specs.agentv import (
     TextAssertion,
 )
 from eval_gate.struct import replace
-from eval_gate.text.dotted_path import NOWHERE, field_at
-from eval_gate.text.javascript.strings import compact_json, js_number
-from eval_gate.text.tokens import TokenData, resolve, value_text
+from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
+from eval_gate.text.javascript.strings import dump_compact_json, format_js_number
+from eval_gate.text.tokens import TokenData, format_token_value, resolve_tokens
 
-Words: TypeAlias = Callable[[Any, TokenData], Iterable[str]]
+SpecDescriber: TypeAlias = Callable[[Any, TokenData], Iterable[str]]
 """Takes its own class of spec and what tokens stand for; gives the lines."""
 INDENT: Final = "  "
 
 
 class Expectation(NamedTuple):
-    """The lines, and whether there is more than they say."""
+    """Lines that describe what a case expects; `is_truncated` when some were cut or left out."""
 
     lines: tuple[str, ...]
-    cut: bool
+    is_truncated: bool
 
 
-def expectation_of(case: EvalCase, tokens: TokenData) -> Expectation:
+def describe_expectation(case: EvalCase, tokens: TokenData) -> Expectation:
     """What the case expects: its outcome and reference answer where its format has them, then every check in order."""
-    found = tuple(islice(_lines(case, tokens), KEPT_CHECKS + 1))
-    lines = tuple(cut(" ".join(line[: 2 * KEPT_CHECK].splitlines()), KEPT_CHECK) for line in found[:KEPT_CHECKS])
+    found = tuple(islice(_iter_lines(case, tokens), KEPT_CHECKS + 1))
+    lines = tuple(truncate(" ".join(line[: 2 * KEPT_CHECK].splitlines()), KEPT_CHECK) for line in found[:KEPT_CHECKS])
     more = len(found) > len(lines) or any(len(line) > KEPT_CHECK for line in found)
     return Expectation(lines, more)
 
 
-def words_of(spec: specs.EvaluatorSpec, tokens: TokenData) -> Iterator[str]:
+def describe_evaluator(spec: specs.EvaluatorSpec, tokens: TokenData) -> Iterator[str]:
     """The lines of one evaluator. Raises LookupError for a class that has no words."""
-    lines = _WORDS.get(type(spec))
+    lines = _DESCRIBERS.get(type(spec))
     if lines is None:
         raise LookupError(f"no words for an evaluator {type(spec).__name__}")
     named = isinstance(spec, specs.NamedEvaluatorSpec) and spec.label
-    notes = [*([spec.name] if named else []), *(["does not count"] if spec.weight == 0 else []), *_held(spec)]
+    notes = [
+        *([spec.name] if named else []),
+        *(["does not count"] if spec.weight == 0 else []),
+        *_describe_requirements(spec),
+    ]
     for number, line in enumerate(lines(spec, tokens)):
         said = f" ({', '.join(notes)})" if notes and number == 0 else ""
         yield f"{line[:-1]}{said}:" if line.endswith(":") else f"{line}{said}"
 
 
-def _held(spec: specs.EvaluatorSpec) -> Iterator[str]:
+def _describe_requirements(spec: specs.EvaluatorSpec) -> Iterator[str]:
     """What its score is held to."""
     if not isinstance(spec, specs.NamedEvaluatorSpec):
         return
     if spec.negate:
         yield "must not be so"
     if spec.floor is not None:
-        yield f"required: at least {js_number(spec.floor)}"
+        yield f"required: at least {format_js_number(spec.floor)}"
 
 
-def _lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
+def _iter_lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
     brief = case.brief
     if brief is not None and brief.expected_outcome:
-        yield f"expected outcome: {_one_line(brief.expected_outcome)}"
+        yield f"expected outcome: {_to_one_line(brief.expected_outcome)}"
     if brief is not None and brief.reference_answer:
-        yield f"reference answer: {_one_line(brief.reference_answer)}"
+        yield f"reference answer: {_to_one_line(brief.reference_answer)}"
     for spec in case.evaluators:
-        yield from words_of(spec, tokens)
+        yield from describe_evaluator(spec, tokens)
 
 
-def _one_line(text: str) -> str:
+def _to_one_line(text: str) -> str:
     """The text without line breaks. Of a book no more than makes a line too long, so that its cut is seen."""
     return " ".join(text[: 4 * KEPT_CHECK].split()) + ("…" if len(text) > 4 * KEPT_CHECK else "")
 
 
-def _resolved(text: str, tokens: TokenData) -> str:
+def _format_resolved_text(text: str, tokens: TokenData) -> str:
     """A text as it is compared; with its tokens as they are written where one of them leads nowhere."""
-    found = resolve(text, tokens).text
-    return quoted(text if found is None else found)
+    found = resolve_tokens(text, tokens).text
+    return quote_one_line(text if found is None else found)
 
 
-def _value(value: JsonValue, tokens: TokenData) -> str:
-    return _resolved(value, tokens) if isinstance(value, str) else cut(value_text(value), KEPT_CHECK)
+def _format_value(value: JsonValue, tokens: TokenData) -> str:
+    return (
+        _format_resolved_text(value, tokens)
+        if isinstance(value, str)
+        else truncate(format_token_value(value), KEPT_CHECK)
+    )
 
 
-def _command(command: str | tuple[str, ...]) -> str:
-    return cut(command if isinstance(command, str) else " ".join(command), 120)
+def _format_command(command: str | tuple[str, ...]) -> str:
+    return truncate(command if isinstance(command, str) else " ".join(command), 120)
 
 
-def _tools_acceptable(spec: specs.ToolsAcceptable, _: TokenData) -> Iterator[str]:
+def _describe_tools_acceptable(spec: specs.ToolsAcceptable, _: TokenData) -> Iterator[str]:
     sets = (() if spec.NONE in one else one for one in spec.sets)
     yield "calls " + ", or ".join(" and ".join(one) if one else "no tool" for one in islice(sets, MAX_MEMBERS))
 
 
-def _tool_params(spec: specs.ToolParams, tokens: TokenData) -> Iterator[str]:
+def _describe_tool_params(spec: specs.ToolParams, tokens: TokenData) -> Iterator[str]:
     for check in spec.checks:
-        yield f"calls {check.tool} {_param(check, tokens)}"
+        yield f"calls {check.tool} {_describe_param(check, tokens)}"
 
 
-def _param(check: specs.ParamCheck, tokens: TokenData) -> str:
+def _describe_param(check: specs.ParamCheck, tokens: TokenData) -> str:
     name = check.param_name
     match check.assertion:
         case "exists":
@@ -116,52 +131,55 @@ def _param(check: specs.ParamCheck, tokens: TokenData) -> str:
         case "notExists":
             return f"without {name}"
         case "equals":
-            return f"with {name} = {_value(check.value, tokens)}"
+            return f"with {name} = {_format_value(check.value, tokens)}"
         case "contains":
-            return f"with {name} containing {_value(check.value, tokens)}"
+            return f"with {name} containing {_format_value(check.value, tokens)}"
         case "oneOf":
             values = check.value if isinstance(check.value, list) else [check.value]
-            return f"with {name} one of {either(_value(value, tokens) for value in values)}"
+            return f"with {name} one of {format_alternatives(_format_value(value, tokens) for value in values)}"
         case "matches":
-            return f"with {name} matching /{value_text(check.value)}/"
+            return f"with {name} matching /{format_token_value(check.value)}/"
 
 
-def _contains_any(spec: specs.ResponseContainsAny, tokens: TokenData) -> Iterator[str]:
-    return (f"answer contains one of {either(_resolved(one, tokens) for one in group)}" for group in spec.groups)
+def _describe_contains_any(spec: specs.ResponseContainsAny, tokens: TokenData) -> Iterator[str]:
+    return (
+        f"answer contains one of {format_alternatives(_format_resolved_text(one, tokens) for one in group)}"
+        for group in spec.groups
+    )
 
 
-def _rubric(spec: specs.Rubric, tokens: TokenData) -> Iterator[str]:
+def _describe_rubric(spec: specs.Rubric, tokens: TokenData) -> Iterator[str]:
     yield "a judge grades by this rubric:"
     for one in spec.dimensions:
-        least = "yes" if one.binary else f"at least {js_number(round(spec.pass_at * one.max_score, 6))}"
-        of = "" if one.binary else f" of {js_number(one.max_score)}"
-        yield f"{INDENT}{one.name}: {least}{of}: {_one_line(one.criteria)}"
+        least = "yes" if one.binary else f"at least {format_js_number(round(spec.pass_at * one.max_score, 6))}"
+        of = "" if one.binary else f" of {format_js_number(one.max_score)}"
+        yield f"{INDENT}{one.name}: {least}{of}: {_to_one_line(one.criteria)}"
     if spec.reference_data is not None:
-        yield f"{INDENT}what is true: {_value(spec.reference_data, tokens)}"
+        yield f"{INDENT}what is true: {_format_value(spec.reference_data, tokens)}"
 
 
-def _llm_judge(spec: specs.LlmJudge, _: TokenData) -> Iterator[str]:
+def _describe_llm_judge(spec: specs.LlmJudge, _: TokenData) -> Iterator[str]:
     yield f"a judge gives the full score{' by a prompt of its own' if spec.prompt is not None else ''}"
 
 
-def _rubric_judge(spec: specs.RubricJudge, _: TokenData) -> Iterator[str]:
+def _describe_rubric_judge(spec: specs.RubricJudge, _: TokenData) -> Iterator[str]:
     yield "a judge finds each of these satisfied:"
     for check in spec.checks:
-        yield f"{INDENT}{check.id}: {_one_line(check.description)}{'' if check.required else ' (not required)'}"
+        yield f"{INDENT}{check.id}: {_to_one_line(check.description)}{'' if check.required else ' (not required)'}"
 
 
-def _trajectory(spec: specs.ToolTrajectory, _: TokenData) -> Iterator[str]:
+def _describe_trajectory(spec: specs.ToolTrajectory, _: TokenData) -> Iterator[str]:
     match spec.mode:
         case "any_order":
             for name, least in spec.minimums.items():
-                yield f"calls {name} at least {times(least)}"
+                yield f"calls {name} at least {format_times(least)}"
         case "in_order":
-            yield f"calls {in_order(spec.expected)}; others may come between"
+            yield f"calls {format_steps(spec.expected)}; others may come between"
         case "exact":
-            yield f"calls only {in_order(spec.expected)}"
+            yield f"calls only {format_steps(spec.expected)}"
 
 
-def _composite(spec: specs.Composite, tokens: TokenData) -> Iterator[str]:
+def _describe_composite(spec: specs.Composite, tokens: TokenData) -> Iterator[str]:
     match spec.aggregator:
         case specs.WeightedAverage(weights=weights):
             yield "the weighted mean of these is full:"
@@ -170,34 +188,34 @@ def _composite(spec: specs.Composite, tokens: TokenData) -> Iterator[str]:
             yield "each of these passes:"
         case specs.CodeAggregator(command=command):
             weights = {}
-            yield f"{_command(command)} gives these the full score:"
+            yield f"{_format_command(command)} gives these the full score:"
         case specs.JudgeAggregator():
             weights = {}
             yield "a judge gives these the full score:"
     for member in spec.members:
         # what a member weighs stands with the whole, not with itself
         weighed = replace(member, weight=weights.get(member.name, 1.0))
-        yield from (f"{INDENT}{line}" for line in words_of(weighed, tokens))
+        yield from (f"{INDENT}{line}" for line in describe_evaluator(weighed, tokens))
 
 
-def _case(*, sensitive: bool) -> str:
+def _format_case_note(*, sensitive: bool) -> str:
     return "" if sensitive else ", in upper or lower case"
 
 
-def _output_contains(spec: suite.OutputContains, _: TokenData) -> Iterator[str]:
-    yield f"answer contains {quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
+def _describe_output_contains(spec: suite.OutputContains, _: TokenData) -> Iterator[str]:
+    yield f"answer contains {quote_one_line(spec.value)}{_format_case_note(sensitive=spec.case_sensitive)}"
 
 
-def _file_contains(spec: suite.FileContains, _: TokenData) -> Iterator[str]:
-    yield f"{spec.path} contains {quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
+def _describe_file_contains(spec: suite.FileContains, _: TokenData) -> Iterator[str]:
+    yield f"{spec.path} contains {quote_one_line(spec.value)}{_format_case_note(sensitive=spec.case_sensitive)}"
 
 
-def _answer_text(spec: TextAssertion, _: TokenData) -> Iterator[str]:
-    values = either(quoted(value) for value in spec.values)
-    yield _TEXTS[spec.type].format(values) + (f" (flags {spec.flags})" if spec.flags else "")
+def _describe_text_assertion(spec: TextAssertion, _: TokenData) -> Iterator[str]:
+    values = format_alternatives(quote_one_line(value) for value in spec.values)
+    yield _TEXT_PATTERNS[spec.type].format(values) + (f" (flags {spec.flags})" if spec.flags else "")
 
 
-_TEXTS: Final[Mapping[str, str]] = {
+_TEXT_PATTERNS: Final[Mapping[str, str]] = {
     "contains": "answer contains {}",
     "contains-any": "answer contains one of {}",
     "contains-all": "answer contains all of {}",
@@ -212,28 +230,28 @@ _TEXTS: Final[Mapping[str, str]] = {
 }
 
 
-def _call_sequence(spec: CallSequence, _: TokenData) -> Iterator[str]:
-    calls = [f"{one.tool}({'' if one.args is None else compact_json(one.args)})" for one in spec.expected]
+def _describe_call_sequence(spec: CallSequence, _: TokenData) -> Iterator[str]:
+    calls = [f"{one.tool}({'' if one.args is None else dump_compact_json(one.args)})" for one in spec.expected]
     match spec.mode:
         case "in_order":
-            yield f"calls {in_order(calls)}; others may come between"
+            yield f"calls {format_steps(calls)}; others may come between"
         case "exact":
-            yield f"calls only {in_order(calls)}"
+            yield f"calls only {format_steps(calls)}"
         case "superset":
-            yield f"calls all of {either(calls)}"
+            yield f"calls all of {format_alternatives(calls)}"
         case "subset":
-            yield f"calls none but {either(calls)}"
+            yield f"calls none but {format_alternatives(calls)}"
 
 
-def _skill(spec: SkillTrigger, _: TokenData) -> Iterator[str]:
-    yield f"{'uses' if spec.should_trigger else 'does not use'} the skill {quoted(spec.skill)}"
+def _describe_skill(spec: SkillTrigger, _: TokenData) -> Iterator[str]:
+    yield f"{'uses' if spec.should_trigger else 'does not use'} the skill {quote_one_line(spec.skill)}"
 
 
-def _metrics(spec: ExecutionMetrics, _: TokenData) -> Iterator[str]:
-    return (f"at most {js_number(limit.limit)} {_METRICS[limit.of]}" for limit in spec.limits)
+def _describe_metrics(spec: ExecutionMetrics, _: TokenData) -> Iterator[str]:
+    return (f"at most {format_js_number(limit.limit)} {_METRIC_UNITS[limit.of]}" for limit in spec.limits)
 
 
-_METRICS: Final[Mapping[str, str]] = {
+_METRIC_UNITS: Final[Mapping[str, str]] = {
     "tool_calls": "tool calls",
     "model_calls": "requests to models",
     "tokens": "tokens",
@@ -244,51 +262,51 @@ _METRICS: Final[Mapping[str, str]] = {
 }
 
 
-def _field_accuracy(spec: FieldAccuracy, _: TokenData) -> Iterator[str]:
+def _describe_field_accuracy(spec: FieldAccuracy, _: TokenData) -> Iterator[str]:
     for check in spec.fields:
-        expected = field_at(spec.expected, check.path)
-        wanted = "" if expected is NOWHERE else f" {compact_json(expected)}"
+        expected = find_by_path(spec.expected, check.path)
+        wanted = "" if expected is NOT_FOUND else f" {dump_compact_json(expected)}"
         yield f"answer has{wanted} at {check.path}"
 
 
-_WORDS: Final[Mapping[type[specs.EvaluatorSpec], Words]] = {
-    specs.ToolsCalled: lambda spec, _: [f"calls only {in_order(spec.names)}" if spec.names else "calls no tool"],
+_DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
+    specs.ToolsCalled: lambda spec, _: [f"calls only {format_steps(spec.names)}" if spec.names else "calls no tool"],
     specs.ToolsCalledAnyOrder: lambda spec, _: [
         f"calls only {', '.join(islice(spec.names, MAX_MEMBERS))}, in any order" if spec.names else "calls no tool"
     ],
-    specs.ToolsAcceptable: _tools_acceptable,
+    specs.ToolsAcceptable: _describe_tools_acceptable,
     specs.ToolsNotCalled: lambda spec, _: (f"does not call {name}" for name in spec.names),
-    specs.ToolParams: _tool_params,
+    specs.ToolParams: _describe_tool_params,
     specs.NoToolErrors: lambda _, __: ["no tool call fails"],
     specs.ResponseNonEmpty: lambda _, __: ["answer is not empty"],
     specs.ResponseContains: lambda spec, tokens: (
-        f"answer contains {_resolved(value, tokens)}" for value in spec.values
+        f"answer contains {_format_resolved_text(value, tokens)}" for value in spec.values
     ),
-    specs.ResponseContainsAny: _contains_any,
+    specs.ResponseContainsAny: _describe_contains_any,
     specs.ResponseNotContains: lambda spec, tokens: (
-        f"answer does not contain {_resolved(one, tokens)}" for one in spec.values
+        f"answer does not contain {_format_resolved_text(one, tokens)}" for one in spec.values
     ),
     specs.ResponseMatches: lambda spec, _: (f"answer matches /{pattern}/" for pattern in spec.patterns),
     specs.MaxLatency: lambda spec, _: [f"at most {spec.limit_ms:,.10g} ms"],
     specs.MaxTokens: lambda spec, _: [f"at most {spec.limit:,} tokens"],
-    specs.Rubric: _rubric,
-    specs.LlmJudge: _llm_judge,
-    specs.RubricJudge: _rubric_judge,
-    specs.CodeJudge: lambda spec, _: [f"{_command(spec.command)} gives the full score"],
-    specs.ToolTrajectory: _trajectory,
-    specs.CodeGrader: lambda spec, _: [f"{_command(spec.command)} gives the full score"],
-    specs.Composite: _composite,
-    TextAssertion: _answer_text,
-    CallSequence: _call_sequence,
-    SkillTrigger: _skill,
-    ExecutionMetrics: _metrics,
-    FieldAccuracy: _field_accuracy,
-    suite.OutputContains: _output_contains,
+    specs.Rubric: _describe_rubric,
+    specs.LlmJudge: _describe_llm_judge,
+    specs.RubricJudge: _describe_rubric_judge,
+    specs.CodeJudge: lambda spec, _: [f"{_format_command(spec.command)} gives the full score"],
+    specs.ToolTrajectory: _describe_trajectory,
+    specs.CodeGrader: lambda spec, _: [f"{_format_command(spec.command)} gives the full score"],
+    specs.Composite: _describe_composite,
+    TextAssertion: _describe_text_assertion,
+    CallSequence: _describe_call_sequence,
+    SkillTrigger: _describe_skill,
+    ExecutionMetrics: _describe_metrics,
+    FieldAccuracy: _describe_field_accuracy,
+    suite.OutputContains: _describe_output_contains,
     suite.OutputMatches: lambda spec, _: [f"answer matches /{spec.pattern}/{spec.flags}"],
-    suite.OutputEquals: lambda spec, _: [f"answer is {compact_json(spec.expected)}"],
-    suite.OutputJsonPath: lambda spec, _: [f"answer has {compact_json(spec.expected)} at {spec.path}"],
+    suite.OutputEquals: lambda spec, _: [f"answer is {dump_compact_json(spec.expected)}"],
+    suite.OutputJsonPath: lambda spec, _: [f"answer has {dump_compact_json(spec.expected)} at {spec.path}"],
     suite.FileExists: lambda spec, _: [f"there is {spec.path}"],
     suite.FileNotExists: lambda spec, _: [f"there is no {spec.path}"],
-    suite.FileContains: _file_contains,
-    suite.FileJsonPath: lambda spec, _: [f"{spec.path} has {compact_json(spec.expected)} at {spec.json_path}"],
+    suite.FileContains: _describe_file_contains,
+    suite.FileJsonPath: lambda spec, _: [f"{spec.path} has {dump_compact_json(spec.expected)} at {spec.json_path}"],
 }

@@ -1,4 +1,4 @@
-"""What a target did, as graders see it: its messages, the names of its calls, and a summary in four numbers.
+"""The trace of a response for evaluators: messages, tool calls and a summary.
 
 Source: agentv evaluation spec, "Trace Data Model", "Evaluator OutputMessages Context", "Output Message Format";
 agentv behaviour 7. A target may report messages, a trace (deprecated), plain tool calls, or nothing but a text. A bare
@@ -14,13 +14,13 @@ from typing import Final
 
 from msgspec import structs
 
-from eval_gate.evaluators.wording import cut
+from eval_gate.evaluators.wording import truncate
 from eval_gate.model.base import JsonValue, as_json
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, TraceEvent
 from eval_gate.model.result import TraceSummary
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.foreign.well_formed import well_formed
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_NAME: Final = 200
 """Characters of a tool's name in a summary: names come from the target and may be anything."""
@@ -28,8 +28,8 @@ MAX_NAMES: Final = 1_000
 """Different tools in a summary; the most called are kept."""
 
 
-class MadeCall(FrozenStruct):
-    """A call that the target made: with what, what it gave back, and how long it took, as far as that was reported."""
+class ReportedCall(FrozenStruct):
+    """A tool call of the target with arguments, output and duration, as far as reported."""
 
     name: str
     args: JsonValue = None
@@ -37,100 +37,100 @@ class MadeCall(FrozenStruct):
     duration_ms: float | None = None
 
 
-def messages_of(response: Response) -> tuple[OutputMessage, ...] | None:
+def find_messages(response: Response) -> tuple[OutputMessage, ...] | None:
     """The target's messages; its plain calls as one message of the assistant; None where there is nothing of this.
 
     A target that reports a trace instead of messages has none.
     """
     if response.messages:
         return response.messages
-    return (_as_message(response),) if response.trace is None and reports_calls(response) else None
+    return (_to_message(response),) if response.trace is None and has_reported_calls(response) else None
 
 
-def reports_calls(response: Response) -> bool:
+def has_reported_calls(response: Response) -> bool:
     """Whether the target reported its calls, or we led the exchange ourselves. Silence is no report."""
     return response.calls_known is True or bool(response.tool_calls or response.conversation)
 
 
-def calls_of(response: Response) -> list[str] | None:
+def list_called_tools(response: Response) -> list[str] | None:
     """The names of the called tools in order, whoever's message holds the call; None where they are not known."""
     if response.messages:
         return [call.tool for message in response.messages for call in message.tool_calls]
     if response.trace is not None:
         return [event.name for event in response.trace if event.type == "tool_call" and event.name]
-    return [call.name for call in response.tool_calls] if reports_calls(response) else None
+    return [call.name for call in response.tool_calls] if has_reported_calls(response) else None
 
 
-def made_calls(response: Response) -> list[MadeCall] | None:
+def list_calls(response: Response) -> list[ReportedCall] | None:
     """The same calls with all that was reported of them; None where calls are not known."""
     if response.messages:
         calls = (call for message in response.messages for call in message.tool_calls)
-        return [MadeCall(call.tool, call.input, call.output, call.duration_ms) for call in calls]
+        return [ReportedCall(call.tool, call.input, call.output, call.duration_ms) for call in calls]
     if response.trace is not None:
         events = (event for event in response.trace if event.type == "tool_call")
-        return [MadeCall(event.name, event.input, event.output) for event in events if event.name]
-    if not reports_calls(response):
+        return [ReportedCall(event.name, event.input, event.output) for event in events if event.name]
+    if not has_reported_calls(response):
         return None
-    return [MadeCall(call.name, dict(call.params), call.result, call.duration_ms) for call in response.tool_calls]
+    return [ReportedCall(call.name, dict(call.params), call.result, call.duration_ms) for call in response.tool_calls]
 
 
-def call_lines(response: Response) -> list[str]:
+def format_calls(response: Response) -> list[str]:
     """Every call in one line, with its arguments as JSON, for prompts."""
-    lines = ((call.name, compact_json(call.args) if call.args else "") for call in made_calls(response) or ())
-    return [cut(f"{name}: {args}" if args else name, MAX_NAME) for name, args in islice(lines, MAX_NAMES)]
+    lines = ((call.name, dump_compact_json(call.args) if call.args else "") for call in list_calls(response) or ())
+    return [truncate(f"{name}: {args}" if args else name, MAX_NAME) for name, args in islice(lines, MAX_NAMES)]
 
 
-def trace_summary(response: Response) -> TraceSummary | None:
+def summarize_trace(response: Response) -> TraceSummary | None:
     """The trace in four numbers; None where nothing is known of what the target did.
 
     Messages have one event per call and no errors, a trace has its own. A target of plain calls may say that a call
     failed, which is an error; output messages of AgentV never say so.
     """
-    calls = calls_of(response)
+    calls = list_called_tools(response)
     if calls is None:
         return None
     if response.messages:
-        return _summary(calls, len(calls), 0)
+        return _build_summary(calls, len(calls), 0)
     if response.trace is not None:
-        return _summary(calls, len(response.trace), sum(event.type == "error" for event in response.trace))
-    return _summary(calls, len(calls), sum(call.success is False for call in response.tool_calls))
+        return _build_summary(calls, len(response.trace), sum(event.type == "error" for event in response.trace))
+    return _build_summary(calls, len(calls), sum(call.success is False for call in response.tool_calls))
 
 
-def _as_message(response: Response) -> OutputMessage:
+def _to_message(response: Response) -> OutputMessage:
     calls = tuple(OutputCall(tool=call.name, input=call.params, id=call.id) for call in response.tool_calls)
     return OutputMessage(role="assistant", content=response.text, tool_calls=calls)
 
 
-def _summary(calls: Iterable[str], events: int, errors: int) -> TraceSummary:
-    counts = Counter(cut(well_formed(name), MAX_NAME) for name in calls)
+def _build_summary(calls: Iterable[str], events: int, errors: int) -> TraceSummary:
+    counts = Counter(truncate(to_well_formed(name), MAX_NAME) for name in calls)
     # the most called, of equals the first by name: the same calls give the same summary, whatever their order
     kept = sorted(counts, key=lambda name: (-counts[name], name))[:MAX_NAMES]
     by_name = {name: counts[name] for name in sorted(kept)}
     return TraceSummary(event_count=events, tool_names=tuple(by_name), tool_calls_by_name=by_name, error_count=errors)
 
 
-def summary_json(summary: TraceSummary | None) -> JsonValue:
+def summary_to_json(summary: TraceSummary | None) -> JsonValue:
     """The summary under the spec's names."""
     return as_json(summary) if summary else None
 
 
-def messages_json(messages: Iterable[OutputMessage] | None) -> JsonValue:
+def messages_to_json(messages: Iterable[OutputMessage] | None) -> JsonValue:
     """Messages as graders read them: camelCase, without what a message does not have."""
-    return None if messages is None else [_message_json(message) for message in messages]
+    return None if messages is None else [_message_to_json(message) for message in messages]
 
 
-def shown_messages(response: Response) -> JsonValue:
+def build_prompt_messages(response: Response) -> JsonValue:
     """Messages for a prompt: a bare text is shown as one message, or a template would show the judge no answer."""
-    return messages_json(messages_of(response) or (_as_message(response),))
+    return messages_to_json(find_messages(response) or (_to_message(response),))
 
 
-def trace_json(events: Iterable[TraceEvent] | None) -> JsonValue:
+def trace_to_json(events: Iterable[TraceEvent] | None) -> JsonValue:
     """Events as graders read them, without what an event does not have."""
-    return None if events is None else [_given(event) for event in events]
+    return None if events is None else [_drop_missing(event) for event in events]
 
 
-def _message_json(message: OutputMessage) -> JsonValue:
-    calls: list[JsonValue] = [_given(call) for call in message.tool_calls]
+def _message_to_json(message: OutputMessage) -> JsonValue:
+    calls: list[JsonValue] = [_drop_missing(call) for call in message.tool_calls]
     given = {
         "role": message.role,
         "name": message.name,
@@ -142,7 +142,7 @@ def _message_json(message: OutputMessage) -> JsonValue:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _given(item: OutputCall | TraceEvent) -> JsonValue:
+def _drop_missing(item: OutputCall | TraceEvent) -> JsonValue:
     """The fields that are there. All names but one are one word, so they are the same in JSON."""
     return {
         "durationMs" if key == "duration_ms" else key: value

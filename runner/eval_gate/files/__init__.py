@@ -1,1 +1,1 @@
-"""Writing files: the one way by which something is left on disk, and where it may be left."""
+"""Read and write files safely: bounded reads, and writes only to allowed places."""

@@ -1,4 +1,4 @@
-"""The certificates that connections of this process trust: named once, read once."""
+"""TLS certificates that this process trusts, shared by all HTTP clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import MutableMapping
 
-NAMES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+VARIABLE_NAMES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The variables that name certificates: the first two for OpenSSL, httpx and aiohttp, the others for requests."""
 CERTIFICATES_HINT: Final = "name a file with the certificates of your own authority in the variable `SSL_CERT_FILE`"
 
@@ -20,7 +20,7 @@ def share_certificates(variables: MutableMapping[str, str]) -> None:
 
     What is set stays as it is.
     """
-    named = next((variables[name] for name in NAMES if variables.get(name)), None)
+    named = next((variables[name] for name in VARIABLE_NAMES if variables.get(name)), None)
     if named is None:
         return
     if not (variables.get("SSL_CERT_FILE") or variables.get("SSL_CERT_DIR")):
@@ -31,13 +31,13 @@ def share_certificates(variables: MutableMapping[str, str]) -> None:
         variables["REQUESTS_CA_BUNDLE"] = named
 
 
-def named_certificates() -> str:
+def get_certificate_variable() -> str:
     """The variable that names certificates, for a message; the usual one where none does."""
-    return next((name for name in NAMES if os.environ.get(name)), NAMES[0])
+    return next((name for name in VARIABLE_NAMES if os.environ.get(name)), VARIABLE_NAMES[0])
 
 
 @cache
-def certificates() -> ssl.SSLContext:
+def load_ssl_context() -> ssl.SSLContext:
     """Those of the environment, else of certifi. To read them takes 20 to 40 ms, which each client would spend anew."""
     import httpx
 

@@ -1,4 +1,4 @@
-"""Leaves files on disk: below the working directory without following a link, and onto nothing but ordinary files.
+"""Write files atomically below the working directory, without following links.
 
 A path is never given to the system as a whole. Its links are read once, and from the working directory on every folder
 is opened in the one before, so that nobody can put a link in its place in between: a program of a pull request runs
@@ -22,8 +22,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol, Self
 
-from eval_gate.errors import GateError, exhausted
-from eval_gate.files.place import NO_FILE, OUTSIDE, real_place
+from eval_gate.errors import GateError, find_exhaustion_error
+from eval_gate.files.file_paths import NO_FILE, OUTSIDE, resolve_path
 
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 """Windows would write other line ends than those it is given."""
@@ -39,20 +39,20 @@ def write_atomically(file: Path, content: str | bytes) -> None:
 
     Where `file` is a link to a file below the working directory, it is that file which is replaced.
     """
-    with replacing(file) as write:
+    with open_replacement(file) as write:
         write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
 @contextmanager
-def replacing(file: Path) -> Iterator[Callable[[bytes], object]]:
+def open_replacement(file: Path) -> Iterator[Callable[[bytes], object]]:
     """The same of what comes piece by piece, of which nothing is kept in memory: call what this gives with each piece.
 
     At the end of the block `file` is replaced; where that raises anything, `file` is as it was.
     """
-    with _trouble_with(file), _folder_of(file) as (folder, name):
-        _refuse_other(folder, name, file)
+    with _convert_errors(file), _open_parent(file) as (folder, name):
+        _refuse_special_file(folder, name, file)
         own = f".{name[:200]}.{secrets.token_hex(8)}"
-        descriptor = folder.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = folder.open_file(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 yield stream.write
@@ -62,73 +62,73 @@ def replacing(file: Path) -> Iterator[Callable[[bytes], object]]:
             folder.replace(own, name)
         except BaseException:
             with contextlib.suppress(OSError):
-                folder.remove(own)
+                folder.remove_file(own)
             raise
 
 
 def remove_file(file: Path) -> None:
     """Remove a file that we wrote. Raises GateError."""
-    with _trouble_with(file), _folder_of(file) as (folder, name):
-        folder.remove(name)
+    with _convert_errors(file), _open_parent(file) as (folder, name):
+        folder.remove_file(name)
 
 
 def open_to_append(file: Path) -> int:
     """The descriptor of a file that is read and grows, made if it is missing. Raises GateError."""
-    with _trouble_with(file), _folder_of(file) as (folder, name):
-        _refuse_other(folder, name, file)
-        descriptor = folder.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    with _convert_errors(file), _open_parent(file) as (folder, name):
+        _refuse_special_file(folder, name, file)
+        descriptor = folder.open_file(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            _refuse_shared(descriptor, file)
+            _refuse_hard_link(descriptor, file)
         except BaseException:
             os.close(descriptor)
             raise
         return descriptor
 
 
-def append(descriptor: int, data: bytes, file: Path) -> None:
+def append_data(descriptor: int, data: bytes, file: Path) -> None:
     """Write all of it at the end; once this returns the system has it. Raises GateError, naming `file`."""
     try:
         while data:
             data = data[os.write(descriptor, data) :]
     except (OSError, ValueError) as error:
-        raise _trouble(file, error) from error
+        raise _build_write_error(file, error) from error
 
 
-def open_new(file: Path) -> int | None:
+def open_new_file(file: Path) -> int | None:
     """The descriptor of a file that is not there yet; None where it is, or a link. Raises GateError."""
-    with _trouble_with(file), _folder(file.parent) as folder:
+    with _convert_errors(file), _use_folder(file.parent) as folder:
         try:
-            return folder.open(file.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            return folder.open_file(file.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
             return None
 
 
 def make_folder(folder: Path) -> None:
     """Make the folder, and those above it that are missing. Raises GateError."""
-    with _trouble_with(folder):
-        _opened(folder).close()
+    with _convert_errors(folder):
+        _open_nested_folder(folder).close()
 
 
 @contextmanager
-def _folder_of(file: Path) -> Iterator[tuple[OpenFolder, str]]:
+def _open_parent(file: Path) -> Iterator[tuple[OpenFolder, str]]:
     """The folder that `file` is in, opened and made where it is missing, and the name of the file in it."""
-    place = _real(file)
-    with _folder(place.parent) as folder:
+    place = _resolve_output(file)
+    with _use_folder(place.parent) as folder:
         yield folder, place.name
 
 
 @contextmanager
-def _folder(folder: Path) -> Iterator[OpenFolder]:
-    opened = _opened(folder)
+def _use_folder(folder: Path) -> Iterator[OpenFolder]:
+    opened = _open_nested_folder(folder)
     try:
         yield opened
     finally:
         opened.close()
 
 
-def _opened(folder: Path) -> OpenFolder:
+def _open_nested_folder(folder: Path) -> OpenFolder:
     """The folder: each of its parts opened in the one before, from the working directory on."""
-    place = _real(folder)
+    place = _resolve_output(folder)
     here = Path(os.path.realpath(Path.cwd()))
     if not place.is_relative_to(here):
         # only a person at the command line leads here, and the folders there are theirs
@@ -137,51 +137,53 @@ def _opened(folder: Path) -> OpenFolder:
     found = open_folder(here)
     for name in place.relative_to(here).parts:
         try:
-            below = found.below(name)
+            below = found.open_subfolder(name)
         finally:
             found.close()
         found = below
     return found
 
 
-def _real(path: Path) -> Path:
+def _resolve_output(path: Path) -> Path:
     # a path that leads out as it is written was allowed where it was read: only a command line may hold one
-    place = real_place(path, anywhere=True)
+    place = resolve_path(path, anywhere=True)
     if place is None:
         raise GateError("output-outside", f"{path} {OUTSIDE} by a link", "remove the link, or choose another place")
     return place
 
 
-def _refuse_other(folder: OpenFolder, name: str, file: Path) -> None:
+def _refuse_special_file(folder: OpenFolder, name: str, file: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(folder.kind(name)):
-            raise _not_writable(file, NO_FILE)
+        if not stat.S_ISREG(folder.read_mode(name)):
+            raise _build_not_writable(file, NO_FILE)
 
 
-def _refuse_shared(descriptor: int, file: Path) -> None:
+def _refuse_hard_link(descriptor: int, file: Path) -> None:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # with a second name it may be somebody else's
-        raise _not_writable(file, NO_FILE)
+        raise _build_not_writable(file, NO_FILE)
 
 
 @contextmanager
-def _trouble_with(path: Path) -> Iterator[None]:
+def _convert_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise _trouble(path, error) from error
+        raise _build_write_error(path, error) from error
 
 
-def _trouble(path: Path, error: OSError | ValueError) -> GateError:
-    refused = exhausted(error, f"{path} cannot be written") or _not_writable(path, _words(error))
-    if isinstance(error, PermissionError) and (place := _of_root(path)):
+def _build_write_error(path: Path, error: OSError | ValueError) -> GateError:
+    refused = find_exhaustion_error(error, f"{path} cannot be written") or _build_not_writable(
+        path, _describe_os_error(error)
+    )
+    if isinstance(error, PermissionError) and (place := _find_root_owned(path)):
         command = f'sudo chown -R "$(id -u)" -- {shlex.quote(str(place))}'
         said = f"{place} is root's, as a container may have left it: `{command}` makes it yours"
         refused.hint = f"{said}, or {refused.hint}"
     return refused
 
 
-def _of_root(path: Path) -> Path | None:
+def _find_root_owned(path: Path) -> Path | None:
     """The nearest on the way to `path` that is there, where it is root's and we are not; else None.
 
     Only below the working directory: what is root's elsewhere is so for a reason, and nobody is told to take `/`.
@@ -195,27 +197,27 @@ def _of_root(path: Path) -> Path | None:
     return None
 
 
-def _words(error: OSError | ValueError) -> str:
+def _describe_os_error(error: OSError | ValueError) -> str:
     words = error.strerror if isinstance(error, OSError) else "its name holds what no name can hold"
     return f"cannot be written: {words}"
 
 
-def _not_writable(path: Path, why: str) -> GateError:
+def _build_not_writable(path: Path, why: str) -> GateError:
     return GateError("output-not-writable", f"{path} {why}", "choose another folder with --output-dir")
 
 
 class OpenFolder(Protocol):
-    """A folder that is there. Every method takes the name of what lies directly in it, and raises OSError."""
+    """An open folder; every method takes the name of a direct entry and raises OSError."""
 
-    def below(self, name: str) -> OpenFolder:
+    def open_subfolder(self, name: str) -> OpenFolder:
         """The folder of this name, made where it is missing; a link is none."""
         ...
 
-    def open(self, name: str, flags: int, mode: int) -> int:
+    def open_file(self, name: str, flags: int, mode: int) -> int:
         """The descriptor of a file; a link is none."""
         ...
 
-    def kind(self, name: str) -> int:
+    def read_mode(self, name: str) -> int:
         """The mode of what is there, a link's own."""
         ...
 
@@ -223,7 +225,7 @@ class OpenFolder(Protocol):
         """Give one file the name of another, which is gone then."""
         ...
 
-    def remove(self, name: str) -> None:
+    def remove_file(self, name: str) -> None:
         """Remove a file."""
         ...
 
@@ -232,34 +234,34 @@ class OpenFolder(Protocol):
         ...
 
 
-class _ByDescriptor:
+class _DescriptorFolder:
     """Opened once; no path is looked up a second time."""
 
     def __init__(self, path: str | Path, within: int | None = None) -> None:
         self._folder = os.open(path, _FOLDER, dir_fd=within)
 
-    def below(self, name: str) -> Self:
+    def open_subfolder(self, name: str) -> Self:
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=self._folder)
         return type(self)(name, self._folder)
 
-    def open(self, name: str, flags: int, mode: int) -> int:
+    def open_file(self, name: str, flags: int, mode: int) -> int:
         return os.open(name, flags | _FILE, mode, dir_fd=self._folder)
 
-    def kind(self, name: str) -> int:
+    def read_mode(self, name: str) -> int:
         return os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_mode
 
     def replace(self, own: str, name: str) -> None:
         os.replace(own, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
-    def remove(self, name: str) -> None:
+    def remove_file(self, name: str) -> None:
         os.unlink(name, dir_fd=self._folder)
 
     def close(self) -> None:
         os.close(self._folder)
 
 
-class _ByPath:
+class _PathFolder:
     """For systems that open no folders."""
 
     def __init__(self, path: str | Path) -> None:
@@ -268,24 +270,24 @@ class _ByPath:
         if not self._path.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
-    def below(self, name: str) -> Self:
+    def open_subfolder(self, name: str) -> Self:
         path = self._path / name
         self._refuse_link(path)
         with suppress(FileExistsError):
             path.mkdir()
         return type(self)(path)
 
-    def open(self, name: str, flags: int, mode: int) -> int:
+    def open_file(self, name: str, flags: int, mode: int) -> int:
         self._refuse_link(self._path / name)
         return os.open(self._path / name, flags | _FILE, mode)
 
-    def kind(self, name: str) -> int:
+    def read_mode(self, name: str) -> int:
         return (self._path / name).lstat().st_mode
 
     def replace(self, own: str, name: str) -> None:
         (self._path / own).replace(self._path / name)
 
-    def remove(self, name: str) -> None:
+    def remove_file(self, name: str) -> None:
         (self._path / name).unlink()
 
     def close(self) -> None:
@@ -300,11 +302,11 @@ class _ByPath:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
-def opens_folders() -> bool:
+def can_open_folders() -> bool:
     """Whether this system can open a folder and work in it."""
     return {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 
 
 def open_folder(path: Path) -> OpenFolder:
     """The folder at this path, which is no link. Raises OSError."""
-    return _ByDescriptor(path) if opens_folders() else _ByPath(path)
+    return _DescriptorFolder(path) if can_open_folders() else _PathFolder(path)

@@ -1,1 +1,1 @@
-"""Eval files become suites. One module per format; nothing outside this room knows a format."""
+"""Eval file formats: one package per dialect; no other package knows a file format."""

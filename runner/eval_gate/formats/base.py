@@ -1,4 +1,4 @@
-"""What every dialect of evals offers, what it gets, and the one error all of them raise."""
+"""Interfaces of the eval file dialects: source, options, positions, notation and dialect."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from eval_gate.model.case import EvalSuite
 from eval_gate.struct import FrozenStruct
 
 
-class Source(FrozenStruct):
-    """An eval file that was read: its path as people see it, its bytes, and where it lies.
+class EvalSource(FrozenStruct):
+    """An eval file that was read: its path as displayed, its bytes and its location.
 
     `root` is the root of the run: what the file names is looked for around `path`, and never outside the repository.
     """
@@ -31,48 +31,48 @@ class Source(FrozenStruct):
 
 
 class ReadOptions(FrozenStruct):
-    """How the eval files of a run are read, the same for all of them.
+    """Options for reading all eval files of a run.
 
     `strict` turns warnings about what silently passes into problems. `tool_names` are those of the registry.
-    `answers_instead` is the target or model that the person running chose, whatever the files ask for. `tmp` is the
+    `target_override` is the target or model that the person running chose, whatever the files ask for. `tmp` is the
     folder with what every suite's agent begins with, None for nothing; `tmp_shared`: what others write is there too.
     """
 
     strict: bool = False
     tool_names: Collection[str] = ()
-    answers_instead: str | None = None
+    target_override: str | None = None
     tmp: Path | None = None
     tmp_shared: bool = False
 
 
 class Positions(Protocol):
-    """Where values stand in a document."""
+    """Line numbers of the values in a document."""
 
-    def line(self, path: Sequence[str | int]) -> int:
+    def find_line(self, path: Sequence[str | int]) -> int:
         """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
         ...
 
 
 @runtime_checkable
-class WrittenScalars(Protocol):
-    """Positions that know how a value was written: YAML's, where `on` and `1` without quotes are no text."""
+class ScalarPositions(Protocol):
+    """Positions that know unquoted YAML scalars, such as `on` and `1`, which are not text."""
 
-    def unquoted(self, path: Sequence[str | int]) -> str | None:
+    def find_unquoted(self, path: Sequence[str | int]) -> str | None:
         """The scalar at `path` as it is written, where it stands without quotes; None for anything else."""
         ...
 
 
 @runtime_checkable
-class SeveralFiles(Protocol):
-    """Positions of a document that is made of more than one file."""
+class MultiFilePositions(Protocol):
+    """Positions in a document that is made of several files."""
 
-    def place(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
+    def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
         """The file in which the value at `path` stands, and its path there as people would write it."""
         ...
 
 
 class EvalFileError(GateError):
-    """An eval file is wrong. All problems of the file are in `problems`."""
+    """An eval file is invalid. `problems` holds all problems of the file."""
 
     def __init__(self, file: str, problems: Sequence[Problem]) -> None:
         count = len(problems)
@@ -85,14 +85,14 @@ class EvalFileError(GateError):
 
 
 class Document(FrozenStruct):
-    """What a file holds, and where."""
+    """A parsed file and the positions of its values."""
 
     value: JsonValue
     positions: Positions
 
 
 class Notation(FrozenStruct):
-    """A way to write documents down."""
+    """A file syntax, such as JSON or YAML."""
 
     parse: Callable[[bytes, Path, str], Document]
     """The document in these bytes of a file, which people see as the last. Raises GateError with file and lines."""
@@ -100,22 +100,22 @@ class Notation(FrozenStruct):
     """Whether a file of which `parse` said this may well be something else than evals, and not evals with a typo."""
 
 
-def _never(_: object) -> bool:
+def _return_false(_: object) -> bool:
     return False
 
 
 class Dialect(FrozenStruct):
-    """One way to write evals: named in `names.py`. A document is recognised by its shape."""
+    """An eval file format, listed in `dialect_names.py` and recognized by the keys of a document."""
 
     notations: Mapping[str, Notation]
     """How a file is written, by its suffix."""
-    recognises: Callable[[JsonValue], bool]
+    is_suite: Callable[[JsonValue], bool]
     """Whether this parsed document is of this dialect."""
-    load: Callable[[JsonValue, Positions, Source, ReadOptions], EvalSuite]
+    load: Callable[[JsonValue, Positions, EvalSource, ReadOptions], EvalSuite]
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
-    json_schema: Callable[[], dict[str, JsonValue]]
+    build_json_schema: Callable[[], dict[str, JsonValue]]
     """The JSON Schema of a file."""
-    speaks_of_cases: Callable[[bytes], bool] = _never
+    mentions_cases: Callable[[bytes], bool] = _return_false
     """Whether a file that cannot be read was probably meant to be of this dialect."""
-    accompanies: Callable[[Path], bool] = _never
+    is_companion: Callable[[Path], bool] = _return_false
     """Whether this file belongs to a file of evals beside it, and need not hold any itself."""

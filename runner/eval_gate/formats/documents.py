@@ -1,4 +1,4 @@
-"""Reads a file as one document with places, in the notations that several dialects share: JSON and YAML."""
+"""Read JSON and YAML files as documents with positions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
-from eval_gate.files.reading import read_up_to
+from eval_gate.files.reading import read_limited
 from eval_gate.formats.base import Document, Notation
 from eval_gate.text.sources.json import MAX_BYTES, parse_json
 
@@ -14,7 +14,7 @@ from eval_gate.text.sources.json import MAX_BYTES, parse_json
 def read_bytes(path: Path, shown: str) -> bytes:
     """What is in a file, but for what makes it larger than any eval file. Raises GateError when it cannot be read."""
     try:
-        return read_up_to(path, MAX_BYTES)
+        return read_limited(path, MAX_BYTES)
     except OSError as error:
         problem = Problem(f"cannot be read: {error.strerror}", file=shown)
         raise GateError(
@@ -33,7 +33,7 @@ def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> D
 
 
 class EvalFileTooLargeError(GateError):
-    """The file is larger than any eval file."""
+    """A file is larger than the limit for eval files."""
 
 
 def parse_yaml(data: bytes, shown: str, *, any_number: bool = False) -> Document:
@@ -43,14 +43,14 @@ def parse_yaml(data: bytes, shown: str, *, any_number: bool = False) -> Document
     return Document(*yaml.parse_yaml(data, shown, any_number=any_number))
 
 
-def _yaml_is_doubtful(error: GateError) -> bool:
+def _is_doubtful_yaml_error(error: GateError) -> bool:
     """Broken YAML always counts as evals, for a typo must not make a gate smaller. Odd YAML may be anything."""
-    from eval_gate.text.sources.yaml import RefusedYaml
+    from eval_gate.text.sources.yaml import UnsupportedYamlError
 
-    return isinstance(error, EvalFileTooLargeError | RefusedYaml)
+    return isinstance(error, EvalFileTooLargeError | UnsupportedYamlError)
 
 
 _JSON: Final = Notation(lambda data, _, shown: Document(*parse_json(data, shown)), is_doubtful=lambda _: False)
-_YAML: Final = Notation(lambda data, _, shown: parse_yaml(data, shown), is_doubtful=_yaml_is_doubtful)
+_YAML: Final = Notation(lambda data, _, shown: parse_yaml(data, shown), is_doubtful=_is_doubtful_yaml_error)
 JSON: Final = {".json": _JSON}
 YAML: Final = {".yaml": _YAML, ".yml": _YAML}

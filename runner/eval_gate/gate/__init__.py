@@ -1,1 +1,1 @@
-"""Compares and decides. Pure: time, history and files come as arguments, but for two files that are read here."""
+"""Compare a run with its baseline and decide the verdict. Pure, except for two files read here."""

@@ -1,4 +1,4 @@
-"""Cases that must pass whatever their record, and whether those that are named are there at all."""
+"""Cases that must pass whatever their history, and must-pass patterns that match no case."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Iterable, Sequence
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.struct import replace
-from eval_gate.text.globs import fits_case, idle_patterns
+from eval_gate.text.globs import check_unmatched_patterns, matches_case
 
 
-def must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
+def is_must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
     """Whether a case must pass whatever its record: a glob over its id, or `tag:` and one of its tags."""
-    return any(fits_case(pattern, case.id, case.tags) for pattern in patterns)
+    return any(matches_case(pattern, case.id, case.tags) for pattern in patterns)
 
 
-def must_pass_keys(run: RunResult, patterns: Sequence[str]) -> frozenset[CaseKey]:
+def find_must_pass_cases(run: RunResult, patterns: Sequence[str]) -> frozenset[CaseKey]:
     """The cases of a run that must pass."""
-    return frozenset(key for key, case in run.cases() if must_pass(case, patterns)) if patterns else frozenset()
+    return frozenset(key for key, case in run.cases() if is_must_pass(case, patterns)) if patterns else frozenset()
 
 
-def lost_patterns(then: RunResult, now: RunResult, patterns: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def find_lost_patterns(then: RunResult, now: RunResult, patterns: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The patterns that name cases of the baseline and none here, each with the ids of these cases in the baseline."""
     there, here = ([(case.id, case.tags) for _, case in run.cases()] for run in (then, now))
-    named = {one: tuple(case[0] for case in there if fits_case(one, *case)) for one in dict.fromkeys(patterns)}
-    return {one: ids for one, ids in named.items() if ids and not any(fits_case(one, *case) for case in here)}
+    named = {one: tuple(case[0] for case in there if matches_case(one, *case)) for one in dict.fromkeys(patterns)}
+    return {one: ids for one, ids in named.items() if ids and not any(matches_case(one, *case) for case in here)}
 
 
-def with_idle_patterns(run: RunResult, patterns: Iterable[str], *, strict: bool = False) -> RunResult:
+def add_idle_pattern_warnings(run: RunResult, patterns: Iterable[str], *, strict: bool = False) -> RunResult:
     """A run that is judged again, with a warning for every pattern that names none of its cases.
 
     Nothing is said where only some were chosen.
@@ -36,5 +36,5 @@ def with_idle_patterns(run: RunResult, patterns: Iterable[str], *, strict: bool 
     """
     if run.partial or run.shard is not None:
         return run
-    idle = idle_patterns(patterns, [(case.id, case.tags) for _, case in run.cases()], strict=strict)
+    idle = check_unmatched_patterns(patterns, [(case.id, case.tags) for _, case in run.cases()], strict=strict)
     return replace(run, warnings=tuple(dict.fromkeys((*run.warnings, *idle)))) if idle else run

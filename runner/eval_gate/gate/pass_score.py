@@ -1,7 +1,7 @@
-"""What the gate takes for good enough. A record's status passes only at 1.0; a gate may ask less of grades.
+"""Which executions and cases pass: apply the policy's pass score to a run.
 
-The status on disk stays what the specification says. A run that is `held_to` a pass score says what counts here, and
-comparison, rules and reports are all made of it, so that none of them can have a threshold of its own.
+The status on disk stays what the specification says. A run that is `apply_pass_score` a pass score says what counts
+here, and comparison, rules and reports are all made of it, so that none of them can have a threshold of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
 from eval_gate.struct import replace
 
 
-def passes(trial: Trial, pass_score: float, *, graded: bool) -> bool:
+def is_passing_trial(trial: Trial, pass_score: float, *, graded: bool) -> bool:
     """Whether one execution passed: it says so, or it was graded and its score reaches `pass_score`.
 
     The one definition, for the engine's re-runs as for the verdict. What could not be judged never passes, whatever its
@@ -22,40 +22,40 @@ def passes(trial: Trial, pass_score: float, *, graded: bool) -> bool:
     return graded and trial.status is Status.FAILED and not trial.vetoed and trial.score >= pass_score
 
 
-def good_enough(case: CaseResult, pass_score: float) -> bool:
+def is_passing_case(case: CaseResult, pass_score: float) -> bool:
     """Whether the case counts as passing: more than half of its judged executions do."""
     judged = [trial for trial in case.executions() if trial.status.judged]
-    passed = sum(passes(trial, pass_score, graded=case.graded) for trial in judged)
+    passed = sum(is_passing_trial(trial, pass_score, graded=case.graded) for trial in judged)
     return case.status.judged and passed * 2 > len(judged)
 
 
-def held_to(run: RunResult, pass_score: float) -> RunResult:
+def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
     """The run with every case as the gate counts it. Nothing changes at 1.0, and nothing where nothing is graded.
 
     Of an accepted case nothing is left to be explained: what it misses stands with its evaluators.
     """
     if pass_score >= 1.0 or not any(case.graded for _, case in run.cases()):
         return run
-    suites = tuple(_held_suite(suite, pass_score) for suite in run.suites)
+    suites = tuple(_apply_to_suite(suite, pass_score) for suite in run.suites)
     held = replace(run, suites=suites)
     before, after = [case for _, case in run.cases()], [case for _, case in held.cases()]
-    return replace(held, summary=_recounted(run.summary, before, after))
+    return replace(held, summary=_recount_summary(run.summary, before, after))
 
 
-def judged_as(run: RunResult) -> RunResult:
+def apply_recorded_pass_score(run: RunResult) -> RunResult:
     """The run as its own verdict counted it."""
-    return held_to(run, run.verdict.pass_score) if run.verdict else run
+    return apply_pass_score(run, run.verdict.pass_score) if run.verdict else run
 
 
-def _held_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
-    cases = [_held_case(case, pass_score) if case.graded and case.status.judged else case for case in suite.cases]
-    summary = _recounted(suite.summary, list(suite.cases), cases)
+def _apply_to_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
+    cases = [_apply_to_case(case, pass_score) if case.graded and case.status.judged else case for case in suite.cases]
+    summary = _recount_summary(suite.summary, list(suite.cases), cases)
     return replace(suite, cases=tuple(cases), summary=summary)
 
 
-def _held_case(case: CaseResult, pass_score: float) -> CaseResult:
-    passed = good_enough(case, pass_score)
-    trials = tuple(_held_trial(trial, pass_score) for trial in case.executions()) if case.trials else ()
+def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
+    passed = is_passing_case(case, pass_score)
+    trials = tuple(_apply_to_trial(trial, pass_score) for trial in case.executions()) if case.trials else ()
     judged = [trial.status is Status.PASSED for trial in trials if trial.status.judged]
     return replace(
         case,
@@ -67,12 +67,12 @@ def _held_case(case: CaseResult, pass_score: float) -> CaseResult:
     )
 
 
-def _held_trial(trial: Trial, pass_score: float) -> Trial:
-    reaches = trial.status is Status.FAILED and passes(trial, pass_score, graded=True)
+def _apply_to_trial(trial: Trial, pass_score: float) -> Trial:
+    reaches = trial.status is Status.FAILED and is_passing_trial(trial, pass_score, graded=True)
     return replace(trial, status=Status.PASSED) if reaches else trial
 
 
-def _recounted(summary: Summary, before: list[CaseResult], after: list[CaseResult]) -> Summary:
+def _recount_summary(summary: Summary, before: list[CaseResult], after: list[CaseResult]) -> Summary:
     """The summary with as many more passes as there are, and everything else as it was counted."""
     more = sum(case.passed for case in after) - sum(case.passed for case in before)
     flaky = sum(case.flaky for case in after) - sum(case.flaky for case in before)

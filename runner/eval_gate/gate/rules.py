@@ -1,4 +1,4 @@
-"""The rules of a policy applied to a run: what was measured, what is allowed, what to say where it breaks."""
+"""Apply the rules of the policy to a run: measured value, limit, and the sentence of a breach."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Final
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate import budgets
-from eval_gate.gate.evidence.fresh import FRESH, fails, flakes
-from eval_gate.gate.evidence.suite.noise import chance_of_drop
-from eval_gate.gate.must_pass import must_pass
-from eval_gate.gate.scores import exceeds, limit_words
+from eval_gate.gate import usage_increase
+from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_failing, is_flaky
+from eval_gate.gate.evidence.suite.score_noise import compute_drop_chance
+from eval_gate.gate.must_pass import is_must_pass
+from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
 from eval_gate.model.execution import Blame, Status
@@ -20,10 +20,10 @@ from eval_gate.model.grounds import GroundKind, ScoreFinding, SuiteFinding
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Waiving
 from eval_gate.model.yardstick import MeasuredDifferences
-from eval_gate.results.ledger import SCORE_DIGITS
+from eval_gate.results.history import SCORE_DIGITS
 from eval_gate.struct import FrozenStruct, field, replace
-from eval_gate.text.apart import beside_limit, chances_apart
-from eval_gate.text.escape import first_few
+from eval_gate.text.distinct_values import format_distinct_percents, format_value_and_limit
+from eval_gate.text.escape import format_first_few
 
 SCORE_SHARE: Final = 0.01
 """The accepted chance that scores which only vary are called a drop, over all graded cases together."""
@@ -31,36 +31,36 @@ BEYOND_LIMIT: Final = 0.05
 """The accepted chance, of each case whose score fell by just as much as is allowed, that it is called more."""
 _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
 """A record has no more decimals than its ledger: two thirds are no drop from 0.6667."""
-_NOT_CLEAN: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
+_FLAKY_CLASSES: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 
 
 class RuleInput(FrozenStruct, dict=True):
-    """What rules are applied to: a run held to the pass score, and what it is compared with."""
+    """What rules are applied to: a run with the pass score applied, and what it is compared with."""
 
     run: RunResult
     comparison: Comparison | None = None
     baseline: RunResult | None = None
     waiving: Waiving = field(default_factory=Waiving)
 
-    def waives(self, key: CaseKey) -> bool:
+    def is_waived(self, key: CaseKey) -> bool:
         """Whether the failure of this case does not block."""
-        return key in self._waived
+        return key in self._waived_keys
 
     @cached_property
-    def _waived(self) -> frozenset[CaseKey]:
+    def _waived_keys(self) -> frozenset[CaseKey]:
         return self.waiving.keys
 
-    def count(self, *classes: CaseClass) -> int:
+    def count_unwaived(self, *classes: CaseClass) -> int:
         """Cases of these classes that nobody waived."""
         changes = self.comparison.of(*classes) if self.comparison else ()
-        return sum(not self.waives(change.key) for change in changes)
+        return sum(not self.is_waived(change.key) for change in changes)
 
 
 class RuleFinding(FrozenStruct):
-    """One rule that was applied; `reason` is the sentence for when it does not hold.
+    """Result of one rule of the policy; `reason` is the sentence for when it does not hold.
 
-    `undecided`: it does not hold for want of knowledge, which says nothing about the change.
+    `inconclusive`: it does not hold for want of knowledge, which says nothing about the change.
     """
 
     code: RuleCode
@@ -68,7 +68,7 @@ class RuleFinding(FrozenStruct):
     limit: str
     ok: bool
     reason: str
-    undecided: bool = False
+    inconclusive: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -76,43 +76,43 @@ class RuleFinding(FrozenStruct):
         return Rule(name=self.code.shown, value=self.value, limit=self.limit, ok=self.ok)
 
 
-def findings(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
+def apply_rules(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """Every rule of the policy that can be applied, in the order people care about them."""
-    if not policy.only_reports:
-        yield from _about_the_change(judged, policy)
+    if not policy.is_report_only:
+        yield from _apply_change_rules(judged, policy)
     if FailOn.FAILURES in policy.fail_on:
-        yield _failures(judged)
+        yield _apply_failure_rule(judged)
     if judged.comparison is not None and policy.max_score_drop is not None:
-        yield _score_drop(judged, policy.max_score_drop)
+        yield _apply_score_drop_rule(judged, policy.max_score_drop)
     if policy.min_pass_rate is not None:
-        yield _pass_rate(judged, policy.min_pass_rate)
-    yield from _budgets(judged, policy)
-    if not policy.only_reports:
-        yield _errors(judged, policy.max_errors)
+        yield _apply_pass_rate_rule(judged, policy.min_pass_rate)
+    yield from _apply_usage_rules(judged, policy)
+    if not policy.is_report_only:
+        yield _apply_error_rule(judged, policy.max_errors)
     if policy.min_coverage is not None:
-        yield _coverage(judged.run, policy.min_coverage)
+        yield _apply_coverage_rule(judged.run, policy.min_coverage)
     if FailOn.FLAKY in policy.fail_on:
-        flaky = _flaky(judged)
-        yield _count(RuleCode.FLAKY, flaky, "is flaky", "are flaky")
-    yield from _about_the_measure(judged, policy)
+        flaky = _count_flaky(judged)
+        yield _build_count_finding(RuleCode.FLAKY, flaky, "is flaky", "are flaky")
+    yield from _apply_setup_rules(judged, policy)
     if FailOn.STALE in policy.fail_on:
         stale = sum(suite.stale for suite in judged.run.suites)
-        yield _count(RuleCode.STALE, stale, "suite is stale", "suites are stale", noun="")
+        yield _build_count_finding(RuleCode.STALE, stale, "suite is stale", "suites are stale", noun="")
 
 
-def _about_the_change(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
+def _apply_change_rules(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     if judged.comparison is not None:
-        yield _regressions(judged, policy.allowed_regressions)  # a failure too, and the more telling one
+        yield _apply_regression_rule(judged, policy.allowed_regressions)  # a failure too, and the more telling one
         if judged.comparison.suite_finding is not None:
-            yield _suite(judged, judged.comparison.suite_finding)
+            yield _apply_suite_rule(judged, judged.comparison.suite_finding)
         if judged.comparison.score_finding is not None:
-            yield _scores(judged, judged.comparison.score_finding)
+            yield _apply_suite_score_rule(judged, judged.comparison.score_finding)
     if policy.must_pass:
-        yield _must_pass(judged, policy.must_pass)
+        yield _apply_must_pass_rule(judged, policy.must_pass)
 
 
-def _regressions(judged: RuleInput, allowed: int) -> RuleFinding:
-    count = judged.count(CaseClass.REGRESSION)
+def _apply_regression_rule(judged: RuleInput, allowed: int) -> RuleFinding:
+    count = judged.count_unwaived(CaseClass.REGRESSION)
     refined = judged.comparison is not None and judged.comparison.error_rate is not None
     one, many = ("usually passes", "usually pass") if refined else ("passed before", "passed before")
     what = f"case that {one} fails here" if count == 1 else f"cases that {many} fail here"
@@ -120,18 +120,18 @@ def _regressions(judged: RuleInput, allowed: int) -> RuleFinding:
     return RuleFinding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 
 
-def _suite(judged: RuleInput, found: SuiteFinding) -> RuleFinding:
+def _apply_suite_rule(judged: RuleInput, found: SuiteFinding) -> RuleFinding:
     """All cases together: many small drops that no single case can show. Nothing is left of it where all are waived.
 
     With trials its cases may all pass most of them: those that failed some are the ones that could be waived.
     """
     assert judged.comparison is not None
     left = any(
-        change.grounds is not None and change.grounds.why is GroundKind.SUITE and not judged.waives(change.key)
+        change.grounds is not None and change.grounds.why is GroundKind.SUITE and not judged.is_waived(change.key)
         for change in judged.comparison.changes
     )
     value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
-    chance, most = chances_apart(found.chance, found.limit)
+    chance, most = format_distinct_percents(found.chance, found.limit)
     tried = f"{found.executions} executions of {found.cases} cases" if found.executions else f"{found.cases} cases"
     what = (
         f"{found.failures} of {tried} failed at first, where about {found.expected:.1f} usually do: by "
@@ -140,15 +140,15 @@ def _suite(judged: RuleInput, found: SuiteFinding) -> RuleFinding:
     return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (found.dropped and left), what)
 
 
-def _scores(judged: RuleInput, found: ScoreFinding) -> RuleFinding:
+def _apply_suite_score_rule(judged: RuleInput, found: ScoreFinding) -> RuleFinding:
     """All scores together. Nothing is left of it where every case that scores lower is waived."""
     assert judged.comparison is not None
     left = any(
-        change.score_change is not None and change.score_change < 0 and not judged.waives(change.key)
+        change.score_change is not None and change.score_change < 0 and not judged.is_waived(change.key)
         for change in judged.comparison.changes
     )
     fell, of = f"{-found.fall:+.2f}", f"of {found.cases} graded case{'s' if found.cases != 1 else ''}"
-    chance, most = chances_apart(found.chance, found.limit)
+    chance, most = format_distinct_percents(found.chance, found.limit)
     what = (
         f"scores {of} fell by {found.fall:.2f} on average; {found.lower} of {found.cases} are lower; by chance in "
         f"{chance} % of such runs, and from {most} % on it is a drop"
@@ -156,57 +156,59 @@ def _scores(judged: RuleInput, found: ScoreFinding) -> RuleFinding:
     return RuleFinding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (found.dropped and left), what)
 
 
-def _must_pass(judged: RuleInput, patterns: Collection[str]) -> RuleFinding:
+def _apply_must_pass_rule(judged: RuleInput, patterns: Collection[str]) -> RuleFinding:
     """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
-    unsettled = _keys(judged, CaseClass.UNSETTLED)
+    unsettled = _find_keys(judged, CaseClass.UNSETTLED)
     failing = [
         case.id
         for key, case in judged.run.cases()
         if case.status.judged
         and not case.passed
-        and must_pass(case, tuple(patterns))
+        and is_must_pass(case, tuple(patterns))
         and key not in unsettled
-        and not judged.waives(key)
+        and not judged.is_waived(key)
     ]
-    finding = _count(RuleCode.MUST_PASS, len(failing), "that must pass fails", "that must pass fail")
-    return replace(finding, reason=f"{finding.reason}: {first_few(failing, 3)}") if failing else finding
+    finding = _build_count_finding(RuleCode.MUST_PASS, len(failing), "that must pass fails", "that must pass fail")
+    return replace(finding, reason=f"{finding.reason}: {format_first_few(failing, 3)}") if failing else finding
 
 
-def _failures(judged: RuleInput) -> RuleFinding:
-    failing = sum(case.status is Status.FAILED and not judged.waives(key) for key, case in judged.run.cases())
-    return _count(RuleCode.FAILURES, failing, "fails", "fail")
+def _apply_failure_rule(judged: RuleInput) -> RuleFinding:
+    failing = sum(case.status is Status.FAILED and not judged.is_waived(key) for key, case in judged.run.cases())
+    return _build_count_finding(RuleCode.FAILURES, failing, "fails", "fail")
 
 
-def _flaky(judged: RuleInput) -> int:
+def _count_flaky(judged: RuleInput) -> int:
     """Cases with both results among their trials, those whose evidence does not decide, and what is worse than that."""
-    unsettled, fresh = _keys(judged, *_NOT_CLEAN), _keys(judged, *FRESH)
+    unsettled, fresh = _find_keys(judged, *_FLAKY_CLASSES), _find_keys(judged, *NEW_CASE_CLASSES)
     return sum(
-        (case.flaky or key in unsettled or (key in fresh and flakes(case))) and not judged.waives(key)
+        (case.flaky or key in unsettled or (key in fresh and is_flaky(case))) and not judged.is_waived(key)
         for key, case in judged.run.cases()
     )
 
 
-def _keys(judged: RuleInput, *classes: CaseClass) -> set[CaseKey]:
+def _find_keys(judged: RuleInput, *classes: CaseClass) -> set[CaseKey]:
     """The cases of these classes; none without a comparison."""
     return {change.key for change in (judged.comparison.of(*classes) if judged.comparison else ())}
 
 
-def _count(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> RuleFinding:
+def _build_count_finding(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> RuleFinding:
     counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
     return RuleFinding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (allowed: 0)")
 
 
-def _score_drop(judged: RuleInput, most: float) -> RuleFinding:
+def _apply_score_drop_rule(judged: RuleInput, most: float) -> RuleFinding:
     """Over all graded cases that can be compared, whatever became of them."""
     assert judged.comparison is not None
     cases = judged.run.by_key()
     graded = [one for one in judged.comparison.changes if one.score_change is not None]
-    share = score_share(judged.comparison)
+    share = compute_score_share(judged.comparison)
     drops = [
-        drop_of(change, cases[change.key].score, most, share) for change in graded if not judged.waives(change.key)
+        compute_score_drop(change, cases[change.key].score, most, share)
+        for change in graded
+        if not judged.is_waived(change.key)
     ]
-    over = sum(exceeds(drop, most) for drop in drops)
-    largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
+    over = sum(exceeds_limit(drop, most) for drop in drops)
+    largest, limit = format_limit(max([0.0, *drops])), format_limit(most)
     records = [one.score_record for one in graded if one.score_record is not None and one.score_record.free]
     more = ", and by more than scores vary here" if records else ""
     known = "; how much they vary is taken from how all of them differ from the one earlier run"
@@ -215,12 +217,12 @@ def _score_drop(judged: RuleInput, most: float) -> RuleFinding:
     return RuleFinding(RuleCode.SCORE_DROP, largest, limit, over == 0, f"{what}{assumed}")
 
 
-def score_share(comparison: Comparison) -> float:
+def compute_score_share(comparison: Comparison) -> float:
     """The accepted chance that the score of one case only varied and is called a drop."""
     return SCORE_SHARE / max(sum(one.score_change is not None for one in comparison.changes), 1)
 
 
-def drop_of(change: CaseChange, score: float, most: float, limit: float) -> float:
+def compute_score_drop(change: CaseChange, score: float, most: float, limit: float) -> float:
     """By how much a score fell: against the mean of its record, where that is known; 0 where it may only have varied.
 
     `limit` is the chance below which it has not only varied. A fall by more than `most` is one of no more than that
@@ -230,110 +232,119 @@ def drop_of(change: CaseChange, score: float, most: float, limit: float) -> floa
     """
     assert change.score_change is not None
     record = change.score_record
-    chance = chance_of_drop(record, score) if record is not None else None
+    chance = compute_drop_chance(record, score) if record is not None else None
     if record is None or chance is None:
         return -change.score_change
     fell = record.mean - score
     if chance > limit or fell < _SMALLEST_DROP:
         return 0.0
-    beyond = chance_of_drop(record, score + most)
+    beyond = compute_drop_chance(record, score + most)
     return fell if beyond is not None and beyond <= BEYOND_LIMIT else min(fell, most)
 
 
-def _pass_rate(judged: RuleInput, least: float) -> RuleFinding:
+def _apply_pass_rate_rule(judged: RuleInput, least: float) -> RuleFinding:
     """Of the judged cases; those in quarantine are on neither side."""
     aside = judged.waiving.quarantined
     counted = [case.passed for key, case in judged.run.cases() if case.status.judged and key not in aside]
     rate = sum(counted) / len(counted) if counted else 0.0
-    value, limit = (f"{shown} %" for shown in beside_limit(rate, least, 1, scale=100))
+    value, limit = (f"{shown} %" for shown in format_value_and_limit(rate, least, 1, scale=100))
     if not counted:
         what = f"no judged case counts, so that there is no pass rate; at least {limit} is asked for"
-        return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, reason=what, undecided=least > 0)
+        return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, reason=what, inconclusive=least > 0)
     what = f"{sum(counted)} of {len(counted)} judged cases pass: the pass rate {value} is below {limit}"
     return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
 
-def _budgets(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
+def _apply_usage_rules(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """Latency, cost and tokens of the typical case beside the baseline."""
     kinds = (
-        (RuleCode.LATENCY, policy.max_latency_increase, budgets.latency),
-        (RuleCode.COST, policy.max_cost_increase, budgets.cost),
-        (RuleCode.TOKENS, policy.max_token_increase, budgets.tokens),
+        (RuleCode.LATENCY, policy.max_latency_increase, usage_increase.get_latency_ms),
+        (RuleCode.COST, policy.max_cost_increase, usage_increase.get_cost_usd),
+        (RuleCode.TOKENS, policy.max_token_increase, usage_increase.count_tokens),
     )
     if judged.comparison is None or judged.baseline is None:
         return
     for code, most, measure in kinds:
         if most is not None:
-            pairs = budgets.pairs_of(judged.comparison, judged.run, judged.baseline, measure)
-            yield _increase(code, most, budgets.increase(pairs, most / 100))
+            pairs = usage_increase.pair_values(judged.comparison, judged.run, judged.baseline, measure)
+            yield _build_increase_finding(code, most, usage_increase.compute_increase(pairs, most / 100))
 
 
-def _increase(code: RuleCode, most: float, found: budgets.Increase) -> RuleFinding:
+def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.UsageIncrease) -> RuleFinding:
     if found.unknown:
-        many = f"{found.untold} case{'s' if found.untold != 1 else ''}"
+        many = f"{found.missing_cases} case{'s' if found.missing_cases != 1 else ''}"
         what = (
             f"{code.shown.lower()} of {many} is known in the baseline and not told here, so that nobody knows whether "
             f"the typical case keeps to +{most:g} %"
         )
-        return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, reason=what, undecided=True)
+        return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, reason=what, inconclusive=True)
     if found.ratio is None:
         return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, reason="")
-    change, limit = beside_limit((found.ratio - 1) * 100, most, 0)
+    change, limit = format_value_and_limit((found.ratio - 1) * 100, most, 0)
     change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(found.ratio) else "more than nothing"
     limit = f"+{limit} %"
-    unsure = found.ratio > 1 + most / 100 and not found.over
+    unsure = found.ratio > 1 + most / 100 and not found.exceeds_limit
     shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
     what = f"{code.shown.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
-    return RuleFinding(code, shown, limit, not found.over, what)
+    return RuleFinding(code, shown, limit, not found.exceeds_limit, what)
 
 
-def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
+def iter_new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
     """Errors that the baseline does not have, and that are not counted already: as regressions, or as spared."""
     changes = comparison.changes if comparison else ()
     known = {one.key for one in changes if one.change in _KNOWN_ERRORS or (one.grounds and one.grounds.spared)}
     return (case for key, case in run.cases() if case.status is Status.ERROR and key not in known)
 
 
-def _errors(judged: RuleInput, allowed: int) -> RuleFinding:
+def _apply_error_rule(judged: RuleInput, allowed: int) -> RuleFinding:
     """Those of the agent itself are about the change. Where the others alone are too many, nobody knows."""
-    errors = list(new_errors(judged.run, judged.comparison))
-    count, of_the_agent = len(errors), sum(not _says_nothing(case) for case in errors)
+    errors = list(iter_new_errors(judged.run, judged.comparison))
+    count, of_the_agent = len(errors), sum(not _is_external_error(case) for case in errors)
     what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
     return RuleFinding(
-        RuleCode.UNMEASURED, str(count), str(allowed), count <= allowed, what, undecided=of_the_agent <= allowed < count
+        RuleCode.UNMEASURED,
+        str(count),
+        str(allowed),
+        count <= allowed,
+        what,
+        inconclusive=of_the_agent <= allowed < count,
     )
 
 
-def _says_nothing(case: CaseResult) -> bool:
+def _is_external_error(case: CaseResult) -> bool:
     """Whether a case broke for no reason that is the agent's: nobody was there, or the evaluation itself broke."""
     return case.status is Status.ERROR and case.blame in {Blame.UNREACHABLE, Blame.OURS}
 
 
-def _coverage(run: RunResult, least: float) -> RuleFinding:
+def _apply_coverage_rule(run: RunResult, least: float) -> RuleFinding:
     """How many of the cases were judged at all; skipped ones were not. What nobody could judge says nothing."""
     summary = run.summary
     judged, total = summary.passed + summary.failed, summary.total_cases
-    silent = sum(_says_nothing(case) for _, case in run.cases())
+    silent = sum(_is_external_error(case) for _, case in run.cases())
     share, at_most = ((many / total if total else 0.0) for many in (judged, judged + silent))
-    value, limit = (f"{shown} %" for shown in beside_limit(share, least, 1, scale=100))
+    value, limit = (f"{shown} %" for shown in format_value_and_limit(share, least, 1, scale=100))
     what = f"{value} of the cases were judged, less than {limit}"
-    return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what, undecided=share < least <= at_most)
+    return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what, inconclusive=share < least <= at_most)
 
 
-def _about_the_measure(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
+def _apply_setup_rules(judged: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """What somebody wants looked at whenever a change touches it: there has to be a baseline to tell."""
     if judged.comparison is None:
         return
     measured = judged.comparison.measured or MeasuredDifferences()
     if FailOn.REMOVED in policy.fail_on:
         one, many = "that passes in the baseline is gone", "that pass in the baseline are gone"
-        yield _count(RuleCode.REMOVED, measured.removed, one, many)
+        yield _build_count_finding(RuleCode.REMOVED, measured.removed, one, many)
     if FailOn.CHANGED in policy.fail_on:
         one = "that passes in the baseline is measured otherwise"
         many = "that pass in the baseline are measured otherwise"
-        yield _count(RuleCode.CHANGED, measured.changed, one, many)
-        yield _count(RuleCode.LOOSENED, measured.loosened, "asks for less", "ask for less", noun="rule")
+        yield _build_count_finding(RuleCode.CHANGED, measured.changed, one, many)
+        yield _build_count_finding(RuleCode.LOOSENED, measured.loosened, "asks for less", "ask for less", noun="rule")
     if FailOn.NEW_FAILURES in policy.fail_on:
-        fresh = _keys(judged, *FRESH)
-        failing = sum(key in fresh and fails(case) and not judged.waives(key) for key, case in judged.run.cases())
-        yield _count(RuleCode.NEW_FAILURES, failing, "is new or changed and fails", "are new or changed and fail")
+        fresh = _find_keys(judged, *NEW_CASE_CLASSES)
+        failing = sum(
+            key in fresh and is_failing(case) and not judged.is_waived(key) for key, case in judged.run.cases()
+        )
+        yield _build_count_finding(
+            RuleCode.NEW_FAILURES, failing, "is new or changed and fails", "are new or changed and fail"
+        )

@@ -1,4 +1,4 @@
-"""Which of many suspects are re-run: a dozen, spread over causes, and no more once nothing can turn the exit code.
+"""Select the suspects to re-run: a dozen over all causes, none once the gate fails for certain.
 
 A change that breaks one tool breaks every case that calls it. A dozen of them confirmed say as much as three hundred.
 
@@ -15,47 +15,58 @@ from typing import Final
 from eval_gate.model.case import CaseKey
 from eval_gate.struct import FrozenStruct
 
-FEW: Final = 5
+MAX_ALWAYS_RERUN: Final = 5
 """So many suspects are all re-run, whatever is known by then: each of them may have a cause of its own."""
-DOZEN: Final = 12
+ENOUGH_CONFIRMED: Final = 12
 """Confirmed regressions from which on suspects are spared: two to four re-runs each, a quarter to a half of an
 execution a case in a suite of 100."""
-_LEAST: Final = 3
+_MIN_SHARD_SHARE: Final = 3
 """The same of one shard of many."""
 
 
-def share_of_shard(shards: int) -> int:
+def compute_shard_share(shards: int) -> int:
     """How many regressions each shard confirms, so that all together confirm a dozen."""
-    return max(-(-DOZEN // shards), _LEAST)
+    return max(-(-ENOUGH_CONFIRMED // shards), _MIN_SHARD_SHARE)
 
 
 class Suspects(FrozenStruct):
-    """The cases that may be spared, in the order of the run, by the cause that each names. Nothing is, of `FEW`.
+    """Suspected regressions of a run by cause, and which of them need no re-run.
 
-    `allowed` regressions do not fail the gate; None where no number of them does. Those that `uncounted` names never
-    make it fail: they are accepted, or may be seen otherwise by whoever judges the whole. `enough` confirmed ones name
-    what broke.
+    `MAX_ALWAYS_RERUN`.
+
+    `allowed_regressions` regressions do not fail the gate; None where no number of them does. Those that `non_blocking`
+    names never
+    make it fail: they are accepted, or may be seen otherwise by whoever judges the whole. `enough_confirmed` confirmed
+    ones name what broke.
     """
 
     causes: Mapping[CaseKey, str]
-    allowed: int | None
-    uncounted: Set[CaseKey] = frozenset()
-    enough: int = DOZEN
+    allowed_regressions: int | None
+    non_blocking: Set[CaseKey] = frozenset()
+    enough_confirmed: int = ENOUGH_CONFIRMED
 
     @property
-    def many(self) -> bool:
+    def is_limited(self) -> bool:
         """Whether there is anything to spare."""
-        return self.allowed is not None and len(self.causes) > max(FEW, self.enough)
+        return self.allowed_regressions is not None and len(self.causes) > max(MAX_ALWAYS_RERUN, self.enough_confirmed)
 
-    def certain(self, confirmed: Collection[CaseKey]) -> bool:
+    def is_gate_failing(self, confirmed: Collection[CaseKey]) -> bool:
         """Whether the gate fails by what is confirmed, so that no further re-run can turn its exit code."""
-        return self.allowed is not None and sum(key not in self.uncounted for key in confirmed) > self.allowed
+        return (
+            self.allowed_regressions is not None
+            and sum(key not in self.non_blocking for key in confirmed) > self.allowed_regressions
+        )
 
-    def spares(self, key: CaseKey, confirmed: Collection[CaseKey]) -> bool:
+    def can_skip(self, key: CaseKey, confirmed: Collection[CaseKey]) -> bool:
         """Whether re-running this case could neither turn the exit code nor is needed to name what broke."""
-        return self.many and key in self.causes and self.certain(confirmed) and len(confirmed) >= self.enough
+        return (
+            self.is_limited
+            and key in self.causes
+            and self.is_gate_failing(confirmed)
+            and len(confirmed) >= self.enough_confirmed
+        )
 
-    def turn(self, waiting: Sequence[CaseKey], confirmed: Collection[CaseKey]) -> list[CaseKey]:
+    def select_next(self, waiting: Sequence[CaseKey], confirmed: Collection[CaseKey]) -> list[CaseKey]:
         """Those of the waiting cases that are re-run next; when they are done, the others are asked about again.
 
         First a dozen, by turns over the causes. Then all, or where the gate fails for certain by now as many as are
@@ -63,26 +74,26 @@ class Suspects(FrozenStruct):
         """
         mine = [key for key in waiting if key in self.causes]
         others = [key for key in waiting if key not in self.causes]
-        if not self.many or not mine:
+        if not self.is_limited or not mine:
             return list(waiting)
         if len(mine) == len(self.causes):
-            return others + self._first(mine)
-        if not self.certain(confirmed):
+            return others + self._select_first(mine)
+        if not self.is_gate_failing(confirmed):
             return others + mine
-        return others + self._by_turns(mine)[: max(self.enough - len(confirmed), 0)]
+        return others + self._alternate_causes(mine)[: max(self.enough_confirmed - len(confirmed), 0)]
 
-    def _first(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
+    def _select_first(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
         """A dozen, and as many more as make it certain if all are confirmed."""
-        assert self.allowed is not None
-        ordered = self._by_turns(mine)
-        first, rest = ordered[: self.enough], ordered[self.enough :]
-        return first + rest[: max(self.allowed + 1 - sum(key not in self.uncounted for key in first), 0)]
+        assert self.allowed_regressions is not None
+        ordered = self._alternate_causes(mine)
+        first, rest = ordered[: self.enough_confirmed], ordered[self.enough_confirmed :]
+        return first + rest[: max(self.allowed_regressions + 1 - sum(key not in self.non_blocking for key in first), 0)]
 
-    def _by_turns(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
+    def _alternate_causes(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
         """The first of every cause, then the second ones; those that cannot make the gate fail come last."""
         seen, places = Counter[str](), dict[CaseKey, tuple[bool, int]]()
         for key in mine:
-            of = key in self.uncounted, self.causes[key]
+            of = key in self.non_blocking, self.causes[key]
             places[key] = of[0], seen[repr(of)]
             seen[repr(of)] += 1
         return sorted(places, key=lambda key: places[key])

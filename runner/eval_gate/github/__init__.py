@@ -1,1 +1,1 @@
-"""GitHub as we use it: events, reads, comments, checks, artifacts, workflow commands and files. Knows no evals."""
+"""GitHub access: events, API reads, comments, check runs, artifacts and workflow commands. No evals."""

@@ -1,4 +1,4 @@
-"""A checkout as git's own files describe it: its commit, and which files git tracks. The image holds no git."""
+"""Git checkouts, read from git's own files: HEAD commit, origin, tracked files. Needs no git program."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _EXTENDED: Final = 0x4000
 _VERSIONS: Final = frozenset({2, 3, 4})
 
 
-def checked_out(workspace: Path) -> str | None:
+def find_head_commit(workspace: Path) -> str | None:
     """The commit that HEAD of this checkout names, `git worktree` included; None where it cannot be told."""
-    git = git_folder(workspace)
-    head = _text(git / "HEAD") if git else None
+    git = find_git_folder(workspace)
+    head = _read_text(git / "HEAD") if git else None
     if git is None or head is None:
         return None
     if _SHA.fullmatch(head):
@@ -38,21 +38,21 @@ def checked_out(workspace: Path) -> str | None:
     match = _REF.fullmatch(head)
     if match is None or ".." in match[1]:
         return None
-    common = _text(git / "commondir")  # of a worktree: where its repository keeps its branches
+    common = _read_text(git / "commondir")  # of a worktree: where its repository keeps its branches
     for folder in (git, *([git / common] if common else [])):
-        loose = _text(folder / match[1])
+        loose = _read_text(folder / match[1])
         if loose is not None:
             return loose if _SHA.fullmatch(loose) else None
-        packed = _packed(folder / "packed-refs", match[1])
+        packed = _find_packed_ref(folder / "packed-refs", match[1])
         if packed is not None:
             return packed
     return None
 
 
-def repository_of_checkout(checkout: Path) -> str | None:
+def find_origin_repository(checkout: Path) -> str | None:
     """The `owner/name` that the checkout was fetched from, in small letters; None where its files do not say so."""
-    git = git_folder(checkout)
-    lines = [line.strip() for line in (_text(git / "config") or "").splitlines()] if git else []
+    git = find_git_folder(checkout)
+    lines = [line.strip() for line in (_read_text(git / "config") or "").splitlines()] if git else []
     of_origin = lines[lines.index(_ORIGIN) + 1 :] if _ORIGIN in lines else []
     for line in takewhile(lambda one: not one.startswith("["), of_origin):
         name, _, address = line.partition("=")
@@ -62,7 +62,7 @@ def repository_of_checkout(checkout: Path) -> str | None:
     return None
 
 
-def checkout_around(workspace: Path, path: str | Path) -> Path | None:
+def find_checkout(workspace: Path, path: str | Path) -> Path | None:
     """The nearest checkout, in the workspace, that this path leads into, links followed; None where there is none."""
     root = Path(os.path.realpath(workspace))
     try:
@@ -73,17 +73,17 @@ def checkout_around(workspace: Path, path: str | Path) -> Path | None:
     return next((one for one in around if _is_checkout(one)), None)
 
 
-def checkouts_below(workspace: Path, path: str | Path) -> Iterator[Path]:
+def iter_checkouts(workspace: Path, path: str | Path) -> Iterator[Path]:
     """All checkouts that lie in the folder of this path; none where it is no folder."""
     yield from (git.parent for git in (workspace / path).rglob(".git") if _is_checkout(git.parent))
 
 
-def git_folder(checkout: Path) -> Path | None:
+def find_git_folder(checkout: Path) -> Path | None:
     """The folder with git's own files of a checkout, `git worktree` included; None where this is none."""
     git = checkout / ".git"
     if git.is_dir():
         return git
-    match = _GIT_DIR.fullmatch(_text(git) or "")
+    match = _GIT_DIR.fullmatch(_read_text(git) or "")
     return Path(os.path.realpath(checkout / match[1])) if match and _is_checkout(checkout) else None
 
 
@@ -92,7 +92,7 @@ def _is_checkout(folder: Path) -> bool:
     git = folder / ".git"
     if git.is_dir():
         return True
-    match = _GIT_DIR.fullmatch(_text(git) or "")
+    match = _GIT_DIR.fullmatch(_read_text(git) or "")
     return match is not None and not _is_submodule(folder, match[1])
 
 
@@ -102,15 +102,15 @@ def _is_submodule(folder: Path, git_dir: str) -> bool:
     return any(Path(place).is_relative_to(os.path.realpath(one / ".git" / "modules")) for one in folder.parents)
 
 
-def _packed(file: Path, ref: str) -> str | None:
-    for line in (_text(file) or "").splitlines():
+def _find_packed_ref(file: Path, ref: str) -> str | None:
+    for line in (_read_text(file) or "").splitlines():
         sha, _, name = line.partition(" ")
         if name == ref and _SHA.fullmatch(sha):
             return sha
     return None
 
 
-def _text(file: Path) -> str | None:
+def _read_text(file: Path) -> str | None:
     try:
         with file.open(encoding="utf-8", errors="surrogateescape") as stream:
             return stream.read(_MAX_PACKED).strip()
@@ -119,47 +119,47 @@ def _text(file: Path) -> str | None:
 
 
 class TrackedFiles:
-    """What git tracks in the checkouts of a workspace; each index is read once, when it is first asked about."""
+    """Files that git tracks in the checkouts of a workspace. Each index is read once, on first use."""
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
         self._read: dict[Path, frozenset[bytes] | None] = {}
 
-    def has(self, file: Path) -> bool | None:
+    def is_tracked(self, file: Path) -> bool | None:
         """Whether this file, or what leads to it, is committed; None where no checkout can say so.
 
         A link or a submodule on the way counts: whoever committed it chose what lies behind it.
         """
         written, real = Path(os.path.abspath(file)), Path(os.path.realpath(file))  # noqa: PTH100 (links are kept)
-        answers = [self._tracks(written), self._tracks(real)]
+        answers = [self._is_path_tracked(written), self._is_path_tracked(real)]
         if any(answers):
             return True
         return None if None in answers else False
 
-    def _tracks(self, file: Path) -> bool | None:
+    def _is_path_tracked(self, file: Path) -> bool | None:
         workspace = Path(os.path.abspath(self._workspace))  # noqa: PTH100 (links are kept)
         roots = (workspace, Path(os.path.realpath(workspace)))
         if not any(file.is_relative_to(root) for root in roots):
             return False  # outside of every checkout: a step put it there
         inside = [one for one in file.parents if any(one.is_relative_to(root) for root in roots)]
-        checkout = next((one for one in inside if git_folder(one)), None)
+        checkout = next((one for one in inside if find_git_folder(one)), None)
         if checkout is None:
             return None
-        names = self._names(checkout)
+        names = self._get_names(checkout)
         if names is None:
             return None
         path = file.relative_to(checkout)
         return any(os.fsencode(one) in names for one in (path, *path.parents))
 
-    def _names(self, checkout: Path) -> frozenset[bytes] | None:
+    def _get_names(self, checkout: Path) -> frozenset[bytes] | None:
         if checkout not in self._read:
-            self._read[checkout] = tracked_names(checkout)
+            self._read[checkout] = read_tracked_names(checkout)
         return self._read[checkout]
 
 
-def tracked_names(checkout: Path) -> frozenset[bytes] | None:
+def read_tracked_names(checkout: Path) -> frozenset[bytes] | None:
     """The paths in a checkout's index, links and submodules included; None where it cannot be read."""
-    folder = git_folder(checkout)
+    folder = find_git_folder(checkout)
     try:
         with ((folder or checkout) / "index").open("rb") as stream:
             data = stream.read(GIT_INDEX_BYTES + 1)
@@ -169,13 +169,13 @@ def tracked_names(checkout: Path) -> frozenset[bytes] | None:
         return None
     for digest in (_SHA1, _SHA256):
         try:
-            return frozenset(_names_in(data, digest))
+            return frozenset(_parse_index(data, digest))
         except (ValueError, IndexError, struct.error):
             continue
     return None
 
 
-def _names_in(data: bytes, digest: int) -> list[bytes]:
+def _parse_index(data: bytes, digest: int) -> list[bytes]:
     """Raises ValueError, IndexError or struct.error for what is no index with object names of so many bytes."""
     magic, version, count = _HEADER.unpack_from(data)
     if magic != b"DIRC" or version not in _VERSIONS or count > len(data) // _STATS:
@@ -186,7 +186,7 @@ def _names_in(data: bytes, digest: int) -> list[bytes]:
         (flags,) = struct.unpack_from(">H", data, at + _STATS + digest)
         at += _STATS + digest + (4 if version > 2 and flags & _EXTENDED else 2)
         if version == 4:
-            dropped, at = _varint(data, at)
+            dropped, at = _parse_varint(data, at)
             before = before[: len(before) - dropped]
         else:
             before = b""
@@ -194,11 +194,11 @@ def _names_in(data: bytes, digest: int) -> list[bytes]:
         before += data[at:end]
         at = end + 1 if version == 4 else begin + ((end - begin) // 8 + 1) * 8
         names.append(before)
-    _refuse_split(data, at, digest)
+    _check_index_end(data, at, digest)
     return names
 
 
-def _refuse_split(data: bytes, at: int, digest: int) -> None:
+def _check_index_end(data: bytes, at: int, digest: int) -> None:
     """Raise ValueError where more names are in another file, or what follows is no list of extensions."""
     while at < len(data) - digest:
         kind, size = struct.unpack_from(">4sI", data, at)
@@ -209,7 +209,7 @@ def _refuse_split(data: bytes, at: int, digest: int) -> None:
         raise ValueError("it breaks off")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _parse_varint(data: bytes, at: int) -> tuple[int, int]:
     """A number as packs write offsets, and where it ends."""
     byte = data[at]
     value = byte & 0x7F

@@ -1,4 +1,4 @@
-"""The one comment on a pull request: found by author, marker and key, and updated in place."""
+"""Pull request comment of a gate: found by author, marker and key, and updated in place."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from eval_gate.github.client import ApiAnswer, Client, parsed
+from eval_gate.github.client import ApiResponse, GitHubClient, parse_response
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.own_texts import OwnText, state_in
+from eval_gate.github.marked_texts import MarkedText, parse_state
 from eval_gate.model import limits
 from eval_gate.model.result import LEG_PATTERN
 from eval_gate.struct import FrozenStruct
@@ -43,7 +43,7 @@ mutation($id: ID!) {
 
 
 class CommentState(BaseModel):
-    """What a comment remembers of the run that wrote it."""
+    """State stored in a comment: the run that wrote it and its outcome."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -65,38 +65,38 @@ class CommentState(BaseModel):
     """Run and attempt that made the result, where another run published it."""
 
 
-class Sticky(FrozenStruct):
-    """Our comment as it is now."""
+class StickyComment(FrozenStruct):
+    """Comment of the gate as it is now."""
 
     id: int
     url: str
     state: CommentState | None
     body: str = ""
     node_id: str = ""
-    hidden: bool = False
+    is_hidden: bool = False
     """Whether somebody has hidden it: then only a line of it is shown."""
 
 
-class PullThread(FrozenStruct):
-    """A pull request's head and base, whether it is open, and our comments: one, or none, or more for a moment."""
+class PullRequestThread(FrozenStruct):
+    """Head, base and state of a pull request, with the gate's own comments (usually one)."""
 
     head_sha: str
     is_open: bool
-    ours: tuple[Sticky, ...] = ()
+    own_comments: tuple[StickyComment, ...] = ()
     """The newest first; of those of the newest page with any."""
     base_ref: str = ""
 
     @property
-    def sticky(self) -> Sticky | None:
+    def sticky(self) -> StickyComment | None:
         """Our comment."""
-        return self.ours[0] if self.ours else None
+        return self.own_comments[0] if self.own_comments else None
 
 
-Belongs = Callable[[CommentState | None], bool]
+IsOwnComment = Callable[[CommentState | None], bool]
 """Whether a comment with this memory is the gate's own, of all that have its key."""
 
 
-class _Node(OwnText):
+class _CommentNode(MarkedText):
     database_id: int | None = Field(default=None, alias="databaseId")
     node_id: str = Field(default="", alias="id")
     hidden: bool = Field(default=False, alias="isMinimized")
@@ -108,34 +108,34 @@ class _Node(OwnText):
         return int(match[1]) if match else self.database_id or 0
 
 
-class CommentPage(ApiAnswer):
-    """Whether comments come before those of this page, and how they are asked for."""
+class CommentPage(ApiResponse):
+    """Page information of a list of comments, newest page first."""
 
     earlier: bool = Field(alias="hasPreviousPage")
     cursor: str | None = Field(default=None, alias="startCursor")
 
 
-class _Comments(ApiAnswer):
+class _Comments(ApiResponse):
     page: CommentPage = Field(alias="pageInfo")
-    nodes: tuple[_Node, ...]
+    nodes: tuple[_CommentNode, ...]
 
 
-class _Pull(ApiAnswer):
+class _Pull(ApiResponse):
     state: str
     head: str = Field(alias="headRefOid")
     base: str = Field(default="", alias="baseRefName")
     comments: _Comments
 
 
-class _Repository(ApiAnswer):
+class _Repository(ApiResponse):
     pull: _Pull | None = Field(alias="pullRequest")
 
 
-class _Answer(ApiAnswer):
+class _QueryResponse(ApiResponse):
     repository: _Repository | None
 
 
-class _Written(ApiAnswer):
+class _WrittenComment(ApiResponse):
     id: int
     html_url: str = ""
 
@@ -143,32 +143,39 @@ class _Written(ApiAnswer):
 _ANY: Final = "<!-- eval-gate:v1 key="
 
 
-def marker(key: str) -> str:
+def format_marker(key: str) -> str:
     """The first line of our comment. `key` holds only `A-Za-z0-9._-`."""
     return f"{_ANY}{key} -->"
 
 
-def read_conversation(client: Client, number: int, key: str, belongs: Belongs = lambda _: True) -> PullThread:
+def read_thread(
+    client: GitHubClient, number: int, key: str, belongs: IsOwnComment = lambda _: True
+) -> PullRequestThread:
     """The pull request and our comment, however many others there are. Raises GitHubError."""
     pull = None
-    for pull in _pages(client, number):
-        ours = [one for one in reversed(pull.comments.nodes) if one.is_ours(marker(key))]
-        found = [one for one in map(_sticky, ours) if belongs(one.state)]
+    for pull in _iter_pages(client, number):
+        ours = [one for one in reversed(pull.comments.nodes) if one.is_ours(format_marker(key))]
+        found = [one for one in map(_parse_comment, ours) if belongs(one.state)]
         if found:
-            return PullThread(pull.head, pull.state == "OPEN", tuple(found), pull.base)
+            return PullRequestThread(pull.head, pull.state == "OPEN", tuple(found), pull.base)
     assert pull is not None  # there is a page even without a comment
-    return PullThread(pull.head, pull.state == "OPEN", (), pull.base)
+    return PullRequestThread(pull.head, pull.state == "OPEN", (), pull.base)
 
 
-def has_commented(client: Client, number: int, belongs: Belongs) -> bool:
+def has_commented(client: GitHubClient, number: int, belongs: IsOwnComment) -> bool:
     """Whether a comment of ours with such a memory is there, whatever its key. Raises GitHubError."""
-    nodes = (one for pull in _pages(client, number) for one in pull.comments.nodes)
-    return any(one.is_ours(_ANY) and belongs(_sticky(one).state) for one in nodes)
+    nodes = (one for pull in _iter_pages(client, number) for one in pull.comments.nodes)
+    return any(one.is_ours(_ANY) and belongs(_parse_comment(one).state) for one in nodes)
 
 
 def write_comment(
-    client: Client, number: int, key: str, body: str, sticky: Sticky | None, belongs: Belongs = lambda _: True
-) -> Sticky:
+    client: GitHubClient,
+    number: int,
+    key: str,
+    body: str,
+    sticky: StickyComment | None,
+    belongs: IsOwnComment = lambda _: True,
+) -> StickyComment:
     """Update our comment, or make it, never twice: after a lost answer it is looked for first. Raises GitHubError.
 
     Two runs at once may each make one: who has written looks again, and leaves one (`delete_comment`).
@@ -177,42 +184,42 @@ def write_comment(
         try:
             doing = f"updating the comment on #{number}"
             path = f"/issues/comments/{sticky.id}"
-            return _done(client.patch(doing, path, {"body": body}, _Written, permission=PERMISSION))
+            return _build_written(client.patch(doing, path, {"body": body}, _WrittenComment, permission=PERMISSION))
         except GitHubError as error:
             if error.kind not in {FailureKind.NOT_FOUND, FailureKind.GONE}:
                 raise
             # somebody deleted it meanwhile: make it anew
 
-    def made() -> _Written | None:
-        found = read_conversation(client, number, key, belongs).sticky
-        return _Written(id=found.id, html_url=found.url) if found and found != sticky else None
+    def made() -> _WrittenComment | None:
+        found = read_thread(client, number, key, belongs).sticky
+        return _WrittenComment(id=found.id, html_url=found.url) if found and found != sticky else None
 
     path = f"/issues/{number}/comments"
     doing = f"writing the comment on #{number}"
-    return _done(client.post(doing, path, {"body": body}, _Written, permission=PERMISSION, made=made))
+    return _build_written(client.post(doing, path, {"body": body}, _WrittenComment, permission=PERMISSION, made=made))
 
 
-def delete_comment(client: Client, number: int, comment: Sticky) -> None:
+def delete_comment(client: GitHubClient, number: int, comment: StickyComment) -> None:
     """Take a comment of ours away; somebody else may have done so already. Raises GitHubError."""
     doing = f"deleting a second comment on #{number}"
     client.delete(doing, f"/issues/comments/{comment.id}", permission=PERMISSION)
 
 
-def show_comment(client: Client, number: int, comment: Sticky) -> None:
+def show_comment(client: GitHubClient, number: int, comment: StickyComment) -> None:
     """Have a hidden comment shown again. Raises GitHubError."""
     doing = f"showing the comment on #{number}, which somebody has hidden"
-    client.graphql(doing, _SHOW, {"id": comment.node_id}, permission=PERMISSION)
+    client.run_graphql(doing, _SHOW, {"id": comment.node_id}, permission=PERMISSION)
 
 
-def _pages(client: Client, number: int) -> Iterator[_Pull]:
+def _iter_pages(client: GitHubClient, number: int) -> Iterator[_Pull]:
     """The pull request with a page of comments, the newest first, as often as there are more."""
     owner, _, name = client.repository.partition("/")
     doing = f"looking for the comment on #{number}"
     before: str | None = None
     for _ in range(MAX_PAGES):
         variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
-        data = client.graphql(doing, _QUERY, variables, permission=PERMISSION)
-        repository = parsed(_Answer, data, doing).repository
+        data = client.run_graphql(doing, _QUERY, variables, permission=PERMISSION)
+        repository = parse_response(_QueryResponse, data, doing).repository
         if repository is None or repository.pull is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")
         yield repository.pull
@@ -221,9 +228,11 @@ def _pages(client: Client, number: int) -> Iterator[_Pull]:
         before = repository.pull.comments.page.cursor
 
 
-def _sticky(node: _Node) -> Sticky:
-    return Sticky(node.number, node.url, state_in(CommentState, node.body), node.body, node.node_id, node.hidden)
+def _parse_comment(node: _CommentNode) -> StickyComment:
+    return StickyComment(
+        node.number, node.url, parse_state(CommentState, node.body), node.body, node.node_id, node.hidden
+    )
 
 
-def _done(written: _Written) -> Sticky:
-    return Sticky(written.id, written.html_url, None)
+def _build_written(written: _WrittenComment) -> StickyComment:
+    return StickyComment(written.id, written.html_url, None)

@@ -1,4 +1,4 @@
-"""Commits, files, pull requests and workflow runs, read. No git is needed: a checkout is one commit deep anyway."""
+"""Reads of commits, branches, files, pull requests and workflow runs from the API, without git."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime
 
-from eval_gate.files.reading import pointer_in
-from eval_gate.github.client import PER_PAGE, ApiAnswer, Client
-from eval_gate.github.failure import FailureKind, GitHubError, if_there
+from eval_gate.files.reading import parse_lfs_pointer
+from eval_gate.github.client import PER_PAGE, ApiResponse, GitHubClient
+from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 
 CONTENTS: Final = "contents: read"
 ACTIONS: Final = "actions: read"
@@ -28,16 +28,16 @@ _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 """No branch is called so: GitHub refuses such names."""
 
 
-class Sha(ApiAnswer):
-    """A commit by name."""
+class CommitRef(ApiResponse):
+    """Commit as the API names it."""
 
     sha: str
 
 
-class CommitParents(Sha):
-    """A commit with those that it was made from, the one of its own branch first."""
+class CommitWithParents(CommitRef):
+    """Commit with its parents, first parent first."""
 
-    parents: tuple[Sha, ...] = ()
+    parents: tuple[CommitRef, ...] = ()
 
     @property
     def first_parent(self) -> str | None:
@@ -45,36 +45,36 @@ class CommitParents(Sha):
         return self.parents[0].sha if self.parents else None
 
 
-class _Reference(ApiAnswer):
-    object: Sha
+class _Reference(ApiResponse):
+    object: CommitRef
 
 
-class Distance(ApiAnswer):
-    """How two commits lie to each other."""
+class CommitDistance(ApiResponse):
+    """Comparison of two commits: merge base and commits ahead."""
 
     ahead_by: int
-    base_commit: Sha
+    base_commit: CommitRef
     """What the first of the two stands for."""
-    merge_base_commit: Sha
+    merge_base_commit: CommitRef
 
 
-class RepositoryFacts(ApiAnswer):
-    """The repository."""
+class RepositoryFacts(ApiResponse):
+    """Repository: its id and default branch."""
 
     id: int
     default_branch: str
 
 
-class BranchFacts(ApiAnswer):
-    """One branch."""
+class BranchFacts(ApiResponse):
+    """Branch: its name and whether it is protected."""
 
     name: str
     protected: bool
     """Whether a branch protection or a ruleset says who may change it (docs.github.com, "Get a branch")."""
 
 
-class RunFacts(ApiAnswer):
-    """One run of a workflow."""
+class WorkflowRun(ApiResponse):
+    """Workflow run as GitHub returns it."""
 
     id: int
     event: str
@@ -93,20 +93,20 @@ class RunFacts(ApiAnswer):
         return self.path.partition("@")[0]
 
     @property
-    def of_this_repository(self) -> bool:
+    def is_from_own_repository(self) -> bool:
         """Whether its code is the repository's own: a fork's branch may be called `main` too."""
         return self.head_repository is not None and self.head_repository.id == self.repository.id
 
 
-class RepositoryName(ApiAnswer):
-    """A repository as a run names it."""
+class RepositoryName(ApiResponse):
+    """Repository of a workflow run."""
 
     id: int
     full_name: str
 
 
-class PullRequest(ApiAnswer):
-    """A pull request as it is now."""
+class PullRequest(ApiResponse):
+    """Pull request as it is now."""
 
     number: int
     state: str
@@ -115,40 +115,40 @@ class PullRequest(ApiAnswer):
     merge_commit_sha: str | None = None
 
 
-class PullSide(ApiAnswer):
-    """Branch and commit of one side."""
+class PullSide(ApiResponse):
+    """Head or base of a pull request: branch and commit."""
 
     sha: str
     ref: str
     repo: RepositoryName | None = None
 
 
-def repository(client: Client) -> RepositoryFacts:
+def get_repository(client: GitHubClient) -> RepositoryFacts:
     """The id of the repository and its default branch. Raises GitHubError."""
     return client.get("reading the repository", "", RepositoryFacts, permission=CONTENTS)
 
 
 @cache
-def branch_facts(client: Client, branch: str) -> BranchFacts | None:
+def find_branch(client: GitHubClient, branch: str) -> BranchFacts | None:
     """The branch, asked once; None where it is not there any more. Raises GitHubError."""
     path = f"/branches/{quote(branch, safe='')}"
     doing = f"reading the branch {branch}"[:120]
-    return if_there(lambda: client.get(doing, path, BranchFacts, permission=CONTENTS))
+    return find_or_none(lambda: client.get(doing, path, BranchFacts, permission=CONTENTS))
 
 
-def distance(client: Client, base: str, head: str) -> Distance | None:
+def compare_commits(client: GitHubClient, base: str, head: str) -> CommitDistance | None:
     """From `base` to `head` (branches or commits); None when one of them is gone, as after a force push."""
     doing = f"comparing {base[:40]} with {head[:40]}"
     path = f"/compare/{quote(base, safe='')}...{quote(head, safe='')}"
-    return if_there(lambda: client.get(doing, path, Distance, permission=CONTENTS, query={"per_page": 1}))
+    return find_or_none(lambda: client.get(doing, path, CommitDistance, permission=CONTENTS, query={"per_page": 1}))
 
 
-def parents_of(client: Client, sha: str) -> tuple[str, ...] | None:
+def find_parents(client: GitHubClient, sha: str) -> tuple[str, ...] | None:
     """The parents of a commit, the first one first; None where GitHub does not know it. Raises GitHubError."""
     doing = f"reading commit {sha[:40]}"
     path = f"/commits/{quote(sha, safe='')}"
     try:
-        found = if_there(lambda: client.get(doing, path, CommitParents, permission=CONTENTS))
+        found = find_or_none(lambda: client.get(doing, path, CommitWithParents, permission=CONTENTS))
     except GitHubError as error:
         if error.kind is not FailureKind.REFUSED:  # 422, "No commit found for SHA"
             raise
@@ -157,34 +157,34 @@ def parents_of(client: Client, sha: str) -> tuple[str, ...] | None:
     return None if found is None or found.sha != sha else tuple(one.sha for one in found.parents)
 
 
-def branch_tip(client: Client, branch: str) -> str | None:
+def find_branch_tip(client: GitHubClient, branch: str) -> str | None:
     """The commit that a branch points at; None where there is no such branch. A tag of that name says nothing here."""
     path = f"/git/ref/{quote(f'heads/{branch}')}"
     doing = f"reading the branch {branch}"[:120]
-    found = if_there(lambda: client.get(doing, path, _Reference, permission=CONTENTS))
+    found = find_or_none(lambda: client.get(doing, path, _Reference, permission=CONTENTS))
     return found.object.sha if found else None
 
 
-def commits_from(client: Client, sha: str) -> Iterator[CommitParents]:
+def iter_commits(client: GitHubClient, sha: str) -> Iterator[CommitWithParents]:
     """The commit and what came before it, newest first, with their parents; fetched as needed."""
-    return client.pages("listing commits", "/commits", CommitParents, permission=CONTENTS, query={"sha": sha})
+    return client.iter_items("listing commits", "/commits", CommitWithParents, permission=CONTENTS, query={"sha": sha})
 
 
-def ancestors(client: Client, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[str]:
+def iter_ancestors(client: GitHubClient, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[str]:
     """The commit and what came before it, fetched as needed; nothing when the commit is unknown.
 
     GitHub lists them by date, and dates are equal or wrong: here none comes before one that was made of it.
     """
-    commits = islice(commits_from(client, sha), limit)
+    commits = islice(iter_commits(client, sha), limit)
     try:
         while page := list(islice(commits, PER_PAGE)):
-            yield from _children_first(page)
+            yield from _sort_children_first(page)
     except GitHubError as error:
         if error.kind is not FailureKind.NOT_FOUND:
             raise
 
 
-def _children_first(page: Sequence[CommitParents]) -> Iterator[str]:
+def _sort_children_first(page: Sequence[CommitWithParents]) -> Iterator[str]:
     """The commits in the order they are in, but for parents that stand before their children."""
     place = {one.sha: at for at, one in enumerate(page)}
     children = Counter(parent.sha for one in page for parent in one.parents if parent.sha in place)
@@ -199,23 +199,23 @@ def _children_first(page: Sequence[CommitParents]) -> Iterator[str]:
                     heappush(free, place[parent.sha])
 
 
-def workflow_run(client: Client, run_id: int) -> RunFacts:
+def get_workflow_run(client: GitHubClient, run_id: int) -> WorkflowRun:
     """The workflow run of this id. Raises GitHubError."""
-    return client.get(f"reading run {run_id}", f"/actions/runs/{run_id}", RunFacts, permission=ACTIONS)
+    return client.get(f"reading run {run_id}", f"/actions/runs/{run_id}", WorkflowRun, permission=ACTIONS)
 
 
-def pull_request(client: Client, number: int) -> PullRequest:
+def get_pull_request(client: GitHubClient, number: int) -> PullRequest:
     """The pull request of this number. Raises GitHubError."""
     return client.get(f"reading pull request #{number}", f"/pulls/{number}", PullRequest, permission=PULLS)
 
 
-def pull_requests_of(client: Client, owner: str, branch: str, sha: str) -> tuple[PullRequest, ...]:
+def list_pull_requests(client: GitHubClient, owner: str, branch: str, sha: str) -> tuple[PullRequest, ...]:
     """The open pull requests from this branch whose head is this commit, as they are now, the oldest first.
 
     There may be one into each of several branches. The list of pull requests of a commit is empty for forks, and a
     number inside an artifact is only a claim: both sides are asked of GitHub instead. Raises GitHubError.
     """
-    found = client.pages(
+    found = client.iter_items(
         f"finding the pull requests of {owner}:{branch}"[:120],
         "/pulls",
         PullRequest,
@@ -225,13 +225,13 @@ def pull_requests_of(client: Client, owner: str, branch: str, sha: str) -> tuple
     return tuple(sorted((pull for pull in found if pull.head.sha == sha), key=lambda pull: pull.number))
 
 
-class _Content(ApiAnswer):
+class _Content(ApiResponse):
     type: str
     encoding: str = ""
     content: str = ""
 
 
-def file_at(client: Client, path: str, branch: str) -> bytes | None:
+def fetch_file(client: GitHubClient, path: str, branch: str) -> bytes | None:
     """The file's bytes on a branch, or of a commit; None where that has none. Raises GitHubError, also for no branch.
 
     The branch is named in full: whoever may push any branch may push a tag that has the name of a protected one.
@@ -242,10 +242,10 @@ def file_at(client: Client, path: str, branch: str) -> bytes | None:
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
         raise GitHubError(FailureKind.REFUSED, doing, "this is no path inside of the repository")
     where = f"/contents/{quote(str(pure))}"
-    found = if_there(lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": ref}))
+    found = find_or_none(lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": ref}))
     if found is None:
         # GitHub says the same of a file that is not there and of a branch that is not
-        if ref != branch and branch_facts(client, branch) is None:
+        if ref != branch and find_branch(client, branch) is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, f"the branch {branch} is not there any more")
         return None
     if found.type != "file" or found.encoding != "base64":
@@ -254,6 +254,6 @@ def file_at(client: Client, path: str, branch: str) -> bytes | None:
         data = base64.b64decode(found.content)
     except binascii.Error as error:
         raise GitHubError(FailureKind.SERVER, doing, "its content cannot be decoded") from error
-    if pointer_in(data) is not None:
+    if parse_lfs_pointer(data) is not None:
         raise GitHubError(FailureKind.REFUSED, doing, "it is a Git LFS pointer: keep this file out of Git LFS")
     return data

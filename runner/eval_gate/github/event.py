@@ -1,4 +1,4 @@
-"""The event that started the workflow, as far as we use it (docs.github.com, "Webhook events and payloads")."""
+"""Webhook event that started the workflow, as far as it is used (docs.github.com)."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ _QUEUE: Final = re.compile(r"/pr-(\d+)-[0-9a-f]{40}$")
 _QUEUED: Final = re.compile(r"(?:refs/heads/)?gh-readonly-queue/(.+)/pr-\d+-[0-9a-f]{40}")
 
 
-def branch_of_queue(ref: str) -> str | None:
+def find_queue_target(ref: str) -> str | None:
     """The branch whose merge queue made a branch; None for every other branch."""
     match = _QUEUED.fullmatch(ref)
     return match[1] if match else None
 
 
-class _Part(BaseModel):
+class _PayloadPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Repository(_Part):
-    """A repository by name."""
+class RepositoryPayload(_PayloadPart):
+    """Repository in an event payload."""
 
     id: int | None = None
     full_name: str
     default_branch: str | None = None
 
 
-class Owner(_Part):
-    """Somebody by login."""
+class UserPayload(_PayloadPart):
+    """Account in an event payload."""
 
     login: str
 
 
-class Head(_Part):
-    """One side of a pull request. `repo` is None when the fork was deleted."""
+class PullSidePayload(_PayloadPart):
+    """Head or base of a pull request in an event. `repo` is None for a deleted fork."""
 
     sha: str
     ref: str
-    repo: Repository | None = None
+    repo: RepositoryPayload | None = None
 
 
-class PullRequestPayload(_Part):
-    """A pull request as its event tells it."""
+class PullRequestPayload(_PayloadPart):
+    """Pull request in an event payload."""
 
     number: int
     state: str = "open"
-    head: Head
-    base: Head
-    user: Owner | None = None
+    head: PullSidePayload
+    base: PullSidePayload
+    user: UserPayload | None = None
 
 
-class MergeGroup(_Part):
-    """What a merge queue wants checked. A group may hold several pull requests; only the last is named."""
+class MergeGroupPayload(_PayloadPart):
+    """Merge group to check. It may hold several pull requests; only the last one is named."""
 
     head_sha: str
     head_ref: str
@@ -71,7 +71,7 @@ class MergeGroup(_Part):
     @property
     def base_branch(self) -> str:
         """The branch that it is merged into; empty where nobody tells."""
-        return self.base_ref.removeprefix("refs/heads/") or branch_of_queue(self.head_ref) or ""
+        return self.base_ref.removeprefix("refs/heads/") or find_queue_target(self.head_ref) or ""
 
     @property
     def pull_number(self) -> int | None:
@@ -80,8 +80,8 @@ class MergeGroup(_Part):
         return int(match[1]) if match else None
 
 
-class WorkflowRunPayload(_Part):
-    """The run that started a `workflow_run` workflow. Its list of pull requests is empty for forks: not used."""
+class WorkflowRunPayload(_PayloadPart):
+    """Workflow run of a `workflow_run` event. Its list of pull requests is empty for forks, so not used."""
 
     id: int
     event: str
@@ -89,29 +89,29 @@ class WorkflowRunPayload(_Part):
     conclusion: str | None = None
     head_sha: str
     run_attempt: int | None = None
-    head_repository: Repository | None = None
-    actor: Owner | None = None
+    head_repository: RepositoryPayload | None = None
+    actor: UserPayload | None = None
 
 
-class Event(_Part):
-    """An event. The parts that belong to other kinds of events are None."""
+class WorkflowEvent(_PayloadPart):
+    """Event of a workflow. Parts that belong to other kinds of events are None."""
 
     name: str
     action: str | None = None
-    repository: Repository | None = None
+    repository: RepositoryPayload | None = None
     pull_request: PullRequestPayload | None = None
-    merge_group: MergeGroup | None = None
+    merge_group: MergeGroupPayload | None = None
     workflow_run: WorkflowRunPayload | None = None
     inputs: dict[str, JsonValue] | None = None
-    sender: Owner | None = None
+    sender: UserPayload | None = None
 
 
-def read_event(name: str, file: Path) -> Event:
+def read_event(name: str, file: Path) -> WorkflowEvent:
     """Raises GateError `bad-event` for a file that is none."""
     try:
         with file.open("rb") as stream:
             data = stream.read(MAX_EVENT_BYTES)
-        return Event.model_validate({**json.loads(data), "name": name})
+        return WorkflowEvent.model_validate({**json.loads(data), "name": name})
     except (OSError, ValueError, TypeError, RecursionError) as error:
         what = f"{error.error_count()} fields are wrong" if isinstance(error, ValidationError) else str(error)
         raise GateError(

@@ -1,4 +1,4 @@
-"""What GitHub's refusals and silences mean, and what may be done about each (docs/action.md lists them for users)."""
+"""Failures of GitHub calls: their kinds, remedies and error texts (listed in docs/action.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.files.certificates import CERTIFICATES_HINT, named_certificates
+from eval_gate.files.certificates import CERTIFICATES_HINT, get_certificate_variable
 from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ MAX_WAIT_S: Final = 60.0
 """The longest a rate limit is waited for. A primary limit may be an hour away: nobody's job should sleep so long."""
 _SECONDARY_WAIT_S: Final = 60.0
 """GitHub's advice for a secondary limit that names no time."""
-_SPEAKING: Final = frozenset({400, 403})
+_EXPLAINED_STATUSES: Final = frozenset({400, 403})
 """Statuses that only the words explain: REST's 403, and PyGithub's 400 for the errors of GraphQL."""
-_PROXY_WANTS_MORE: Final = 407
-_ANSWER_OF_PROXY: Final = re.compile(r"(?:Tunnel connection failed: )?([45]\d\d\b.{0,100})", re.DOTALL)
+_PROXY_AUTHENTICATION_REQUIRED: Final = 407
+_PROXY_MESSAGE: Final = re.compile(r"(?:Tunnel connection failed: )?([45]\d\d\b.{0,100})", re.DOTALL)
 """The words of `http.client` and of httpx for a proxy that does not connect."""
 
 
 class FailureKind(StrEnum):
-    """Why a call did not do its work."""
+    """Reason why a GitHub call failed."""
 
     UNAUTHORIZED = "unauthorized"
     FORBIDDEN = "forbidden"
@@ -60,7 +60,7 @@ class FailureKind(StrEnum):
     """The proxy refused, so nothing was asked."""
 
 
-class _Known(NamedTuple):
+class _KnownRefusal(NamedTuple):
     """A refusal that GitHub explains in words."""
 
     words: str
@@ -69,20 +69,22 @@ class _Known(NamedTuple):
     remedy: str
 
 
-_KNOWN: Final = (
-    _Known("issue is locked", FailureKind.LOCKED, "unlock the conversation: no permission of the job replaces that"),
-    _Known(
+_KNOWN_REFUSALS: Final = (
+    _KnownRefusal(
+        "issue is locked", FailureKind.LOCKED, "unlock the conversation: no permission of the job replaces that"
+    ),
+    _KnownRefusal(
         "ip allow list",
         FailureKind.BLOCKED,
         "add the runner's address to the IP allow list of the organization, or use a runner that is on it",
     ),
-    _Known(
+    _KnownRefusal(
         "saml enforcement",
         FailureKind.BLOCKED,
         "authorize the token in `github-token` for the organization (single sign-on), or leave the input out",
     ),
-    _Known("archived so is read-only", FailureKind.BLOCKED, "unarchive the repository"),
-    _Known(
+    _KnownRefusal("archived so is read-only", FailureKind.BLOCKED, "unarchive the repository"),
+    _KnownRefusal(
         "insufficient usage",
         FailureKind.FULL,
         "the quota for artifact storage is used up: delete artifacts, keep them for fewer days, or raise the spending "
@@ -92,8 +94,8 @@ _KNOWN: Final = (
 """What explains a refusal better than its status. `toolkit` knows the last one by the same words."""
 
 
-class RefusingAnswer(FrozenStruct):
-    """The parts of an HTTP answer that say why it is a refusal. Header names in lower case."""
+class ErrorResponse(FrozenStruct):
+    """Status, headers and message of an error response. Header names are lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -101,7 +103,7 @@ class RefusingAnswer(FrozenStruct):
 
 
 class GitHubError(Exception):
-    """A call that did not do its work. The message is a sentence for a log or a summary, without secrets."""
+    """Error of a GitHub call. The message is a sentence for logs and summaries, without secrets."""
 
     def __init__(
         self,
@@ -121,22 +123,22 @@ class GitHubError(Exception):
         self.remedy = remedy
         self.wait_s = wait_s
         """Seconds GitHub asks us to wait, where it does."""
-        remedy = remedy or self._permission_words()
+        remedy = remedy or self._describe_permission()
         super().__init__(f"{doing}: {detail}{'; ' if remedy else ''}{remedy}")
 
     @property
-    def lost(self) -> bool:
+    def is_outcome_unknown(self) -> bool:
         """Whether the request may have been carried out all the same."""
         return self.kind in {FailureKind.SERVER, FailureKind.UNREACHABLE}
 
     @property
-    def worth_repeating(self) -> bool:
+    def is_retryable(self) -> bool:
         """Whether the same call may succeed a little later."""
         if self.kind is FailureKind.RATE_LIMITED:
             return (self.wait_s or 0) <= MAX_WAIT_S
-        return self.lost
+        return self.is_outcome_unknown
 
-    def _permission_words(self) -> str:
+    def _describe_permission(self) -> str:
         """Which permission is missing, of whom."""
         if self.permission is None:
             return ""
@@ -149,7 +151,7 @@ class GitHubError(Exception):
         return ""
 
 
-def if_there(call: Callable[[], T]) -> T | None:
+def find_or_none(call: Callable[[], T]) -> T | None:
     """What the call gives; None where GitHub knows nothing of that name. Raises GitHubError for all else."""
     try:
         return call()
@@ -159,19 +161,19 @@ def if_there(call: Callable[[], T]) -> T | None:
         raise
 
 
-def unavailable(what: str) -> GateError:
+def build_unavailable_error(what: str) -> GateError:
     """The error for a step that cannot go on without an answer of GitHub's; `what` is the sentence."""
     return GateError("github-unavailable", what, "re-run the failed job", exit_code=ExitCode.INCOMPLETE)
 
 
-def refused_by_proxy(doing: str, said: str) -> GitHubError:
+def build_proxy_error(doing: str, said: str) -> GitHubError:
     """The error for a proxy that did not connect; `said` begins with its status where it gave one."""
     kind = FailureKind.PROXY if said.startswith("4") else FailureKind.UNREACHABLE
     remedy = "check the proxy's address and credentials in `HTTPS_PROXY`, or name the host in `NO_PROXY`"
-    return GitHubError(kind, doing, f"{_proxy()} refused the connection ({said})", remedy=remedy)
+    return GitHubError(kind, doing, f"{_format_proxy()} refused the connection ({said})", remedy=remedy)
 
 
-def _proxy() -> str:
+def _format_proxy() -> str:
     """The proxy that the environment names, without its credentials."""
     from urllib.parse import urlsplit
     from urllib.request import getproxies
@@ -186,42 +188,42 @@ def _proxy() -> str:
     return f"the proxy {host[:200]}" if host else "a proxy"
 
 
-def answer_of(answer: httpx.Response, key: str) -> RefusingAnswer:
+def parse_error_response(answer: httpx.Response, key: str) -> ErrorResponse:
     """The same of an answer of httpx: its words are at `key` of its JSON; a blob store's XML is of use to nobody."""
     try:
         message = str(answer.json().get(key, ""))
     except (ValueError, AttributeError):
         message = answer.reason_phrase
-    return RefusingAnswer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)
+    return ErrorResponse(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)
 
 
-def refusal(answer: RefusingAnswer, doing: str, permission: str | None = None) -> GitHubError:
+def build_refusal_error(answer: ErrorResponse, doing: str, permission: str | None = None) -> GitHubError:
     """The error for an answer that is not a success."""
     message = answer.message[:300] or "no reason given"
-    if answer.status == _PROXY_WANTS_MORE:
-        return refused_by_proxy(doing, "407 Proxy Authentication Required")
+    if answer.status == _PROXY_AUTHENTICATION_REQUIRED:
+        return build_proxy_error(doing, "407 Proxy Authentication Required")
     detail = f"GitHub answers {answer.status} ({message})"
-    if known := _known(answer):
+    if known := _find_known_refusal(answer):
         return GitHubError(known.kind, doing, detail, remedy=known.remedy)
-    kind = _kind(answer)
-    wait = _wait(answer) if kind is FailureKind.RATE_LIMITED else None
+    kind = _classify_refusal(answer)
+    wait = _compute_wait(answer) if kind is FailureKind.RATE_LIMITED else None
     if wait is not None and wait > MAX_WAIT_S:
         detail += f", for {wait:.0f} s to come"
     return GitHubError(kind, doing, detail, permission=permission, wait_s=wait)
 
 
-def _known(answer: RefusingAnswer) -> _Known | None:
+def _find_known_refusal(answer: ErrorResponse) -> _KnownRefusal | None:
     """The refusal that GitHub's words explain; None where the status says it."""
-    if answer.status not in _SPEAKING:
+    if answer.status not in _EXPLAINED_STATUSES:
         return None
     said = answer.message.lower()
-    return next((one for one in _KNOWN if one.words in said), None)
+    return next((one for one in _KNOWN_REFUSALS if one.words in said), None)
 
 
-def _kind(answer: RefusingAnswer) -> FailureKind:
-    if answer.status == 429 or (answer.status in _SPEAKING and _is_limit(answer)):
+def _classify_refusal(answer: ErrorResponse) -> FailureKind:
+    if answer.status == 429 or (answer.status in _EXPLAINED_STATUSES and _is_rate_limit(answer)):
         return FailureKind.RATE_LIMITED
-    if answer.status in _SPEAKING and "not accessible by" in answer.message.lower():
+    if answer.status in _EXPLAINED_STATUSES and "not accessible by" in answer.message.lower():
         return FailureKind.FORBIDDEN
     by_status = {
         401: FailureKind.UNAUTHORIZED,
@@ -237,7 +239,7 @@ def _kind(answer: RefusingAnswer) -> FailureKind:
     return FailureKind.SERVER if answer.status >= 500 or answer.status < 400 else FailureKind.REFUSED
 
 
-def _is_limit(answer: RefusingAnswer) -> bool:
+def _is_rate_limit(answer: ErrorResponse) -> bool:
     """A 403 is a rate limit when it says so in a header or in words; else it is a missing permission."""
     said = answer.message.lower()
     return (
@@ -248,18 +250,18 @@ def _is_limit(answer: RefusingAnswer) -> bool:
     )
 
 
-def _wait(answer: RefusingAnswer) -> float:
+def _compute_wait(answer: ErrorResponse) -> float:
     """Seconds until the limit ends, as far as GitHub tells."""
     headers = answer.headers
-    if (after := _number(headers.get("retry-after"))) is not None:
+    if (after := _parse_number(headers.get("retry-after"))) is not None:
         return max(after, 0.0)
-    reset = _number(headers.get("x-ratelimit-reset"))
+    reset = _parse_number(headers.get("x-ratelimit-reset"))
     if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
-        return max(reset - _now(headers), 0.0) + 1  # it is not said when within that second
+        return max(reset - _read_server_time(headers), 0.0) + 1  # it is not said when within that second
     return _SECONDARY_WAIT_S if answer.status == 403 else 0.0
 
 
-def _now(headers: Mapping[str, str]) -> float:
+def _read_server_time(headers: Mapping[str, str]) -> float:
     """What time it is by GitHub's clock, which its limits go by, else by ours, which may be wrong by hours."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
@@ -267,7 +269,7 @@ def _now(headers: Mapping[str, str]) -> float:
         return time.time()
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     try:
         number = float(text) if text is not None else None
     except ValueError:
@@ -275,29 +277,29 @@ def _number(text: str | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def unanswered(error: Exception, doing: str, detail: str) -> GitHubError:
+def build_no_response_error(error: Exception, doing: str, detail: str) -> GitHubError:
     """The error for a request without an answer; `detail` is said where nothing is known of why."""
-    causes = list(_causes_of(error))
+    causes = list(_iter_causes(error))
     untrusted = next((one for one in causes if isinstance(one, ssl.SSLCertVerificationError)), None)
     if untrusted is not None:
         what = f"the server's certificate is not trusted here ({untrusted.verify_message or untrusted.reason})"
         return GitHubError(FailureKind.UNTRUSTED, doing, what, remedy=CERTIFICATES_HINT)
     unread = next((one for one in causes if isinstance(one, ssl.SSLError) and one.library == "X509"), None)
     if unread is not None:
-        return no_certificates(unread)
+        return build_certificate_error(unread)
     if any(type(one).__name__ == "ProxyError" for one in causes):  # of requests, urllib3, httpx
-        answers = (_ANSWER_OF_PROXY.match(str(one)) for one in causes)
-        return refused_by_proxy(doing, next((found[1] for found in answers if found), "no connection"))
+        answers = (_PROXY_MESSAGE.match(str(one)) for one in causes)
+        return build_proxy_error(doing, next((found[1] for found in answers if found), "no connection"))
     return GitHubError(FailureKind.UNREACHABLE, doing, f"{detail} ({type(error).__name__})")
 
 
-def no_certificates(error: OSError) -> GitHubError:
+def build_certificate_error(error: OSError) -> GitHubError:
     """The error for a file or folder of certificates that is not there or holds none."""
-    doing = f"reading the certificates that {named_certificates()} names"
+    doing = f"reading the certificates that {get_certificate_variable()} names"
     return GitHubError(FailureKind.REFUSED, doing, error.strerror or type(error).__name__)
 
 
-def _causes_of(error: BaseException) -> Iterator[BaseException]:
+def _iter_causes(error: BaseException) -> Iterator[BaseException]:
     """The exception and all that it was made of: clients keep some as causes, some as arguments."""
     waiting, seen = [error], set[int]()
     while waiting:

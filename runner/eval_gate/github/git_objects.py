@@ -1,4 +1,4 @@
-"""Commits, trees and files of a commit, read from a repository's own folder: the image holds no git.
+"""Git objects of a commit (trees and files), read from the repository folder without a git program.
 
 Who wrote that folder need not be trusted. Every object is known by the hash of its content, and is held to it, so that
 whoever knows the name of a commit finds in it what that commit holds, or nothing
@@ -32,8 +32,8 @@ _TREE_OF: Final = re.compile(rb"tree ([0-9a-f]{40}|[0-9a-f]{64})\n")
 _GIT_DIR: Final = re.compile(r"gitdir: ([^\x00\n]{1,4000})\n?")
 
 
-class Entry(FrozenStruct):
-    """What a tree holds under one name."""
+class TreeEntry(FrozenStruct):
+    """Entry of a git tree."""
 
     kind: str
     """`40000` a folder, `120000` a link, `160000` a commit of a submodule; else a file."""
@@ -57,37 +57,37 @@ class Entry(FrozenStruct):
 
 
 class GitObjects:
-    """The objects of one repository. What is not there, damaged or too large is None."""
+    """Objects of one repository. A missing, damaged or too large object is None."""
 
     def __init__(self, git_dir: Path) -> None:
         self._git_dir = git_dir
-        self._trees = dict[str, Mapping[str, Entry] | None]()
+        self._trees = dict[str, Mapping[str, TreeEntry] | None]()
 
-    def tree_of(self, commit: str) -> str | None:
+    def find_tree(self, commit: str) -> str | None:
         """The name of the tree of this commit."""
-        data = self.read(commit, b"commit")
+        data = self.read_object(commit, b"commit")
         match = _TREE_OF.match(data) if data else None
         return match[1].decode() if match else None
 
-    def entries(self, tree: str) -> Mapping[str, Entry] | None:
+    def get_entries(self, tree: str) -> Mapping[str, TreeEntry] | None:
         """What this tree holds, by name; a name that is no UTF-8 has stand-ins, as paths do."""
         if tree not in self._trees:
-            data = self.read(tree, b"tree")
-            self._trees[tree] = None if data is None else dict(_entries(data, len(tree) // 2))
+            data = self.read_object(tree, b"tree")
+            self._trees[tree] = None if data is None else dict(_iter_entries(data, len(tree) // 2))
         return self._trees[tree]
 
-    def read(self, name: str, kind: bytes) -> bytes | None:
+    def read_object(self, name: str, kind: bytes) -> bytes | None:
         """The content of the object of this name and kind."""
         for store in self._stores:
-            for found in (_loose(store, name), *self._packed(name, store)):
-                if found is not None and found[0] == kind and name == object_name(kind, found[1], len(name)):
+            for found in (_read_loose(store, name), *self._iter_packed(name, store)):
+                if found is not None and found[0] == kind and name == compute_object_name(kind, found[1], len(name)):
                     return found[1]
         return None
 
     @cached_property
     def _stores(self) -> tuple[Path, ...]:
         """The folders of objects: its own, the common one of a worktree, and those that it borrows from."""
-        common = _text(self._git_dir / "commondir")
+        common = _read_text(self._git_dir / "commondir")
         begin = [self._git_dir / "objects", *([self._git_dir / common / "objects"] if common else [])]
         found: list[Path] = []
         while begin and len(found) < MAX_STORES:
@@ -95,7 +95,7 @@ class GitObjects:
             if store in found or not store.is_dir():
                 continue
             found.append(store)
-            lines = (_text(store / "info" / "alternates") or "").splitlines()
+            lines = (_read_text(store / "info" / "alternates") or "").splitlines()
             begin += [store / line for line in lines if line and not line.startswith("#") and "\0" not in line]
         return tuple(found)
 
@@ -104,46 +104,46 @@ class GitObjects:
         with_index = {store: tuple(sorted((store / "pack").glob("*.idx"))) for store in self._stores}
         return {store: packs for store, packs in with_index.items() if packs}
 
-    def _packed(self, name: str, store: Path) -> Iterator[tuple[bytes, bytes] | None]:
+    def _iter_packed(self, name: str, store: Path) -> Iterator[tuple[bytes, bytes] | None]:
         for index in self._packs.get(store, ()):
             with suppress(OSError, ValueError, struct.error, zlib.error, IndexError):
-                offset = _offset_in(index, name)
+                offset = _find_offset(index, name)
                 if offset is not None:
-                    yield self._unpacked(index.with_suffix(".pack"), offset, len(name) // 2)
+                    yield self._unpack_object(index.with_suffix(".pack"), offset, len(name) // 2)
 
-    def _unpacked(self, pack: Path, offset: int, width: int) -> tuple[bytes, bytes] | None:
+    def _unpack_object(self, pack: Path, offset: int, width: int) -> tuple[bytes, bytes] | None:
         """The object at this place of a pack, put together from the differences that it may be kept as."""
         deltas: list[bytes] = []
         with pack.open("rb") as stream:
             while len(deltas) <= MAX_DELTAS:
                 stream.seek(offset)
                 head = stream.read(64)
-                kind, at, size = _head(head)
+                kind, at, size = _parse_head(head)
                 base: int | str | None = None
                 if kind == _BY_OFFSET:
-                    back, at = _distance(head, at)
+                    back, at = _parse_distance(head, at)
                     base = offset - back
                 elif kind == _BY_NAME:
                     base, at = head[at : at + width].hex(), at + width
                 if size > GIT_OBJECT_BYTES:
                     return None
                 stream.seek(offset + at)
-                data = _inflated(stream.read(size + size // 1_000 + 1_024), size)
+                data = _inflate_data(stream.read(size + size // 1_000 + 1_024), size)
                 if base is None:
-                    made = _applied(data, deltas)
+                    made = _apply_deltas(data, deltas)
                     return (_KINDS[kind], made) if kind in _KINDS else None
                 deltas.append(data)
                 if isinstance(base, int):
                     offset = base
                     continue
-                beside = _offset_in(pack.with_suffix(".idx"), base)
+                beside = _find_offset(pack.with_suffix(".idx"), base)
                 if beside is None:
                     return None
                 offset = beside
         return None
 
 
-def git_dir_of(checkout: Path) -> Path | None:
+def find_git_dir(checkout: Path) -> Path | None:
     """Where git keeps what belongs to this checkout; None where it is none.
 
     `git worktree`, `--separate-git-dir` and submodules keep it elsewhere, and leave a file that says where.
@@ -151,11 +151,11 @@ def git_dir_of(checkout: Path) -> Path | None:
     git = checkout / ".git"
     if git.is_dir():
         return git
-    match = _GIT_DIR.fullmatch(_text(git, strip=False) or "")
+    match = _GIT_DIR.fullmatch(_read_text(git, strip=False) or "")
     return checkout / match[1] if match else None
 
 
-def object_name(kind: bytes, content: bytes, digits: int) -> str:
+def compute_object_name(kind: bytes, content: bytes, digits: int) -> str:
     """What git calls an object of this content: by SHA-1 with 40 digits, by SHA-256 with 64."""
     digest = hashlib.sha1(usedforsecurity=False) if digits == 40 else hashlib.sha256()
     digest.update(b"%b %d\0" % (kind, len(content)))
@@ -163,16 +163,16 @@ def object_name(kind: bytes, content: bytes, digits: int) -> str:
     return digest.hexdigest()
 
 
-def _entries(data: bytes, width: int) -> Iterator[tuple[str, Entry]]:
+def _iter_entries(data: bytes, width: int) -> Iterator[tuple[str, TreeEntry]]:
     at = 0
     while at < len(data):
         end = data.index(b"\0", at)
         kind, _, name = data[at:end].partition(b" ")
         at = end + 1 + width
-        yield os.fsdecode(name), Entry(kind.decode("ascii", "replace"), data[end + 1 : at].hex())
+        yield os.fsdecode(name), TreeEntry(kind.decode("ascii", "replace"), data[end + 1 : at].hex())
 
 
-def _loose(store: Path, name: str) -> tuple[bytes, bytes] | None:
+def _read_loose(store: Path, name: str) -> tuple[bytes, bytes] | None:
     try:
         with (store / name[:2] / name[2:]).open("rb") as stream:
             packed = stream.read(GIT_OBJECT_BYTES)
@@ -183,7 +183,7 @@ def _loose(store: Path, name: str) -> tuple[bytes, bytes] | None:
     return (match[1], data[match.end() :]) if match and len(data) <= GIT_OBJECT_BYTES else None
 
 
-def _offset_in(index: Path, name: str) -> int | None:
+def _find_offset(index: Path, name: str) -> int | None:
     """Where in its pack the object of this name lies, by version 2 of an index."""
     wanted, width = bytes.fromhex(name), len(name) // 2
     with index.open("rb") as stream:
@@ -209,7 +209,7 @@ def _offset_in(index: Path, name: str) -> int | None:
         return int(struct.unpack(">Q", stream.read(8))[0])
 
 
-def _head(data: bytes) -> tuple[int, int, int]:
+def _parse_head(data: bytes) -> tuple[int, int, int]:
     """The kind of a packed object, where its head ends, and how large it is."""
     kind, size, shift, at = data[0] >> 4 & 7, data[0] & 15, 4, 1
     while data[at - 1] & 0x80:
@@ -218,7 +218,7 @@ def _head(data: bytes) -> tuple[int, int, int]:
     return kind, at, size
 
 
-def _distance(data: bytes, at: int) -> tuple[int, int]:
+def _parse_distance(data: bytes, at: int) -> tuple[int, int]:
     """How far before itself the base of a difference lies, and where that number ends."""
     value = data[at] & 0x7F
     while data[at] & 0x80:
@@ -227,7 +227,7 @@ def _distance(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _inflated(data: bytes, size: int) -> bytes:
+def _inflate_data(data: bytes, size: int) -> bytes:
     """Raises zlib.error and ValueError."""
     found = zlib.decompressobj().decompress(data, size + 1)
     if len(found) != size:
@@ -235,16 +235,16 @@ def _inflated(data: bytes, size: int) -> bytes:
     return found
 
 
-def _applied(base: bytes, deltas: list[bytes]) -> bytes:
+def _apply_deltas(base: bytes, deltas: list[bytes]) -> bytes:
     """The base with each of these differences, the last one first. Raises ValueError and IndexError."""
     while deltas:
-        base = _patched(base, deltas.pop())
+        base = _apply_delta(base, deltas.pop())
     return base
 
 
-def _patched(base: bytes, delta: bytes) -> bytes:
-    size, at = _number(delta, 0)
-    result, at = _number(delta, at)
+def _apply_delta(base: bytes, delta: bytes) -> bytes:
+    size, at = _parse_number(delta, 0)
+    result, at = _parse_number(delta, at)
     if size != len(base) or result > GIT_OBJECT_BYTES:
         raise ValueError("a difference from something else")
     out = bytearray()
@@ -270,7 +270,7 @@ def _patched(base: bytes, delta: bytes) -> bytes:
     return bytes(out)
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _parse_number(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         part, at = data[at], at + 1
@@ -280,7 +280,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _text(file: Path, *, strip: bool = True) -> str | None:
+def _read_text(file: Path, *, strip: bool = True) -> str | None:
     try:
         with file.open(encoding="utf-8", errors="surrogateescape") as stream:
             text = stream.read(1_000_000)

@@ -1,4 +1,4 @@
-"""The one issue about the default branch: found by author, marker and key, updated in place, closed when it is over."""
+"""Drift issue of the default branch: found by marker and key, updated, closed when resolved."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from eval_gate.github.client import ApiAnswer, Client, parsed
+from eval_gate.github.client import ApiResponse, GitHubClient, parse_response
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.own_texts import OwnText, state_in, with_state
+from eval_gate.github.marked_texts import MarkedText, append_state, parse_state
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 
@@ -30,7 +30,7 @@ query($owner: String!, $name: String!, $after: String) {
 
 
 class IssueState(BaseModel):
-    """What the issue remembers of the run that wrote it."""
+    """State stored in the issue: the run that wrote it and the names of its findings."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -40,7 +40,7 @@ class IssueState(BaseModel):
 
 
 class Issue(FrozenStruct):
-    """Our issue as it is now."""
+    """Drift issue as it is now."""
 
     number: int
     url: str
@@ -48,45 +48,45 @@ class Issue(FrozenStruct):
     state: IssueState | None = None
 
 
-class _Node(OwnText):
+class _IssueNode(MarkedText):
     number: int
     state: str
 
 
-class _Page(ApiAnswer):
+class _Page(ApiResponse):
     more: bool = Field(alias="hasNextPage")
     cursor: str | None = Field(default=None, alias="endCursor")
 
 
-class _Issues(ApiAnswer):
+class _Issues(ApiResponse):
     page: _Page = Field(alias="pageInfo")
-    nodes: tuple[_Node, ...]
+    nodes: tuple[_IssueNode, ...]
 
 
-class _Repository(ApiAnswer):
+class _Repository(ApiResponse):
     issues: _Issues
 
 
-class _Answer(ApiAnswer):
+class _QueryResponse(ApiResponse):
     repository: _Repository | None
 
 
-class _Written(ApiAnswer):
+class _WrittenIssue(ApiResponse):
     number: int
     html_url: str = ""
     state: str = "open"
 
 
-class _Posted(ApiAnswer):
+class _PostedComment(ApiResponse):
     id: int
 
 
-def marker(key: str) -> str:
+def format_issue_marker(key: str) -> str:
     """The first line of our issue. `key` holds only `A-Za-z0-9._-`."""
     return f"<!-- eval-gate:drift:v1 key={key} -->"
 
 
-def find_issue(client: Client, key: str) -> Issue | None:
+def find_issue(client: GitHubClient, key: str) -> Issue | None:
     """Our issue: the open one, else the one that was closed last; never what somebody else wrote.
 
     Raises GitHubError.
@@ -97,12 +97,14 @@ def find_issue(client: Client, key: str) -> Issue | None:
     closed: Issue | None = None
     for _ in range(MAX_PAGES):
         variables: dict[str, JsonValue] = {"owner": owner, "name": name, "after": after}
-        repository = parsed(_Answer, client.graphql(doing, _QUERY, variables, permission=PERMISSION), doing).repository
+        repository = parse_response(
+            _QueryResponse, client.run_graphql(doing, _QUERY, variables, permission=PERMISSION), doing
+        ).repository
         if repository is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such repository")
         for node in repository.issues.nodes:
-            if node.is_ours(marker(key)):
-                found = Issue(node.number, node.url, node.state == "OPEN", state_in(IssueState, node.body))
+            if node.is_ours(format_issue_marker(key)):
+                found = Issue(node.number, node.url, node.state == "OPEN", parse_state(IssueState, node.body))
                 if found.is_open:
                     return found
                 closed = closed or found
@@ -112,39 +114,44 @@ def find_issue(client: Client, key: str) -> Issue | None:
     return closed
 
 
-def open_issue(client: Client, key: str, title: str, body: str, state: IssueState, before: Issue | None) -> Issue:
+def open_issue(client: GitHubClient, key: str, title: str, body: str, state: IssueState, before: Issue | None) -> Issue:
     """Open it, once: after a lost answer it is looked for first. `before` was there already. Raises GitHubError."""
 
-    def made() -> _Written | None:
+    def made() -> _WrittenIssue | None:
         found = find_issue(client, key)
         there = found is not None and found.is_open and (before is None or found.number != before.number)
-        return _Written(number=found.number, html_url=found.url) if found is not None and there else None
+        return _WrittenIssue(number=found.number, html_url=found.url) if found is not None and there else None
 
-    text = {"title": title, "body": _body(key, body, state)}
+    text = {"title": title, "body": _format_body(key, body, state)}
     written = client.post(
-        "opening the issue about the default branch", "/issues", text, _Written, permission=PERMISSION, made=made
+        "opening the issue about the default branch", "/issues", text, _WrittenIssue, permission=PERMISSION, made=made
     )
     return Issue(written.number, written.html_url, is_open=True, state=state)
 
 
-def update_issue(client: Client, key: str, title: str, body: str, state: IssueState, issue: Issue) -> Issue:
+def update_issue(client: GitHubClient, key: str, title: str, body: str, state: IssueState, issue: Issue) -> Issue:
     """Say what is true now. Raises GitHubError."""
-    text = {"title": title, "body": _body(key, body, state)}
+    text = {"title": title, "body": _format_body(key, body, state)}
     doing = f"updating the issue #{issue.number}"
-    written = client.patch(doing, f"/issues/{issue.number}", text, _Written, permission=PERMISSION)
+    written = client.patch(doing, f"/issues/{issue.number}", text, _WrittenIssue, permission=PERMISSION)
     return Issue(issue.number, written.html_url or issue.url, written.state == "open", state)
 
 
-def close_issue(client: Client, words: str, issue: Issue) -> None:
+def close_issue(client: GitHubClient, words: str, issue: Issue) -> None:
     """Say why, and close it. Raises GitHubError."""
     doing = f"closing the issue #{issue.number}"
     closed = {"state": "closed", "state_reason": "completed"}
-    client.patch(doing, f"/issues/{issue.number}", closed, _Written, permission=PERMISSION)
+    client.patch(doing, f"/issues/{issue.number}", closed, _WrittenIssue, permission=PERMISSION)
     # a second comment does less harm than an issue that stays open
     client.post(
-        doing, f"/issues/{issue.number}/comments", {"body": words}, _Posted, permission=PERMISSION, made=lambda: None
+        doing,
+        f"/issues/{issue.number}/comments",
+        {"body": words},
+        _PostedComment,
+        permission=PERMISSION,
+        made=lambda: None,
     )
 
 
-def _body(key: str, body: str, state: IssueState) -> str:
-    return with_state(f"{marker(key)}\n{body[:MAX_BODY]}", state)
+def _format_body(key: str, body: str, state: IssueState) -> str:
+    return append_state(f"{format_issue_marker(key)}\n{body[:MAX_BODY]}", state)

@@ -6,7 +6,7 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
 
-from eval_gate.errors import NEAR_WORD, NEAR_WORDS
+from eval_gate.errors import MAX_KNOWN_WORDS, MAX_WORD_LENGTH
 
 DEPTH: Final = 200
 """Lists and mappings within each other, in whatever is read. Parsers recurse, and end the process where nobody stops
@@ -181,8 +181,8 @@ TABLE: Final = (
     LimitRow("values in it", REGISTRY_VALUES, "values"),
     LimitRow("mistakes in the shape of one file that are named", MISTAKES, "mistakes"),
     LimitRow("problems, or warnings, of one file that are named", FINDINGS, "problems"),
-    LimitRow("a word for which a near one is looked for", NEAR_WORD, "characters"),
-    LimitRow("words among which it is looked for", NEAR_WORDS, "words"),
+    LimitRow("a word for which a near one is looked for", MAX_WORD_LENGTH, "characters"),
+    LimitRow("words among which it is looked for", MAX_KNOWN_WORDS, "words"),
     LimitRow("the configuration file", CONFIG_BYTES, "bytes"),
     LimitRow("a file of targets", TARGETS_BYTES, "bytes"),
     LimitRow("an eval file, of any format", EVAL_FILE_BYTES, "bytes"),

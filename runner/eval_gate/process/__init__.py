@@ -1,1 +1,1 @@
-"""Foreign programs: started in a group of their own, within limits of time and size, and ended as a whole."""
+"""Run untrusted programs in process groups, with limits of time and output."""

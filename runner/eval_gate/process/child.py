@@ -1,4 +1,4 @@
-"""A program that was started, until it has ended and its whole group with it."""
+"""A started program and its process group, watched until both have ended."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import subprocess
 import threading
 import time
 
-from eval_gate.process.ending import RUNNING, as_a_whole
 from eval_gate.process.orphans import reap_orphans
+from eval_gate.process.signals import RUNNING_GROUPS, defer_signals
 
 
-class Child:
-    """The leader of a process group. `exited`: it has ended; `over`: it has, or should.
+class ChildProcess:
+    """Leader of a process group; kills the rest of the group when it exits.
 
     Once the leader ends, by itself or not, the others of its group are ended by force. On Linux a descriptor tells of
     its end before its number is given back, so that the signal can meet nobody else; elsewhere a thread waits.
@@ -28,8 +28,8 @@ class Child:
         self._process = process
         self._began = began
         self._loop = asyncio.get_running_loop()
-        RUNNING.add(process.pid)
-        self._watch()
+        RUNNING_GROUPS.add(process.pid)
+        self._watch_exit()
 
     @property
     def code(self) -> int:
@@ -37,34 +37,34 @@ class Child:
         code = self._process.returncode
         return -signal.SIGKILL if code is None else code
 
-    def signal(self, number: signal.Signals) -> None:
+    def send_signal(self, number: signal.Signals) -> None:
         """To the whole group, which has the leader's number."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS refuses for a group of zombies
             os.killpg(self._process.pid, number)
 
-    def _watch(self) -> None:
+    def _watch_exit(self) -> None:
         try:
             descriptor = os.pidfd_open(self._process.pid)
         except (AttributeError, OSError):
-            threading.Thread(target=self._wait, daemon=True).start()
+            threading.Thread(target=self._wait_for_exit, daemon=True).start()
         else:
-            self._loop.add_reader(descriptor, self._told, descriptor)
+            self._loop.add_reader(descriptor, self._handle_descriptor, descriptor)
 
-    def _told(self, descriptor: int) -> None:
+    def _handle_descriptor(self, descriptor: int) -> None:
         self._loop.remove_reader(descriptor)
         os.close(descriptor)
-        self._has_ended()
+        self._handle_exit()
 
-    def _wait(self) -> None:
+    def _wait_for_exit(self) -> None:
         self._process.wait()
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(self._has_ended)
+            self._loop.call_soon_threadsafe(self._handle_exit)
 
-    def _has_ended(self) -> None:
+    def _handle_exit(self) -> None:
         self.seconds = time.perf_counter() - self._began
-        with as_a_whole():
-            self.signal(signal.SIGKILL)
-            RUNNING.discard(self._process.pid)
+        with defer_signals():
+            self.send_signal(signal.SIGKILL)
+            RUNNING_GROUPS.discard(self._process.pid)
             self._process.wait()
             reap_orphans(self._process.pid)
             self.exited.set()

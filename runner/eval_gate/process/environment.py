@@ -1,4 +1,4 @@
-"""What of our environment a foreign program gets to see: what programs need to work, and nothing that is a secret."""
+"""Environment of a child process: common variables only, and no secrets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from eval_gate.struct import FrozenStruct
 
 _NAME: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![A-Za-z0-9_])")
 """A word that looks like a variable, in what a program says."""
-_SECRET: Final = re.compile(
+_SECRET_NAME: Final = re.compile(
     r"(?:^|[_-])(?:API)?(?:KEYS?|TOKENS?|SECRETS?|PASSWORDS?|PASSWD|PWD|PASSPHRASE|PASS|PAT|CREDENTIALS?)(?:_\d+)?$"
 )
 _IN_SHELL: Final = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*))")
-ALLOWED: Final = frozenset(
+ALLOWED_NAMES: Final = frozenset(
     {
         # who and where
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "PWD", "HOSTNAME"),
@@ -43,25 +43,25 @@ inputs (`INPUT_…`). A program that needs one of them is given it by name.
 """
 
 
-def allowed(
+def filter_environment(
     environment: Mapping[str, str], extra: Mapping[str, str] = MappingProxyType({}), names: Collection[str] = ()
 ) -> dict[str, str]:
     """The part of `environment` that every program gets, what of it is passed by name, and `extra`: what is given."""
-    kept = {name: value for name, value in environment.items() if _passes(name.upper()) or name in names}
+    kept = {name: value for name, value in environment.items() if _is_allowed(name.upper()) or name in names}
     return {**kept, **extra}
 
 
-class Withheld(FrozenStruct):
-    """Names of variables that are set here and that a program was not given."""
+class WithheldVariables(FrozenStruct):
+    """Names of variables that are set here but withheld from a program."""
 
     names: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, environment: Collection[str], given: Collection[str]) -> Self:
+    def from_environment(cls, environment: Collection[str], given: Collection[str]) -> Self:
         """All that are in the environment and were not given."""
         return cls(frozenset(environment) - frozenset(given))
 
-    def needed(self, command: str, said: str) -> str | None:
+    def find_hint(self, command: str, said: str) -> str | None:
         """What to do about a program that failed, where one of them is in its command as `$NAME` or in its words."""
         words = [match[1] or match[2] for match in _IN_SHELL.finditer(command)] + _NAME.findall(said)
         name = next((word for word in words if word in self.names), None)
@@ -70,15 +70,17 @@ class Withheld(FrozenStruct):
         return f"{name} is set here and commands do not get it: name it in passEnv, or in the target's env"
 
 
-def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+def find_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The values of variables that are secrets by their names, such as `OPENAI_API_KEY` and `DB_PASSWORD`."""
-    return tuple(value for name, value in environment.items() if _SECRET.search(name.upper()) and not is_plain(name))
+    return tuple(
+        value for name, value in environment.items() if _SECRET_NAME.search(name.upper()) and not is_always_passed(name)
+    )
 
 
-def is_plain(name: str) -> bool:
+def is_always_passed(name: str) -> bool:
     """Whether every program gets this variable, which therefore holds no secret."""
-    return _passes(name.upper())
+    return _is_allowed(name.upper())
 
 
-def _passes(name: str) -> bool:
-    return name in ALLOWED or name.startswith("LC_")
+def _is_allowed(name: str) -> bool:
+    return name in ALLOWED_NAMES or name.startswith("LC_")

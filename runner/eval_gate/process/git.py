@@ -1,4 +1,4 @@
-"""Asks git about the checkout that a folder lies in, so that nothing in that checkout says which programs git starts.
+"""Run git for a checkout without letting the checkout choose programs that git starts.
 
 Git takes a folder with `HEAD`, `config` and `objects` in it for a repository of its own, and what such a `config` names
 is run: anybody can commit such a folder. So git is asked where the real `.git` lies, from which it never goes further.
@@ -11,31 +11,31 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from eval_gate.process.environment import allowed
+from eval_gate.process.environment import filter_environment
 
 _LIMIT_S: Final = 5
 # older versions know the second one not, and pass over it
-_SAFE: Final = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
+_SAFE_OPTIONS: Final = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 
 
-def checkout_of(folder: Path) -> Path | None:
+def find_checkout(folder: Path) -> Path | None:
     """The folder with the `.git` of the checkout that this one lies in; None outside of one."""
     folder = folder.resolve()
     return next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
 
 
-def ask_git(folder: Path, *arguments: str) -> bytes | None:
+def run_git(folder: Path, *arguments: str) -> bytes | None:
     """What git prints, asked at the top of the checkout: paths are relative to that, or absolute.
 
     None where there is no git, or it ends with an error, such as outside of a checkout.
     """
     names = {name for name in os.environ if name.startswith("GIT_")}
-    environment = allowed(os.environ, {"GIT_NO_LAZY_FETCH": "1"}, names)
-    command = ["git", *_SAFE, *arguments]
+    environment = filter_environment(os.environ, {"GIT_NO_LAZY_FETCH": "1"}, names)
+    command = ["git", *_SAFE_OPTIONS, *arguments]
     try:
         done = subprocess.run(  # noqa: S603 (no shell; what may be foreign among the arguments stands behind a --)
             command,
-            cwd=checkout_of(folder) or folder,
+            cwd=find_checkout(folder) or folder,
             capture_output=True,
             timeout=_LIMIT_S,
             check=False,
@@ -46,7 +46,7 @@ def ask_git(folder: Path, *arguments: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def line_of_git(folder: Path, *arguments: str) -> str | None:
+def read_git_line(folder: Path, *arguments: str) -> str | None:
     """The same in one line; None where it has nothing to say either."""
-    said = ask_git(folder, *arguments)
+    said = run_git(folder, *arguments)
     return None if said is None else said.decode("utf-8", "replace").strip() or None  # a branch may be called anything

@@ -1,4 +1,4 @@
-"""Who a program runs as: root, in a container, gives way to whom the workspace belongs, or else to nobody."""
+"""User that a program runs as: root drops to the workspace's owner, or else to nobody."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from eval_gate.struct import FrozenStruct
 
 
 class Identity(FrozenStruct):
-    """A user and a group by their numbers; they need no name on this machine."""
+    """User and group ids; they need no name on this machine."""
 
     uid: int
     gid: int
 
-    def own(self, place: int | Path) -> None:
+    def take_ownership(self, place: int | Path) -> None:
         """Make an open file or a path theirs. Raises OSError."""
         os.chown(place, self.uid, self.gid)
 
@@ -30,12 +30,12 @@ def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def identity_for(folder: Path) -> Identity | None:
+def find_identity(folder: Path) -> Identity | None:
     """Whom a program in this folder should run as; None is who we are. Raises OSError when the folder is not there.
 
     Only root gives way: to the owner of the working directory, whatever folder a description names, else to the owner
     of the folder, else to nobody. What belongs to root's group by accident does not give membership of it. One case is
-    left in which a program runs as root: `only_root_fits`.
+    left in which a program runs as root: `is_root_required`.
     """
     if not is_root():
         return None
@@ -43,10 +43,10 @@ def identity_for(folder: Path) -> Identity | None:
         owner = place.stat()
         if owner.st_uid:
             return Identity(owner.st_uid, owner.st_gid or owner.st_uid)
-    return None if only_root_fits() else NOBODY
+    return None if is_root_required() else NOBODY
 
 
-def others_may_write(place: os.stat_result) -> bool:
+def is_writable_by_others(place: os.stat_result) -> bool:
     """Whether others than its owner may write there: in a folder put something in another thing's place.
 
     That a folder is sticky protects only what is already in it.
@@ -54,13 +54,13 @@ def others_may_write(place: os.stat_result) -> bool:
     return bool(place.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
-def only_root_fits() -> bool:
+def is_root_required() -> bool:
     """Whether we are root and the working directory is root's and closed to everybody else."""
     here = Path.cwd()
-    return is_root() and here.stat().st_uid == 0 and not _is_open(here)
+    return is_root() and here.stat().st_uid == 0 and not _is_open_to_all(here)
 
 
-def _is_open(folder: Path) -> bool:
+def _is_open_to_all(folder: Path) -> bool:
     """Whether everybody may enter the folder and list it."""
     way = all(place.stat().st_mode & stat.S_IXOTH for place in (folder, *folder.parents))
     return way and bool(folder.stat().st_mode & stat.S_IROTH)

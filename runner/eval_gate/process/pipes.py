@@ -1,4 +1,4 @@
-"""The three streams of a program, as ordinary pipes that it may also open by name (`/dev/stdin` and the like).
+"""Pipes for the three standard streams of a program, which it may also open by name.
 
 Nothing here waits, so that no cancellation can come between opening a pipe and knowing of it.
 """
@@ -12,22 +12,22 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
-from eval_gate.process.captured import Capture, Captured
+from eval_gate.process.captured_output import CapturedOutput, OutputCapture
 from eval_gate.process.identity import Identity
 
-_AT_ONCE: Final = 262_144
+_READ_BYTES: Final = 262_144
 """Bytes that are read in one go: more than a pipe usually holds, so that one reading empties it."""
 
 
-class Stream:
-    """One of a program's outputs: read for as long as it comes, kept within a limit."""
+class ProgramOutput:
+    """An output stream of a program, read as it arrives and kept within a limit."""
 
     def __init__(self, limit: int, watch: Callable[[bytes], object] | None = None) -> None:
         """`watch` gets what comes, as it comes."""
         self._watch = watch
         self.closed = asyncio.Event()
         self.when_full: Callable[[], object] | None = None
-        self._capture = Capture(limit)
+        self._capture = OutputCapture(limit)
         self._loop = asyncio.get_running_loop()
         self._source: int | None = None
 
@@ -36,9 +36,9 @@ class Stream:
         self._source, sink = os.pipe()
         theirs.callback(os.close, sink)
         os.set_blocking(self._source, False)
-        self._loop.add_reader(self._source, self._read)
+        self._loop.add_reader(self._source, self._read_available)
         if identity:
-            identity.own(sink)  # else `> /dev/stderr` is refused to it
+            identity.take_ownership(sink)  # else `> /dev/stderr` is refused to it
         return sink
 
     def close(self) -> None:
@@ -49,26 +49,26 @@ class Stream:
             self._source = None
             self.closed.set()
 
-    def captured(self) -> Captured:
+    def get_output(self) -> CapturedOutput:
         """What was kept of all that the program wrote so far."""
-        return self._capture.captured()
+        return self._capture.get_output()
 
-    def _read(self) -> None:
+    def _read_available(self) -> None:
         if self._source is None:
             return
         with contextlib.suppress(BlockingIOError):
-            data = os.read(self._source, _AT_ONCE)
+            data = os.read(self._source, _READ_BYTES)
             if not data:
                 self.close()
             self._capture.add(data)
             if self._watch is not None and data:
                 self._watch(data)
-            if self.when_full and self._capture.full:
+            if self.when_full and self._capture.is_full:
                 self.when_full()
 
 
-class Feed:
-    """A program's input: written as it reads, and given up when it reads no more."""
+class ProgramInput:
+    """Input of a program, written as it reads and dropped when it stops reading."""
 
     def __init__(self, data: bytes | None) -> None:
         self._rest = memoryview(data or b"")
@@ -82,17 +82,17 @@ class Feed:
             nothing = os.open(os.devnull, os.O_RDONLY)
             theirs.callback(os.close, nothing)
             return nothing
-        source, sink = self._pipe(identity, theirs)
-        self._loop.add_writer(sink, self._write)
+        source, sink = self._open_pipe(identity, theirs)
+        self._loop.add_writer(sink, self._write_pending)
         return source
 
-    def _pipe(self, identity: Identity | None, theirs: ExitStack) -> tuple[int, int]:
+    def _open_pipe(self, identity: Identity | None, theirs: ExitStack) -> tuple[int, int]:
         """The program's end, closed by `theirs`, and ours."""
         source, self._sink = os.pipe()
         theirs.callback(os.close, source)
         os.set_blocking(self._sink, False)
         if identity:
-            identity.own(source)
+            identity.take_ownership(source)
         return source, self._sink
 
     def close(self) -> None:
@@ -102,12 +102,12 @@ class Feed:
             os.close(self._sink)
             self._sink = None
 
-    def _write(self) -> None:
+    def _write_pending(self) -> None:
         if self._sink is None:
             return
         with contextlib.suppress(BlockingIOError):
             try:
-                self._rest = self._rest[os.write(self._sink, self._rest[:_AT_ONCE]) :]
+                self._rest = self._rest[os.write(self._sink, self._rest[:_READ_BYTES]) :]
             except BrokenPipeError:
                 self._rest = self._rest[:0]
             if not self._rest:

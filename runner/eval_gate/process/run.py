@@ -1,4 +1,4 @@
-"""Runs a foreign program: in a group of its own, within limits of time and size, and ends it as a whole."""
+"""Run a program in its own process group, with limits of time and output."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from eval_gate.process.captured import Captured, Mask
-from eval_gate.process.child import Child
-from eval_gate.process.ending import as_a_whole
-from eval_gate.process.identity import NOBODY, Identity, identity_for
-from eval_gate.process.pipes import Feed, Stream
+from eval_gate.process.captured_output import CapturedOutput, Mask
+from eval_gate.process.child import ChildProcess
+from eval_gate.process.identity import NOBODY, Identity, find_identity
+from eval_gate.process.pipes import ProgramInput, ProgramOutput
+from eval_gate.process.signals import defer_signals
 from eval_gate.struct import FrozenStruct
 
-__all__ = ["Captured", "Command", "FinishedProgram", "ProcessError", "StartRefusal", "run"]
+__all__ = ["CapturedOutput", "Command", "FinishedProgram", "ProcessError", "StartRefusal", "run"]
 
 GRACE_S: Final = 2.0
 """Seconds between the request to end and the end by force."""
 DRAIN_S: Final = 1.0
 """Seconds that are given to the pipes once all of the group has ended: who left the group may hold them for ever."""
 
-CAN_RUN: Final = hasattr(os, "killpg")
-NOT_HERE: Final = "commands are run on Linux and macOS only: this system has no process groups by which they are ended"
+CAN_RUN_PROGRAMS: Final = hasattr(os, "killpg")
+UNSUPPORTED_SYSTEM: Final = (
+    "commands are run on Linux and macOS only: this system has no process groups by which they are ended"
+)
 _PROGRAM_ERRORS: Final = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.ELOOP, errno.EISDIR}
 
 
 class StartRefusal(StrEnum):
-    """Why a program could not be started or its file not be read, as far as it changes what to do about it."""
+    """Reason why a program could not be started, as far as it changes the remedy."""
 
     PROGRAM = "program"
     """There is no such program, or it may not be executed."""
@@ -52,7 +54,7 @@ class StartRefusal(StrEnum):
 
 
 class ProcessError(Exception):
-    """The program could not be started; the message says why, in words for people."""
+    """A program that could not be started; the message says why."""
 
     def __init__(self, message: str, refusal: StartRefusal = StartRefusal.SYSTEM) -> None:
         super().__init__(message)
@@ -61,7 +63,7 @@ class ProcessError(Exception):
 
 
 class Command(FrozenStruct):
-    """What to run and within which limits.
+    """A program to run, its environment and its limits.
 
     `line`: a text is for `/bin/sh -c`, a tuple is a program with its arguments. `environment` is all that the program
     sees. Without `stdin` it reads nothing. Of stdout and stderr so many bytes are kept as `max_output` and `max_errors`
@@ -82,14 +84,14 @@ class Command(FrozenStruct):
 
 
 class FinishedProgram(FrozenStruct):
-    """What became of a command. `code` is negative where a signal ended it: -9 for SIGKILL.
+    """Result of a program: exit code (negative for a signal), output and duration.
 
     `seconds` is from the start until the program itself ended.
     """
 
     code: int
-    stdout: Captured
-    stderr: Captured
+    stdout: CapturedOutput
+    stderr: CapturedOutput
     seconds: float
     timed_out: bool
 
@@ -105,43 +107,47 @@ async def run(command: Command) -> FinishedProgram:
     The program and what it started are one process group, all of which is ended: when the program ends, takes too long
     (asked first, by force after two seconds), or we are cancelled. As root it runs as whom its folder belongs to.
     """
-    output, errors = Stream(command.max_output, command.watch), Stream(command.max_errors)
+    output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
     with contextlib.ExitStack() as ours:
-        child = start(command, (Feed(command.stdin), output, errors), ours)
+        child = start_program(command, (ProgramInput(command.stdin), output, errors), ours)
         try:
-            timed_out = await _until_the_end(child, command, output)
+            timed_out = await _wait_for_end(child, command, output)
         finally:
-            await end(child)
-        await drain(output, errors)
-    printed = [stream.captured() for stream in (output, errors)]
-    said, complained = [one.masked(command.mask) for one in printed] if command.mask else printed
+            await end_program(child)
+        await drain_outputs(output, errors)
+    printed = [stream.get_output() for stream in (output, errors)]
+    said, complained = [one.apply_mask(command.mask) for one in printed] if command.mask else printed
     return FinishedProgram(child.code, said, complained, child.seconds, timed_out)
 
 
-def start(command: Command, streams: tuple[Feed, Stream, Stream], ours: contextlib.ExitStack) -> Child:
+def start_program(
+    command: Command, streams: tuple[ProgramInput, ProgramOutput, ProgramOutput], ours: contextlib.ExitStack
+) -> ChildProcess:
     """Open the pipes and start the program; our ends of them are closed by `ours`. Raises ProcessError."""
-    if not CAN_RUN:
-        raise ProcessError(NOT_HERE)
+    if not CAN_RUN_PROGRAMS:
+        raise ProcessError(UNSUPPORTED_SYSTEM)
     with contextlib.ExitStack() as theirs:
         try:
-            identity = identity_for(command.cwd)
+            identity = find_identity(command.cwd)
             for stream in streams:
                 ours.callback(stream.close)
             stdin, stdout, stderr = [stream.open(identity, theirs) for stream in streams]
             began = time.perf_counter()
-            with as_a_whole():
-                return Child(_spawn(command, identity, (stdin, stdout, stderr)), began)
+            with defer_signals():
+                return ChildProcess(_spawn_process(command, identity, (stdin, stdout, stderr)), began)
         except (OSError, ValueError) as error:
-            raise _refused(command, error) from error
+            raise _build_start_error(command, error) from error
 
 
-def _spawn(command: Command, identity: Identity | None, streams: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+def _spawn_process(
+    command: Command, identity: Identity | None, streams: tuple[int, int, int]
+) -> subprocess.Popen[bytes]:
     stdin, stdout, stderr = streams
     line = command.line
     return subprocess.Popen(  # noqa: S603 (foreign programs are what this room is for)
         ("/bin/sh", "-c", line) if isinstance(line, str) else line,
         cwd=command.cwd,
-        env=_at_home(command.environment, identity),
+        env=_build_environment(command.environment, identity),
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
@@ -152,12 +158,12 @@ def _spawn(command: Command, identity: Identity | None, streams: tuple[int, int,
     )
 
 
-def _at_home(environment: Mapping[str, str], identity: Identity | None) -> dict[str, str]:
+def _build_environment(environment: Mapping[str, str], identity: Identity | None) -> dict[str, str]:
     """The environment; for nobody with a home that is open, since git and others end where theirs is closed to them."""
     return {**environment, "HOME": tempfile.gettempdir()} if identity == NOBODY else {**environment}
 
 
-async def _until_the_end(child: Child, command: Command, output: Stream) -> bool:
+async def _wait_for_end(child: ChildProcess, command: Command, output: ProgramOutput) -> bool:
     """Wait for the end of the program; whether its time was over before."""
     if command.end_when_cut:
         output.when_full = child.over.set
@@ -169,31 +175,31 @@ async def _until_the_end(child: Child, command: Command, output: Stream) -> bool
     return False
 
 
-async def end(child: Child) -> None:
+async def end_program(child: ChildProcess) -> None:
     """End a program that still runs, and its group: asked first, then by force. A group whose program ended is gone."""
     if child.exited.is_set():
         return
     try:
-        child.signal(signal.SIGTERM)
-        await within(GRACE_S, child.exited)
+        child.send_signal(signal.SIGTERM)
+        await wait_within(GRACE_S, child.exited)
     finally:
-        child.signal(signal.SIGKILL)  # also when we are cancelled a second time
-    await within(GRACE_S, child.exited)
+        child.send_signal(signal.SIGKILL)  # also when we are cancelled a second time
+    await wait_within(GRACE_S, child.exited)
 
 
-async def drain(*streams: Stream) -> None:
+async def drain_outputs(*streams: ProgramOutput) -> None:
     """Read what the program left in its pipes when it ended."""
     for stream in streams:
-        await within(DRAIN_S, stream.closed)
+        await wait_within(DRAIN_S, stream.closed)
 
 
-async def within(seconds: float, event: asyncio.Event) -> None:
+async def wait_within(seconds: float, event: asyncio.Event) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
 
 
-def _refused(command: Command, error: OSError | ValueError) -> ProcessError:
+def _build_start_error(command: Command, error: OSError | ValueError) -> ProcessError:
     """Why it did not start: Python's error does not always say which of the parts was meant."""
     program = "the shell" if isinstance(command.line, str) else f'"{command.line[0][:200]}"'
     if not isinstance(error, OSError):

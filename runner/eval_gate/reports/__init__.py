@@ -1,1 +1,1 @@
-"""Results as people read them. `view` turns a run into numbers and words once; the rest only places them."""
+"""Reports of a run: `ReportView` computes its numbers and texts once, and each format lays them out."""

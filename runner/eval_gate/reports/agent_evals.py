@@ -1,4 +1,4 @@
-"""The reports of the Agent Evals command: JSON for machines, Markdown for people, a summary for a terminal or a log.
+"""Reports of the Agent Evals command: JSON, Markdown and a console summary.
 
 Source: Agent Evals, "Output" and "Flowchart: Print summary"; agent-evals behaviour 3.5, E-02, E-08. A case that was not
 run is an error here: the format has no other word for it, and it must not look fine.
@@ -14,91 +14,93 @@ from pathlib import Path
 from typing import Any, Final
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.files.writing import open_new
+from eval_gate.files.writing import open_new_file
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
-from eval_gate.reports.console.style import MAX_DESCRIPTION, MAX_ID, ConsoleStyle, columns
-from eval_gate.reports.words.numbers import count, percent, seconds
+from eval_gate.reports.console.style import MAX_DESCRIPTION, MAX_ID, ConsoleStyle, align_columns
+from eval_gate.reports.wording.numbers import format_count, format_percent, format_seconds
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.text.escape import code_span, console_line, cut, plain
-from eval_gate.text.inert import json_text
+from eval_gate.text.escape import escape_markdown, format_code_span, to_console_line, truncate_text
+from eval_gate.text.safe_output import neutralize_json
 
 FORMAT: Final = "agent-evals"
 KINDS: Final = ("json", "md")
-_WORDS: Final = {
+_STATUS_WORDS: Final = {
     Status.PASSED: "pass",
     Status.FAILED: "fail",
     Status.ERROR: "error",
     Status.SKIPPED: "skip",
     Status.NOT_RUN: "error",
 }
-_COUNTS: Final = (("pass", "passed"), ("fail", "failed"), ("error", "errors"), ("skip", "skipped"))
-_MAX_SENTENCE: Final = 500
-_MAX_TRIES: Final = 1_000
+_COUNT_NAMES: Final = (("pass", "passed"), ("fail", "failed"), ("error", "errors"), ("skip", "skipped"))
+_MAX_MESSAGE: Final = 500
+_MAX_ATTEMPTS: Final = 1_000
 _COLOURS: Final = {"pass": "green", "fail": "red", "error": "yellow", "skip": "dim"}
-_WIDEST: Final = 5
+_STATUS_WIDTH: Final = 5
 
 
 class ReportTimes(FrozenStruct):
-    """When what happened: the report, and by eval file the begin and end of each suite."""
+    """Times of an Agent Evals report: when it was generated, and start and end of each suite by eval file."""
 
-    generated: datetime
+    generated_at: datetime
     suites: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
 
 
-def report(run: RunResult, suites: Sequence[EvalSuite], moments: ReportTimes) -> dict[str, Any]:
+def build_report(run: RunResult, suites: Sequence[EvalSuite], moments: ReportTimes) -> dict[str, Any]:
     """The report as data, under the format's own names: only the run's Agent Evals suites. `suites` are as loaded.
 
     A suite without moments of its own took at most as long as the run.
     """
     versions = {suite.file: suite.version for suite in suites}
     shown = [
-        _suite(suite, versions.get(suite.eval_file), run, moments) for suite in run.suites if suite.format == FORMAT
+        _build_suite(suite, versions.get(suite.eval_file), run, moments)
+        for suite in run.suites
+        if suite.format == FORMAT
     ]
     statuses = [case["status"] for suite in shown for case in suite["cases"]]
     return {
-        "generatedAt": _written(moments.generated),
+        "generatedAt": _format_time(moments.generated_at),
         "durationMs": sum(suite["durationMs"] for suite in shown),
-        "summary": {"totalSuites": len(shown), "totalCases": len(statuses), **_counts(statuses)},
+        "summary": {"totalSuites": len(shown), "totalCases": len(statuses), **_count_statuses(statuses)},
         "suites": shown,
     }
 
 
-def as_json(made: Mapping[str, Any]) -> str:
+def render_json(made: Mapping[str, Any]) -> str:
     """The report as a file for machines."""
-    return json_text(json.dumps(made, ensure_ascii=False, indent=2)) + "\n"
+    return neutralize_json(json.dumps(made, ensure_ascii=False, indent=2)) + "\n"
 
 
-def _suite(suite: SuiteResult, version: str | None, run: RunResult, moments: ReportTimes) -> dict[str, Any]:
-    begun, ended = moments.suites.get(suite.eval_file, (datetime.fromisoformat(run.timestamp), moments.generated))
-    cases = [_case(case) for case in suite.cases]
+def _build_suite(suite: SuiteResult, version: str | None, run: RunResult, moments: ReportTimes) -> dict[str, Any]:
+    begun, ended = moments.suites.get(suite.eval_file, (datetime.fromisoformat(run.timestamp), moments.generated_at))
+    cases = [_build_case(case) for case in suite.cases]
     statuses = [case["status"] for case in cases]
     return {
         "suiteName": suite.tool_name,
         "suiteVersion": version or "1.0.0",
-        "startedAt": _written(begun),
-        "completedAt": _written(ended),
+        "startedAt": _format_time(begun),
+        "completedAt": _format_time(ended),
         "durationMs": round((ended - begun).total_seconds() * 1000),
-        "summary": {"total": len(statuses), **_counts(statuses)},
+        "summary": {"total": len(statuses), **_count_statuses(statuses)},
         "cases": cases,
     }
 
 
-def _case(case: CaseResult) -> dict[str, Any]:
+def _build_case(case: CaseResult) -> dict[str, Any]:
     judged = case.status.judged
     return {
         "caseId": case.id,
         "caseName": case.description or case.id,
-        "status": _WORDS[case.status],
+        "status": _STATUS_WORDS[case.status],
         "durationMs": round(case.duration_ms),
         "output": case.details.response if judged else None,
-        "assertionResults": [_assertion(result) for result in case.evaluator_results] if judged else [],
+        "assertionResults": [_build_assertion(result) for result in case.evaluator_results] if judged else [],
         "error": None if judged else case.error or case.status.value.replace("_", " "),
     }
 
 
-def _assertion(result: EvaluatorResult) -> dict[str, Any]:
+def _build_assertion(result: EvaluatorResult) -> dict[str, Any]:
     facts = result.evaluator_provider_request or {}
     said = next(iter((*result.misses, *result.hits)), "")
     return {
@@ -110,63 +112,69 @@ def _assertion(result: EvaluatorResult) -> dict[str, Any]:
     }
 
 
-def _counts(statuses: Sequence[str]) -> dict[str, float]:
+def _count_statuses(statuses: Sequence[str]) -> dict[str, float]:
     """How many ended how. The rate is of all cases, errors included, from 0 to 1; 0 where there is none."""
-    counts: dict[str, float] = {name: statuses.count(word) for word, name in _COUNTS}
+    counts: dict[str, float] = {name: statuses.count(word) for word, name in _COUNT_NAMES}
     return counts | {"passRate": counts["passed"] / len(statuses) if statuses else 0.0}
 
 
-def _written(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     """`2026-11-21T10:00:00.000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def as_markdown(made: Mapping[str, Any]) -> str:
+def render_markdown(made: Mapping[str, Any]) -> str:
     """The report as a page for people. What suites, models and files say is escaped."""
     summary = made["summary"]
-    verdict = _verdict(summary["passed"], summary["totalCases"])
+    verdict = _format_pass_count(summary["passed"], summary["totalCases"])
     counts = ("totalSuites", "totalCases", "passed", "failed", "errors", "skipped")
     lines = [
         "# Agent Evals",
         "",
-        f"{verdict} in {_seconds(made['durationMs'])}, {made['generatedAt']}.",
+        f"{verdict} in {_format_seconds(made['durationMs'])}, {made['generatedAt']}.",
         "",
         "| suites | cases | passed | failed | errors | skipped |",
         "|--:|--:|--:|--:|--:|--:|",
         f"| {' | '.join(str(summary[count]) for count in counts)} |",
     ]
     for suite in made["suites"]:
-        lines += _suite_lines(suite)
+        lines += _render_markdown_suite(suite)
     return "\n".join(lines) + "\n"
 
 
-def _suite_lines(suite: Mapping[str, Any]) -> Iterable[str]:
+def _render_markdown_suite(suite: Mapping[str, Any]) -> Iterable[str]:
     summary = suite["summary"]
-    verdict = _verdict(summary["passed"], summary["total"])
-    yield from ("", f"## {plain(suite['suiteName'])}", "")
-    yield f"Version {plain(suite['suiteVersion'])}: {verdict} in {_seconds(suite['durationMs'])}."
+    verdict = _format_pass_count(summary["passed"], summary["total"])
+    yield from ("", f"## {escape_markdown(suite['suiteName'])}", "")
+    yield f"Version {escape_markdown(suite['suiteVersion'])}: {verdict} in {_format_seconds(suite['durationMs'])}."
     yield from ("", "| status | case | name | duration |", "|:--|:--|:--|--:|")
     for case in suite["cases"]:
         shown = case["status"].upper()
-        yield f"| {shown} | {plain(case['caseId'])} | {plain(case['caseName'])} | {_seconds(case['durationMs'])} |"
+        yield (
+            f"| {shown} | {escape_markdown(case['caseId'])} | {escape_markdown(case['caseName'])} | "
+            f"{_format_seconds(case['durationMs'])} |"
+        )
     for case in suite["cases"]:
         if case["status"] in {"fail", "error"}:
-            yield from ("", f"### {plain(case['caseId'])}: {plain(case['caseName'])}", "")
-            yield from _details(case)
+            yield from ("", f"### {escape_markdown(case['caseId'])}: {escape_markdown(case['caseName'])}", "")
+            yield from _render_markdown_details(case)
 
 
-def _details(case: Mapping[str, Any]) -> Iterable[str]:
+def _render_markdown_details(case: Mapping[str, Any]) -> Iterable[str]:
     if case["error"]:
-        yield f"- ERROR {plain(case['error'], _MAX_SENTENCE)}"
+        yield f"- ERROR {escape_markdown(case['error'], _MAX_MESSAGE)}"
     for result in case["assertionResults"]:
         word = "PASS" if result["passed"] else "FAIL"
-        yield f"- {word} {plain(_name(result['assertion']))}: {plain(result['message'], _MAX_SENTENCE)}"
+        yield (
+            f"- {word} {escape_markdown(_format_assertion_name(result['assertion']))}: "
+            f"{escape_markdown(result['message'], _MAX_MESSAGE)}"
+        )
         if not result["passed"]:
-            yield f"  - expected {code_span(_text(result['expected']))}"
-            yield f"  - got {code_span(_text(result['actual']))}"
+            yield f"  - expected {format_code_span(_format_value(result['expected']))}"
+            yield f"  - got {format_code_span(_format_value(result['actual']))}"
 
 
-def failures(made: Mapping[str, Any]) -> tuple[str, ...]:
+def format_failures(made: Mapping[str, Any]) -> tuple[str, ...]:
     """What `--verbose` says beside the cases, for a terminal or a log.
 
     One line for each assertion that does not hold, with what was expected and seen, and for each error.
@@ -178,33 +186,35 @@ def failures(made: Mapping[str, Any]) -> tuple[str, ...]:
             if case["status"] == "error":
                 lines.append(f"{place}: {case['error']}")
             lines += [
-                f"{place}: {_name(result['assertion'])}: {result['message']} "
-                f"(expected {_text(result['expected'])}, got {_text(result['actual'])})"
+                f"{place}: {_format_assertion_name(result['assertion'])}: {result['message']} "
+                f"(expected {_format_value(result['expected'])}, got {_format_value(result['actual'])})"
                 for result in case["assertionResults"]
                 if not result["passed"]
             ]
-    return tuple(map(console_line, lines))
+    return tuple(map(to_console_line, lines))
 
 
-def _name(assertion: Mapping[str, Any]) -> str:
+def _format_assertion_name(assertion: Mapping[str, Any]) -> str:
     """`contains`, or with its description `contains (names the city)`."""
     described = assertion.get("description")
     return f"{assertion['type']} ({described})" if described else str(assertion["type"])
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _verdict(passed: int, total: int) -> str:
+def _format_pass_count(passed: int, total: int) -> str:
     return f"{passed} of {total} passed"
 
 
-def _seconds(milliseconds: float) -> str:
+def _format_seconds(milliseconds: float) -> str:
     return f"{milliseconds / 1000:.1f} s"
 
 
-def write(folder: Path, texts: Mapping[str, str], moment: datetime, prefix: str = "report") -> tuple[Path, ...]:
+def write_report_files(
+    folder: Path, texts: Mapping[str, str], moment: datetime, prefix: str = "report"
+) -> tuple[Path, ...]:
     """Write each text, by its ending, as `report-2026-11-21T10-00-00.json`; where they are.
 
     All of one call have the same name; one that is taken gets a number, so that nothing is ever replaced. Raises
@@ -212,21 +222,21 @@ def write(folder: Path, texts: Mapping[str, str], moment: datetime, prefix: str 
     """
     stem = f"{prefix}-{moment.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
     try:
-        for number in range(1, _MAX_TRIES):
+        for number in range(1, _MAX_ATTEMPTS):
             name = stem if number == 1 else f"{stem}-{number}"
             files = {folder / f"{name}.{ending}": text for ending, text in texts.items()}
-            if not any((folder / f"{name}.{kind}").exists() for kind in KINDS) and _claimed(files):
+            if not any((folder / f"{name}.{kind}").exists() for kind in KINDS) and _try_write(files):
                 return tuple(files)
     except OSError as error:
-        raise _not_writable(folder, error.strerror) from error
-    raise _not_writable(folder, "too many reports of one second")
+        raise _build_output_error(folder, error.strerror) from error
+    raise _build_output_error(folder, "too many reports of one second")
 
 
-def _claimed(files: Mapping[Path, str]) -> bool:
+def _try_write(files: Mapping[Path, str]) -> bool:
     """Write them, unless somebody was faster; then none of them is left."""
     written: list[Path] = []
     for file, text in files.items():
-        descriptor = open_new(file)
+        descriptor = open_new_file(file)
         if descriptor is None:
             for own in written:
                 own.unlink()
@@ -237,7 +247,7 @@ def _claimed(files: Mapping[Path, str]) -> bool:
     return True
 
 
-def _not_writable(folder: Path, why: str | None) -> GateError:
+def _build_output_error(folder: Path, why: str | None) -> GateError:
     return GateError(
         "output-not-writable",
         f"{folder} cannot be written: {why}",
@@ -248,44 +258,44 @@ def _not_writable(folder: Path, why: str | None) -> GateError:
 
 def render_console_summary(made: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> str:
     """Every case with its status, then the counts. `made` is the report as data; with `style.verbose` why it is so."""
-    return style.text(_render_lines(made, warnings, style))
+    return style.join_lines(_render_console(made, warnings, style))
 
 
-def _render_lines(made: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> Iterator[str]:
+def _render_console(made: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> Iterator[str]:
     for suite in made["suites"]:
-        yield from _render_suite_lines(suite, style)
+        yield from _render_console_suite(suite, style)
         yield ""
-    why = failures(made)
+    why = format_failures(made)
     if style.verbose:
         yield from why
         yield from ("",) if why else ()
-    yield from style.warnings(warnings)
+    yield from style.render_warnings(warnings)
     yield _render_counts(made["summary"])
     if why and not style.verbose:
         yield "--verbose says what did not hold"
 
 
-def _render_suite_lines(suite: Mapping[str, Any], style: ConsoleStyle) -> Iterator[str]:
-    name, version = console_line(suite["suiteName"], 60), console_line(suite["suiteVersion"], 20)
+def _render_console_suite(suite: Mapping[str, Any], style: ConsoleStyle) -> Iterator[str]:
+    name, version = to_console_line(suite["suiteName"], 60), to_console_line(suite["suiteVersion"], 20)
     passed, total = suite["summary"]["passed"], suite["summary"]["total"]
-    yield f"{name} {version}: {passed} of {total} passed, {seconds(suite['durationMs'])}"
+    yield f"{name} {version}: {passed} of {total} passed, {format_seconds(suite['durationMs'])}"
     rows = [
         (
-            cut(console_line(case["caseId"]), MAX_ID),
-            cut(console_line(case["caseName"]), MAX_DESCRIPTION),
-            seconds(case["durationMs"]),
+            truncate_text(to_console_line(case["caseId"]), MAX_ID),
+            truncate_text(to_console_line(case["caseName"]), MAX_DESCRIPTION),
+            format_seconds(case["durationMs"]),
         )
         for case in suite["cases"]
     ]
-    for case, line in zip(suite["cases"], columns(rows, ("left", "left", "right")), strict=True):
-        word = case["status"].upper().ljust(_WIDEST)
+    for case, line in zip(suite["cases"], align_columns(rows, ("left", "left", "right")), strict=True):
+        word = case["status"].upper().ljust(_STATUS_WIDTH)
         yield f"  {style.paint(_COLOURS[case['status']], word)}  {line}"
 
 
 def _render_counts(counts: Mapping[str, Any]) -> str:
     """`2 suites, 7 cases: 2 passed, 2 failed, 3 errors (28.6 %)`."""
-    parts = [f"{counts['passed']} passed", f"{counts['failed']} failed", count(counts["errors"], "error")]
+    parts = [f"{counts['passed']} passed", f"{counts['failed']} failed", format_count(counts["errors"], "error")]
     if counts["skipped"]:
         parts.append(f"{counts['skipped']} skipped")
-    asked = f"{count(counts['totalSuites'], 'suite')}, {count(counts['totalCases'], 'case')}"
-    return f"{asked}: {', '.join(parts)} ({percent(counts['passRate'])})"
+    asked = f"{format_count(counts['totalSuites'], 'suite')}, {format_count(counts['totalCases'], 'case')}"
+    return f"{asked}: {', '.join(parts)} ({format_percent(counts['passRate'])})"

@@ -1,4 +1,4 @@
-"""What a report may say beside the run."""
+"""Names and URLs that a report shows in addition to the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eval_gate.struct import FrozenStruct
 
 
 class ReportContext(FrozenStruct):
-    """Names and addresses, each only where it is known: without them there are no links, never broken ones."""
+    """Names and URLs of a report, each None where unknown, so that no broken link is rendered."""
 
     name: str | None = None
     comment_key: str = "default"
@@ -38,29 +38,29 @@ class ReportContext(FrozenStruct):
     errors_doc_url: str | None = None
     """The page of errors; a code is added as its fragment."""
     no_baseline_reason: str | None = None
-    no_baseline_words: str = "no baseline yet"
+    no_baseline_heading: str = "no baseline yet"
     """Why there is no baseline, in the few words of a heading."""
     previous_red_sha: str | None = None
     """The commit of this pull request whose result was red, when this one is green."""
-    regressed_before: frozenset[str] | None = None
+    previous_regressions: frozenset[str] | None = None
     """The regressions of the result before this one of the same pull request, each by its digest (`links.digest_of`).
 
     None where that is not known. It comes from a comment, and decides nothing.
     """
-    regressed_at: str | None = None
+    previous_regressions_sha: str | None = None
     """The commit of that result, where it is not the last push before this one."""
-    accept_hint: bool = False
+    can_waive_by_comment: bool = False
     """It is a pull request, where somebody may accept regressions by a comment."""
-    accept_label: str = "eval-gate:accept"
+    waive_label: str = "eval-gate:accept"
     """The label that such a comment needs."""
-    accept_by_commit: bool = False
+    waive_requires_sha: bool = False
     """Such a comment has to name the commit: the pull request is a fork's."""
-    unused_rules: tuple[Difference, ...] = ()
+    ignored_rules: tuple[Difference, ...] = ()
     """What the pull request's own configuration says otherwise, where it is judged by the base branch's rules."""
     rerun_command: str | None = None
-    rerun_left_out: int = 0
+    rerun_omitted_count: int = 0
     """Cases to look at that are too many for that command."""
-    accept_line: str | None = None
+    waive_command: str | None = None
     """The command that accepts the regressions, where somebody sits at a terminal."""
     result_path: str | None = None
     junit: JunitFailures = JunitFailures.BLOCKING

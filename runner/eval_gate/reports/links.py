@@ -1,4 +1,4 @@
-"""Addresses on GitHub, only where they are known to lead somewhere."""
+"""URLs on GitHub, built only where all their parts are known."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from eval_gate.model.case import CaseKey, Location
 from eval_gate.reports.context import ReportContext
 
 _NOT_IN_ANCHOR: Final = re.compile(r"[^a-z0-9]+")
-_ANCHOR_WORDS: Final = 40
+_MAX_ANCHOR_PART: Final = 40
 """Characters of each half of an anchor that people can read; the digest tells cases apart."""
 
 
-def digest_of(key: CaseKey) -> str:
+def compute_case_digest(key: CaseKey) -> str:
     """Eight hex digits that tell cases apart."""
     return hashlib.sha256("\0".join(key).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def anchor_of(key: CaseKey) -> str:
+def build_anchor(key: CaseKey) -> str:
     """Where a case stands in the page: `case-refund-partial-order-1f3a90bc`. The same in every run with this case."""
     stem = key.suite.rpartition("/")[2].partition(".")[0]
     words = [
-        _NOT_IN_ANCHOR.sub("-", part.lower()).strip("-")[:_ANCHOR_WORDS].rstrip("-") for part in (stem, key.case_id)
+        _NOT_IN_ANCHOR.sub("-", part.lower()).strip("-")[:_MAX_ANCHOR_PART].rstrip("-") for part in (stem, key.case_id)
     ]
-    return "-".join(["case", *filter(None, words), digest_of(key)])
+    return "-".join(["case", *filter(None, words), compute_case_digest(key)])
 
 
-def case_url(key: CaseKey, context: ReportContext) -> str | None:
+def build_case_url(key: CaseKey, context: ReportContext) -> str | None:
     """A case in the page behind `context.page_url`; None where the page opens nowhere."""
-    return f"{context.page_url}#{anchor_of(key)}" if context.page_url else None
+    return f"{context.page_url}#{build_anchor(key)}" if context.page_url else None
 
 
-def path_in_repository(file: str, context: ReportContext) -> str:
+def to_repository_path(file: str, context: ReportContext) -> str:
     """The repository's own path of a file, whose path is the workspace's."""
     within = [f"{folder}/" for folder in context.checkouts if file.startswith(f"{folder}/")]
     return file.removeprefix(max(within, key=len, default=""))
 
 
-def line_url(location: Location | None, context: ReportContext) -> str | None:
+def build_line_url(location: Location | None, context: ReportContext) -> str | None:
     """A line of a file at the commit that was evaluated; None where one of these is not known."""
     if location is None or context.repository is None or context.head_sha is None:
         return None
     if location.file.startswith("/") or ".." in location.file.split("/"):
         return None  # not in the repository: a link built of it would lead somewhere else
     base = f"{context.server_url}/{context.repository}/blob/{context.head_sha}"
-    return f"{base}/{quote(path_in_repository(location.file, context), errors='replace')}#L{location.line}"
+    return f"{base}/{quote(to_repository_path(location.file, context), errors='replace')}#L{location.line}"

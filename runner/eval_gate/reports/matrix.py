@@ -1,4 +1,4 @@
-"""The same cases asked of several targets, side by side: as data, then on the console, in Markdown, HTML and JSON.
+"""Comparison of several targets on the same cases: data, console, Markdown, HTML and JSON.
 
 Every report of a comparison of targets only places what is in `Matrix`.
 """
@@ -16,9 +16,9 @@ from msgspec import json
 
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.compare import tally
-from eval_gate.gate.pass_score import judged_as
-from eval_gate.gate.scores import exceeds
+from eval_gate.gate.case_comparison import count_passes
+from eval_gate.gate.pass_score import apply_recorded_pass_score
+from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE, Outcome, Verdict
@@ -26,38 +26,38 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.console.style import FOLD_ABOVE, MAX_ID, ConsoleStyle
-from eval_gate.reports.fit import COMMENT_LIMIT, Detail, fit
-from eval_gate.reports.render import write_each
-from eval_gate.reports.templating import environment, tidy
-from eval_gate.reports.view.scores import mean_score
-from eval_gate.reports.words import numbers as wording
-from eval_gate.reports.words.numbers import count
+from eval_gate.reports.detail_levels import COMMENT_LIMIT, DetailLevel, render_within_limit
+from eval_gate.reports.rendering import write_each
+from eval_gate.reports.template_engine import build_environment, tidy_markdown
+from eval_gate.reports.view.scores import compute_mean_score
+from eval_gate.reports.wording import numbers as wording
+from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
-from eval_gate.text.inert import json_text
+from eval_gate.text.safe_output import neutralize_json
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-NOT_THERE: Final = "–"
+MISSING_CELL: Final = "–"
 _EXIT_CODES: Final = {
     Outcome.PASS: ExitCode.PASSED,
     Outcome.FAIL: ExitCode.FAILED,
     Outcome.ERROR: ExitCode.INCOMPLETE,
 }
-_GATES: Final = {Outcome.PASS: "passed", Outcome.FAIL: "failed", Outcome.ERROR: "could not decide"}
+_OUTCOME_WORDS: Final = {Outcome.PASS: "passed", Outcome.FAIL: "failed", Outcome.ERROR: "could not decide"}
 FORMATS: Final = {"md": "matrix.md", "html": "matrix.html", "json": "matrix.json", "console": "matrix.txt"}
 """What a comparison can be, with the usual names of the files."""
 MAX_TARGET: Final = 24
 """Characters of a target's name above a column."""
 MAX_PAGE_ROWS: Final = 5_000
-_LADDER: Final = tuple(Detail(rows=rows, names=0, warnings=0) for rows in (500, 200, 50, 20, 5, 0))
+_DETAIL_LEVELS: Final = tuple(DetailLevel(rows=rows, names=0, warnings=0) for rows in (500, 200, 50, 20, 5, 0))
 _SIGNS: Final = {Status.PASSED: "✅ ", Status.FAILED: "❌ ", Status.ERROR: "⚠️ "}
 
 
-class Leg(FrozenStruct):
-    """One target of the comparison under the name it was asked for, with its judged run or why there is none."""
+class TargetRun(FrozenStruct):
+    """Judged run of one target in a comparison of targets, or the reason why there is none."""
 
     name: str
     run: RunResult | None = None
@@ -66,7 +66,7 @@ class Leg(FrozenStruct):
 
 
 class MatrixTarget(Record, kw_only=True):
-    """One target as a column: its run, counted as its own verdict counts, or why it has none."""
+    """Column of the comparison: one target with the counts and verdict of its run."""
 
     name: str
     target: TargetIdentity | None = None
@@ -81,7 +81,7 @@ class MatrixTarget(Record, kw_only=True):
     @property
     def gate(self) -> str:
         """What its gate said, in one word or two."""
-        return _GATES[self.verdict.outcome] if self.verdict else "not run"
+        return _OUTCOME_WORDS[self.verdict.outcome] if self.verdict else "not run"
 
     @property
     def reasons(self) -> str:
@@ -92,7 +92,7 @@ class MatrixTarget(Record, kw_only=True):
 
 
 class MatrixCell(Record, kw_only=True):
-    """What came of one case with one target. `passes` of `trials` were passed; both are 0 where none was judged."""
+    """Result of one case with one target; `passes` and `trials` are 0 where no trial was scored."""
 
     status: Status
     score: float = 0.0
@@ -104,18 +104,18 @@ class MatrixCell(Record, kw_only=True):
     error: str | None = None
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """`pass`, `fail 0.67`, `2/3`, `error`, `not run`; with the score where it says more than yes or no."""
         if not self.status.judged:
             return self.status.value.replace("_", " ")
         word = "pass" if self.status is Status.PASSED else "fail"
         if self.trials > 1:
             word = f"{self.passes}/{self.trials}"
-        return f"{word} {wording.score(self.score)}" if self.graded or 0 < self.score < 1 else word
+        return f"{word} {wording.format_score(self.score)}" if self.graded or 0 < self.score < 1 else word
 
 
 class MatrixCase(Record, kw_only=True):
-    """One case as a row; `cells` stand in the order of the targets, None where the target's run does not have it."""
+    """Row of the comparison: one case, with one cell for each target; None where the case is absent."""
 
     eval_file: str
     id: str
@@ -127,13 +127,13 @@ class MatrixCase(Record, kw_only=True):
     cells: tuple[MatrixCell | None, ...]
 
     @property
-    def asked_of_all(self) -> bool:
+    def ran_everywhere(self) -> bool:
         """Whether there is an answer, or an error, of every target."""
         return all(cell is not None and cell.status is not Status.NOT_RUN for cell in self.cells)
 
 
 class Matrix(Record, kw_only=True):
-    """All of it: first the cases that differ, then those that some target was not asked, each in file order."""
+    """Comparison of several targets: cases that differ first, then cases that some target did not run."""
 
     timestamp: str
     version: str
@@ -146,14 +146,14 @@ class Matrix(Record, kw_only=True):
         return tuple(case for case in self.cases if case.differs)
 
     @property
-    def unasked(self) -> tuple[MatrixCase, ...]:
+    def not_run_everywhere(self) -> tuple[MatrixCase, ...]:
         """The others that not every target was asked: nobody knows whether they differ."""
-        return tuple(case for case in self.cases if not case.differs and not case.asked_of_all)
+        return tuple(case for case in self.cases if not case.differs and not case.ran_everywhere)
 
     @property
     def same_everywhere(self) -> tuple[MatrixCase, ...]:
         """The cases with the same result everywhere."""
-        return tuple(case for case in self.cases if not case.differs and case.asked_of_all)
+        return tuple(case for case in self.cases if not case.differs and case.ran_everywhere)
 
     @property
     def outcome(self) -> Outcome:
@@ -169,35 +169,39 @@ class Matrix(Record, kw_only=True):
     @property
     def heading(self) -> str:
         """`3 targets, 12 cases: 2 differ`."""
-        targets, cases = wording.count(len(self.targets), "target"), wording.count(len(self.cases), "case")
-        differing, unasked = len(self.differing), len(self.unasked)
+        targets, cases = (
+            wording.format_count(len(self.targets), "target"),
+            wording.format_count(len(self.cases), "case"),
+        )
+        differing, unasked = len(self.differing), len(self.not_run_everywhere)
         found = f"{differing} differ{'s' if differing == 1 else ''}" if differing else "none differs"
         return f"{targets}, {cases}: {found}{f', {unasked} not asked of every target' if unasked else ''}"
 
 
-def matrix_of(
-    legs: Sequence[Leg], timestamp: str, version: str, *, score_tolerance: float = DEFAULT_SCORE_TOLERANCE
+def build_matrix(
+    legs: Sequence[TargetRun], timestamp: str, version: str, *, score_tolerance: float = DEFAULT_SCORE_TOLERANCE
 ) -> Matrix:
     """The comparison of these targets, in their order. `timestamp` is when it began, `version` this program's."""
-    runs = [judged_as(leg.run) if leg.run is not None else None for leg in legs]
+    runs = [apply_recorded_pass_score(leg.run) if leg.run is not None else None for leg in legs]
     cases = [run.by_key() if run is not None else {} for run in runs]
     keys = dict.fromkeys(key for column in cases for key in column)
     seen = Counter(key.case_id for key in keys)
     rows = [
-        _row(key, [column.get(key) for column in cases], score_tolerance, unique=seen[key.case_id] == 1) for key in keys
+        _build_case(key, [column.get(key) for column in cases], score_tolerance, unique=seen[key.case_id] == 1)
+        for key in keys
     ]
     return Matrix(
         timestamp=timestamp,
         version=version,
-        targets=tuple(_target(leg, run) for leg, run in zip(legs, runs, strict=True)),
-        cases=tuple(sorted(rows, key=lambda row: (not row.differs, row.asked_of_all))),
+        targets=tuple(_build_target(leg, run) for leg, run in zip(legs, runs, strict=True)),
+        cases=tuple(sorted(rows, key=lambda row: (not row.differs, row.ran_everywhere))),
     )
 
 
-def _target(leg: Leg, run: RunResult | None) -> MatrixTarget:
+def _build_target(leg: TargetRun, run: RunResult | None) -> MatrixTarget:
     if run is None:
         return MatrixTarget(name=leg.name, problem=leg.problem)
-    mean = mean_score((case for _, case in run.cases()), ())
+    mean = compute_mean_score((case for _, case in run.cases()), ())
     return MatrixTarget(
         name=leg.name,
         target=run.target,
@@ -210,28 +214,30 @@ def _target(leg: Leg, run: RunResult | None) -> MatrixTarget:
     )
 
 
-def _row(key: CaseKey, found: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool) -> MatrixCase:
+def _build_case(
+    key: CaseKey, found: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool
+) -> MatrixCase:
     cases = [case for case in found if case is not None]
     return MatrixCase(
         eval_file=key.suite,
         id=key.case_id,
         label=key.case_id if unique else f"{key.case_id} ({key.suite})",
         description=cases[0].description if cases else "",
-        differs=_differ(cases, score_tolerance),
-        cells=tuple(_cell(case) if case is not None else None for case in found),
+        differs=_has_difference(cases, score_tolerance),
+        cells=tuple(_build_cell(case) if case is not None else None for case in found),
     )
 
 
-def _differ(cases: Sequence[CaseResult], score_tolerance: float) -> bool:
+def _has_difference(cases: Sequence[CaseResult], score_tolerance: float) -> bool:
     """Whether they ended differently. What was not run says nothing about its target."""
     heard = [case for case in cases if case.status is not Status.NOT_RUN]
     scores = sorted(case.score for case in heard if case.graded and case.status.judged)
-    apart = bool(scores) and exceeds(scores[-1] - scores[0], score_tolerance)
+    apart = bool(scores) and exceeds_limit(scores[-1] - scores[0], score_tolerance)
     return apart or any(one.status is not other.status for one, other in pairwise(heard))
 
 
-def _cell(case: CaseResult) -> MatrixCell:
-    counted = tally(case)
+def _build_cell(case: CaseResult) -> MatrixCell:
+    counted = count_passes(case)
     return MatrixCell(
         status=case.status,
         score=case.score,
@@ -244,35 +250,41 @@ def _cell(case: CaseResult) -> MatrixCell:
     )
 
 
-def foot_of(matrix: Matrix) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def build_totals(matrix: Matrix) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The last lines of every table: what is counted, in words for each target. What is 0 everywhere is left out."""
     counts = (("failed", "failed"), ("errors", "errored"), ("skipped", "skipped"), ("not run", "not_run"))
     columns = [target.summary for target in matrix.targets]
-    lines = [("passed", [f"{one.passed} of {one.total_cases}" if one else NOT_THERE for one in columns])]
+    lines = [("passed", [f"{one.passed} of {one.total_cases}" if one else MISSING_CELL for one in columns])]
     for name, field in counts:
         numbers = [getattr(one, field) if one else None for one in columns]
         if any(numbers):
-            lines.append((name, [NOT_THERE if number is None else str(number) for number in numbers]))
+            lines.append((name, [MISSING_CELL if number is None else str(number) for number in numbers]))
     scores = [target.mean_score for target in matrix.targets]
-    lines += _known("mean score", [None if score is None else wording.score(score) for score in scores])
-    lines += _known("cost", [_money(one.estimated_cost_usd) if one else None for one in columns], always=True)
-    lines += _known("judges", [_money(one.judge_cost_usd) if one else None for one in columns])
-    lines += _known("time", [wording.seconds(one.total_duration_ms) if one else None for one in columns])
+    lines += _build_total_line(
+        "mean score", [None if score is None else wording.format_score(score) for score in scores]
+    )
+    lines += _build_total_line(
+        "cost", [_format_cost(one.estimated_cost_usd) if one else None for one in columns], always=True
+    )
+    lines += _build_total_line("judges", [_format_cost(one.judge_cost_usd) if one else None for one in columns])
+    lines += _build_total_line(
+        "time", [wording.format_seconds(one.total_duration_ms) if one else None for one in columns]
+    )
     lines.append(("gate", [target.gate for target in matrix.targets]))
     return tuple((name, tuple(words)) for name, words in lines)
 
 
-def _money(dollars: float | None) -> str | None:
-    return None if dollars is None else wording.money(dollars)
+def _format_cost(dollars: float | None) -> str | None:
+    return None if dollars is None else wording.format_money(dollars)
 
 
-def _known(name: str, words: Iterable[str | None], *, always: bool = False) -> list[tuple[str, list[str]]]:
+def _build_total_line(name: str, words: Iterable[str | None], *, always: bool = False) -> list[tuple[str, list[str]]]:
     """One line; none where nothing is known of any target, unless it is `always` wanted."""
     words = list(words)
-    return [(name, [word or NOT_THERE for word in words])] if always or any(words) else []
+    return [(name, [word or MISSING_CELL for word in words])] if always or any(words) else []
 
 
-def refuse_unknown(requests: Sequence[ReportRequest]) -> None:
+def check_formats(requests: Sequence[ReportRequest]) -> None:
     """Raise GateError for a report that a comparison cannot be."""
     unknown = [request.format for request in requests if request.format not in FORMATS]
     if unknown:
@@ -292,64 +304,75 @@ def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None
     """The comparison in one of `FORMATS`."""
     match report_format:
         case "md":
-            return fit(lambda detail: _markdown(matrix, detail.rows), COMMENT_LIMIT, _LADDER)
+            return render_within_limit(
+                lambda detail: _render_markdown(matrix, detail.rows), COMMENT_LIMIT, _DETAIL_LEVELS
+            )
         case "html":
-            return _html(matrix)
+            return _render_html(matrix)
         case "json":
-            return json_text(json.format(json.encode(matrix), indent=2).decode()) + "\n"
+            return neutralize_json(json.format(json.encode(matrix), indent=2).decode()) + "\n"
         case _:
             style = style or ConsoleStyle()
-            return style.text(_console_lines(matrix, style))
+            return style.join_lines(_render_console(matrix, style))
 
 
-def _console_lines(matrix: Matrix, style: ConsoleStyle) -> Iterator[str]:
+def _render_console(matrix: Matrix, style: ConsoleStyle) -> Iterator[str]:
     from tabulate import SEPARATING_LINE, tabulate
 
     shown = matrix.cases
     if len(shown) > FOLD_ABOVE and not style.verbose:
-        shown = (*matrix.differing, *matrix.unasked)[:FOLD_ABOVE]
-    names = [escape.cut(escape.console_line(target.name), MAX_TARGET) for target in matrix.targets]
+        shown = (*matrix.differing, *matrix.not_run_everywhere)[:FOLD_ABOVE]
+    names = [escape.truncate_text(escape.to_console_line(target.name), MAX_TARGET) for target in matrix.targets]
     rows = [
-        [_mark(case), escape.cut(escape.console_line(case.label), MAX_ID), *map(_words, case.cells)] for case in shown
+        [
+            _format_mark(case),
+            escape.truncate_text(escape.to_console_line(case.label), MAX_ID),
+            *map(_format_cell, case.cells),
+        ]
+        for case in shown
     ]
-    foot = [["", name, *words] for name, words in foot_of(matrix)]
+    foot = [["", name, *words] for name, words in build_totals(matrix)]
     table = [*rows, [SEPARATING_LINE], *foot] if rows else foot
     yield from (
         line.rstrip() for line in tabulate(table, headers=["", "case", *names], disable_numparse=True).splitlines()
     )
     if len(shown) < len(matrix.cases):
-        yield f"{count(len(matrix.cases) - len(shown), 'case')} not listed (--verbose lists them)"
+        yield f"{format_count(len(matrix.cases) - len(shown), 'case')} not listed (--verbose lists them)"
     yield ""
     for name, target in zip(names, matrix.targets, strict=True):
-        yield f"{name}: gate {target.gate}: {escape.console_line(target.reasons, 500)}"
+        yield f"{name}: gate {target.gate}: {escape.to_console_line(target.reasons, 500)}"
         if target.result_path:
-            yield f"  {escape.console_line(target.result_path, 500)}"
+            yield f"  {escape.to_console_line(target.result_path, 500)}"
 
 
-def _mark(case: MatrixCase) -> str:
+def _format_mark(case: MatrixCase) -> str:
     """`≠` where results differ, `?` where that is not known."""
-    return "≠" if case.differs else "" if case.asked_of_all else "?"
+    return "≠" if case.differs else "" if case.ran_everywhere else "?"
 
 
-def _words(cell: MatrixCell | None) -> str:
-    return cell.words if cell is not None else NOT_THERE
+def _format_cell(cell: MatrixCell | None) -> str:
+    return cell.text if cell is not None else MISSING_CELL
 
 
-def _signed_words(cell: MatrixCell | None) -> str:
+def _format_cell_with_sign(cell: MatrixCell | None) -> str:
     """The words behind the sign that pages have for them."""
-    return f"{_SIGNS.get(cell.status, '')}{cell.words}" if cell is not None else NOT_THERE
+    return f"{_SIGNS.get(cell.status, '')}{cell.text}" if cell is not None else MISSING_CELL
 
 
-def _markdown(matrix: Matrix, rows: int) -> str:
-    return tidy(engine(html=False).get_template("matrix.md.j2").render(matrix=matrix, foot=foot_of(matrix), rows=rows))
+def _render_markdown(matrix: Matrix, rows: int) -> str:
+    return tidy_markdown(
+        get_environment(html=False)
+        .get_template("matrix.md.j2")
+        .render(matrix=matrix, foot=build_totals(matrix), rows=rows)
+    )
 
 
-def _html(matrix: Matrix) -> str:
-    template = engine(html=True).get_template("matrix.html.j2")
-    return template.render(matrix=matrix, foot=foot_of(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
+def _render_html(matrix: Matrix) -> str:
+    template = get_environment(html=True).get_template("matrix.html.j2")
+    return template.render(matrix=matrix, foot=build_totals(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
 
 
 @cache
-def engine(*, html: bool) -> Environment:
+def get_environment(*, html: bool) -> Environment:
     """What renders the table of several gates, as a page or as Markdown."""
-    return environment({"cell": _words if html else _signed_words}, html=html)
+    return build_environment({"cell": _format_cell if html else _format_cell_with_sign}, html=html)

@@ -1,1 +1,1 @@
-"""Results on disk: written, read back, taken from archives, merged, and the ledger of a branch that goes with them."""
+"""Stored results: writing, reading, archives, merging, and the history of a branch."""

@@ -1,4 +1,4 @@
-"""Reads entries of zip archives that came from elsewhere: with bounds, and never to where they would lead."""
+"""Reads entries of untrusted zip archives within limits."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError
-from eval_gate.files.writing import open_new
+from eval_gate.files.writing import open_new_file
 from eval_gate.model import limits
 
 MAX_ENTRIES: Final = limits.ARCHIVE_ENTRIES
-_NAME: Final = b"PK\x01\x02"
+_ENTRY_MARK: Final = b"PK\x01\x02"
 """What each name of a directory begins with (APPNOTE.TXT 4.3.12)."""
 _PIECE_BYTES: Final = 1_000_000
-DAMAGED: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
+ARCHIVE_ERRORS: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
 """What reading an archive raises that is damaged, cut off, or has a password."""
 
 
 class ArchiveError(Exception):
-    """An archive that is damaged or not to be trusted, in a few words that continue a sentence."""
+    """A damaged or unsafe archive. The message continues a sentence."""
 
 
-def read_one(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
+def read_entry(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
     """The one entry of this name, in whatever folder of the archive; None where there is none.
 
     Its path there, and `limit` + 1 bytes of it at most. Raises ArchiveError for an archive that cannot be read, that
@@ -48,32 +48,32 @@ def read_one(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
                 return None
             with archive.open(found[0]) as stream:
                 return found[0].filename, stream.read(limit + 1)
-    except DAMAGED as error:
+    except ARCHIVE_ERRORS as error:
         raise ArchiveError(f"the archive cannot be read: {error}") from error
 
 
-def entry_of(file: Path, name: str, limit: int) -> bytes | None:
+def find_top_entry(file: Path, name: str, limit: int) -> bytes | None:
     """The one entry of this name at the top of an archive; None where there is none, or too much of it or around it."""
     try:
         if has_more_entries(file, MAX_ENTRIES):
             return None
         with zipfile.ZipFile(file) as archive, archive.open(name) as stream:
             data = stream.read(limit + 1)
-    except (KeyError, *DAMAGED):
+    except (KeyError, *ARCHIVE_ERRORS):
         return None
     return data if len(data) <= limit else None
 
 
-def extract(file: Path, name: str, to: Path, limit: int) -> str | None:
+def extract_top_entry(file: Path, name: str, to: Path, limit: int) -> str | None:
     """Copy the one entry of this name, at the top of an archive, to `to`, where nothing is; its sha256 in hexadecimal.
 
     None where there is none, it is too large, or there is no place for it.
     """
-    data = entry_of(file, name, limit)
+    data = find_top_entry(file, name, limit)
     if data is None:
         return None
     try:
-        descriptor = open_new(to)
+        descriptor = open_new_file(to)
         if descriptor is None:
             return None
         with os.fdopen(descriptor, "wb") as kept:
@@ -93,6 +93,6 @@ def has_more_entries(file: Path, most: int) -> bool:
     found, kept = 0, b""
     with file.open("rb") as stream:
         while piece := stream.read(_PIECE_BYTES):
-            found += (kept + piece).count(_NAME)
-            kept = piece[1 - len(_NAME) :]  # the four bytes may lie across two pieces
+            found += (kept + piece).count(_ENTRY_MARK)
+            kept = piece[1 - len(_ENTRY_MARK) :]  # the four bytes may lie across two pieces
     return found > most

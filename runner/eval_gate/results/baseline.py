@@ -1,4 +1,4 @@
-"""The earlier run that a run is compared with, or why there is none."""
+"""The baseline of a run, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import RunResult
 from eval_gate.model.totals import judged_of
-from eval_gate.results.ledger import EMPTY, Ledger
+from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.struct import FrozenStruct, replace
 
 
 class Baseline(FrozenStruct):
-    """An earlier run. `source` is what the person or the workflow named; ages are None where unknown."""
+    """A baseline run. `source` is the reference given by the user; ages are None where unknown."""
 
     result: RunResult
     source: str
@@ -22,33 +22,33 @@ class Baseline(FrozenStruct):
     """The commit that the change is held against, where that is known: the baseline is of it, or of one before it."""
     commits_since: int | None = None
     """How many commits the base has that the baseline has not."""
-    ledger: Ledger = EMPTY
+    history: History = EMPTY_HISTORY
     """What is known of the branch up to this run; runs after it do not count."""
-    unmeasured: tuple[Unmeasured, ...] = ()
+    unmeasured_runs: tuple[Unmeasured, ...] = ()
     """Runs that would have been the baseline, had they been measured; the nearest first."""
 
     notes: tuple[str, ...] = ()
     """Sentences about how it was found."""
-    gate: str | None = None
+    other_gate: str | None = None
     """The key of another gate that made it, as it says; None where it is this gate's own, or does not say."""
-    exact: str | None = None
+    exact_reference: str | None = None
     """What leads to exactly this run, where `source` may lead to another one later: `latest`, a folder of runs."""
 
     folder: Path | None = None
     """The run's own folder; None where it has none here."""
 
     @property
-    def own_ledger(self) -> Ledger:
+    def own_history(self) -> History:
         """The ledger that ends with this run."""
-        return self.ledger.up_to(self.result)
+        return self.history.trim_to(self.result)
 
-    def of(self, held: RunResult) -> Baseline:
+    def with_result(self, held: RunResult) -> Baseline:
         """The same with its run as the gate counts it."""
         return replace(self, result=held)
 
 
 class NoBaseline(FrozenStruct):
-    """There is nothing to compare with: an expected condition, with a stable code and a sentence."""
+    """No baseline: an expected condition with a stable code and a sentence."""
 
     code: str
     reason: str
@@ -56,11 +56,11 @@ class NoBaseline(FrozenStruct):
     """There may well be one, but it could not be had. A gate that needs it must not pass as if there were none."""
     expired: bool = False
     """There was one, and it was kept no longer."""
-    words: str = ""
+    heading: str = ""
     """What the heading says instead of what it usually does."""
 
 
-NOT_ASKED_FOR = NoBaseline("not-asked-for", "no baseline was named")
+NOT_REQUESTED = NoBaseline("not-asked-for", "no baseline was named")
 
 
 def is_measured(run: RunResult) -> bool:
@@ -73,7 +73,7 @@ def is_measured(run: RunResult) -> bool:
     return judged * 2 >= cases
 
 
-def unmeasured_run(run: RunResult) -> Unmeasured:
+def build_unmeasured(run: RunResult) -> Unmeasured:
     """A run that was not measured, as it is named."""
     judged, cases = judged_of(run)
     return Unmeasured(run_id=run.run_id, sha=run.sha, judged=judged, cases=cases)

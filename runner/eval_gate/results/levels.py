@@ -1,4 +1,4 @@
-"""How good each of a branch's newest runs was as a whole, as a few numbers that stay comparable while cases change.
+"""Levels of a branch's newest runs: a few numbers that stay comparable while cases change.
 
 A case in one run and not in the other says nothing about what became better or worse. So a level is the one of the run
 before, and by how much the cases that both have differ: added, removed and rewritten cases move no level.
@@ -20,12 +20,12 @@ MAX_LEVELS: Final = limits.LEDGER_LEVELS
 
 MAX_MODELS: Final = 8
 """Names of models that are kept of a run: where more answered, those that answered most."""
-MOST_LOG: Final = 100.0
+MAX_LOG: Final = 100.0
 """The greatest logarithm of milliseconds or dollars that is read: a number far beyond it has no power of e."""
 
 
 class LevelKind(StrEnum):
-    """What a level is about."""
+    """Kinds of levels."""
 
     FAILING = "failing"
     """The share of cases that fail, after their re-runs; 1 is all of them."""
@@ -42,7 +42,7 @@ class LevelKind(StrEnum):
 
 
 class RunLevels(Record, kw_only=True, omit_defaults=True):
-    """One run of the branch, and its levels by `LevelKind`; what is not known is left out."""
+    """Levels of one run by `LevelKind`; unknown levels are left out."""
 
     run_id: Annotated[str, Meta(max_length=200)]
     timestamp: Annotated[str, Meta(max_length=100)]
@@ -59,15 +59,15 @@ class RunLevels(Record, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Refuse a time or cost that no case has. Raises ValueError."""
-        if any(abs(self.levels.get(kind, 0.0)) > MOST_LOG for kind in (LevelKind.TIME, LevelKind.COST)):
+        if any(abs(self.levels.get(kind, 0.0)) > MAX_LOG for kind in (LevelKind.TIME, LevelKind.COST)):
             raise ValueError("no case takes or costs so much")
 
-    def same_commit(self, other: Self) -> bool:
+    def is_same_commit(self, other: Self) -> bool:
         """Whether there is no commit between both: nothing in the repository has changed."""
         return self.sha is not None and self.sha == other.sha
 
 
-def models_of(run: RunResult) -> tuple[str, ...]:
+def list_models(run: RunResult) -> tuple[str, ...]:
     """The models that answered in a run, in the order of their names."""
     named = Counter(case.details.model for _, case in run.cases() if case.details.model)
     return tuple(sorted(name[: limits.KEPT_MODEL] for name, _ in named.most_common(MAX_MODELS)))

@@ -1,4 +1,4 @@
-"""Which texts of a record a team's own patterns (`redact`) are held against, and how they come back.
+"""Applies the team's `redact` patterns to the texts of a stored result.
 
 Judged is what was said, and masked is what is stored: a pattern for personal data must not change a verdict, as it
 would where an answer has to repeat a name. Names of tools, evaluators and cases are no texts of anybody's.
@@ -17,7 +17,7 @@ from eval_gate.model.result import AskedWords
 from eval_gate.struct import replace
 from eval_gate.text.secret import MASK
 
-Change: TypeAlias = Callable[[str], str]
+TextChange: TypeAlias = Callable[[str], str]
 Thing = TypeVar("Thing")
 
 MARGIN: Final = 500
@@ -25,7 +25,7 @@ MARGIN: Final = 500
 
 
 class TextMasking:
-    """Finds the texts of things in one pass, and puts in their place, in a second one, what has become of them."""
+    """Collects texts in a first pass and replaces them by their redacted form in a second."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -35,32 +35,32 @@ class TextMasking:
         """Every different text that was found."""
         return list(self._known)
 
-    def find(self, text: str) -> str:
-        """A `Change` that only looks."""
+    def collect_text(self, text: str) -> str:
+        """A `TextChange` that only looks."""
         return self._known.setdefault(text, text)
 
-    def learn(self, masked: Iterable[str] | None) -> None:
+    def set_masked(self, masked: Iterable[str] | None) -> None:
         """What has become of `texts`, in their order; None where nobody knows, and nothing of them may be kept."""
         told = [MASK] * len(self._known) if masked is None else masked
         self._known = dict(zip(self._known, told, strict=True))
 
-    def put(self, text: str) -> str:
-        """A `Change` that makes it so."""
+    def mask_text(self, text: str) -> str:
+        """A `TextChange` that makes it so."""
         return self._known[text]
 
 
-def details_with(details: CaseDetails, change: Change) -> CaseDetails:
+def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
     """What was answered, every text of it changed."""
     return replace(
         details,
         response=details.response and change(details.response),
         model=details.model and change(details.model),
-        conversation=tuple(_message(message, change) for message in details.conversation),
-        tool_calls=tuple(_call(call, change) for call in details.tool_calls),
+        conversation=tuple(_map_message(message, change) for message in details.conversation),
+        tool_calls=tuple(_map_call(call, change) for call in details.tool_calls),
     )
 
 
-def results_with(results: Iterable[EvaluatorResult], change: Change) -> tuple[EvaluatorResult, ...]:
+def map_results(results: Iterable[EvaluatorResult], change: TextChange) -> tuple[EvaluatorResult, ...]:
     """What evaluators and judges said, every text of it changed."""
     return tuple(
         replace(
@@ -68,46 +68,46 @@ def results_with(results: Iterable[EvaluatorResult], change: Change) -> tuple[Ev
             hits=tuple(map(change, result.hits)),
             misses=tuple(map(change, result.misses)),
             reasoning=result.reasoning and change(result.reasoning),
-            evaluator_provider_request=_facts(result.evaluator_provider_request, change),
-            evaluator_results=results_with(result.evaluator_results, change),
+            evaluator_provider_request=_map_facts(result.evaluator_provider_request, change),
+            evaluator_results=map_results(result.evaluator_results, change),
         )
         for result in results
     )
 
 
-def asked_words_with(asked: AskedWords, change: Change) -> AskedWords:
+def map_case_texts(asked: AskedWords, change: TextChange) -> AskedWords:
     """Question and expectation, changed."""
     return replace(asked, question=change(asked.question), expectation=tuple(map(change, asked.expectation)))
 
 
-def baseline_side_with(before: BaselineSide, change: Change) -> BaselineSide:
+def map_baseline_side(before: BaselineSide, change: TextChange) -> BaselineSide:
     """The baseline's side, which may have been stored when there was no such pattern."""
     return replace(
         before,
         error=before.error and change(before.error),
-        details=details_with(before.details, change),
-        evaluator_results=results_with(before.evaluator_results, change),
+        details=map_details(before.details, change),
+        evaluator_results=map_results(before.evaluator_results, change),
     )
 
 
-def _message(message: Message, change: Change) -> Message:
-    calls = tuple(replace(call, params=_params(call.params, change)) for call in message.tool_calls)
-    return replace(message, content=value_with(message.content, change), tool_calls=calls)
+def _map_message(message: Message, change: TextChange) -> Message:
+    calls = tuple(replace(call, params=_map_params(call.params, change)) for call in message.tool_calls)
+    return replace(message, content=map_value(message.content, change), tool_calls=calls)
 
 
-def _params(params: Mapping[str, JsonValue], change: Change) -> dict[str, JsonValue]:
-    return {change(name): value_with(value, change) for name, value in params.items()}
+def _map_params(params: Mapping[str, JsonValue], change: TextChange) -> dict[str, JsonValue]:
+    return {change(name): map_value(value, change) for name, value in params.items()}
 
 
-def _call(call: KeptCall, change: Change) -> KeptCall:
-    return replace(call, arguments=value_with(call.arguments, change), result=value_with(call.result, change))
+def _map_call(call: KeptCall, change: TextChange) -> KeptCall:
+    return replace(call, arguments=map_value(call.arguments, change), result=map_value(call.result, change))
 
 
-def _facts(facts: Mapping[str, Any] | None, change: Change) -> dict[str, Any] | None:
-    return None if facts is None else {name: value_with(value, change) for name, value in facts.items()}
+def _map_facts(facts: Mapping[str, Any] | None, change: TextChange) -> dict[str, Any] | None:
+    return None if facts is None else {name: map_value(value, change) for name, value in facts.items()}
 
 
-def value_with(value: JsonValue, change: Change) -> JsonValue:
+def map_value(value: JsonValue, change: TextChange) -> JsonValue:
     """A value with its texts changed, keys included. A number in which something is found is a text from then on."""
     match value:
         case str():
@@ -119,6 +119,6 @@ def value_with(value: JsonValue, change: Change) -> JsonValue:
             told = change(written)
             return value if told == written else told
         case list():
-            return [value_with(member, change) for member in value]
+            return [map_value(member, change) for member in value]
         case dict():
-            return {change(key): value_with(member, change) for key, member in value.items()}
+            return {change(key): map_value(member, change) for key, member in value.items()}

@@ -1,4 +1,4 @@
-"""Joins the results of shards, or of several jobs, into one run."""
+"""Merges the results of shards, or of several jobs, into one run."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ from eval_gate.struct import replace
 
 UUID_LENGTH: Final = 36
 """Of a run id that may be cut short; other programs may call their runs what they like."""
-MANY_SPANS: Final = 10
-A_PAIR: Final = 2
+MAX_SPANS: Final = 10
+PAIR_LENGTH: Final = 2
 
 
-def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
+def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
     """One run with all cases, each once, and no verdict yet. Not complete when a part is missing.
 
     Raises GateError `cannot-merge` for results that do not belong together: the same case or shard twice, another
     target, shards of another division, commit, workflow run or configuration.
     """
-    problems = [*(_twice(runs) or _same_cases(runs)), *_other_targets(runs), *_strangers(runs)]
+    problems = [
+        *(_find_duplicate_shards(runs) or _find_duplicate_cases(runs)),
+        *_find_target_conflicts(runs),
+        *_find_shard_conflicts(runs),
+    ]
     if problems:
         raise GateError(
             "cannot-merge",
@@ -39,8 +43,8 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
             "name each part once: the results of one commit, one target, one division into shards",
             problems=problems,
         )
-    missing = missing_shards(runs)
-    suites = _suites(runs, run_id)
+    missing = describe_missing_shards(runs)
+    suites = _merge_suites(runs, run_id)
     cases = [case for suite in suites for case in suite.cases]
     clocks = [run.summary.wall_ms for run in runs if run.summary.wall_ms is not None]
     whole = not missing and all(run.complete for run in runs)
@@ -51,42 +55,44 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         complete=whole and all(case.status is not Status.NOT_RUN for case in cases),
         tool=ToolIdentity(version=__version__),
         target=runs[0].target,
-        targets=_targets(runs),
+        targets=_merge_targets(runs),
         agents=tuple({one.name: one for run in reversed(runs) for one in run.agents}.values()),
         git=runs[0].git,
         # of the cases of a part that is missing nobody can say that they are gone
         partial=bool(missing) or any(run.partial for run in runs),
-        selections=_selections(runs),
+        selections=_merge_selections(runs),
         planned=max((run.planned for run in runs if run.planned is not None), default=None),
         confirm=max(run.confirm for run in runs),
-        measuring=_measuring(runs),
+        measuring=_merge_measurements(runs),
         suites=suites,
-        comparison=_comparison(runs, suites),
-        control=_control(runs),
+        comparison=_merge_comparisons(runs, suites),
+        control=_merge_base_agents(runs),
         policy=runs[0].policy if len({run.policy for run in runs}) == 1 else None,
         # parts run beside each other: the longest is what one waited for
         summary=summarise(cases, max(clocks, default=None)),
         warnings=tuple(
-            dict.fromkeys((*(warning for run in runs for warning in run.warnings), *differences_of_parts(runs)))
+            dict.fromkeys((*(warning for run in runs for warning in run.warnings), *describe_part_differences(runs)))
         ),
         stopped="; ".join([*stopped, *dict.fromkeys(run.stopped for run in runs if run.stopped)]) or None,
     )
 
 
-def differences_of_parts(runs: Sequence[RunResult]) -> tuple[str, ...]:
+def describe_part_differences(runs: Sequence[RunResult]) -> tuple[str, ...]:
     """What parts of one run were made with otherwise than the first of them, in sentences."""
-    return tuple(said for run in runs for said in (*_other_commit(run, runs[0]), *_other_setup(run, runs[0])))
+    return tuple(
+        said for run in runs for said in (*_describe_other_commit(run, runs[0]), *_describe_other_setup(run, runs[0]))
+    )
 
 
-def _selections(runs: Sequence[RunResult]) -> tuple[ChosenCases, ...]:
+def _merge_selections(runs: Sequence[RunResult]) -> tuple[ChosenCases, ...]:
     """What was chosen for any part; nothing where all chose all, or a part is missing or does not say what it chose."""
-    if missing_shards(runs) or not any(run.partial for run in runs):
+    if describe_missing_shards(runs) or not any(run.partial for run in runs):
         return ()
     told = [run.selections if run.partial else (ChosenCases(),) for run in runs]
     return tuple(dict.fromkeys(one for chosen in told for one in chosen)) if all(told) else ()
 
 
-def _comparison(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Comparison | None:
+def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Comparison | None:
     """What was known of the cases when the parts were made, where all of them knew the same; no class is final in it.
 
     With it the whole is judged as each part was. What is gone since the baseline only the whole can tell.
@@ -105,7 +111,7 @@ def _comparison(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Com
     )
 
 
-def _measuring(runs: Sequence[RunResult]) -> Measuring | None:
+def _merge_measurements(runs: Sequence[RunResult]) -> Measuring | None:
     """How all parts were measured, where they agree; recorded answers of one part are in the whole as well."""
     recorded = next((run.measuring.recorded for run in runs if run.measuring and run.measuring.recorded), None)
     told = {replace(run.measuring, recorded=None) if run.measuring else None for run in runs}
@@ -113,7 +119,7 @@ def _measuring(runs: Sequence[RunResult]) -> Measuring | None:
     return replace(agreed or Measuring(), recorded=recorded) if recorded else agreed
 
 
-def _control(runs: Sequence[RunResult]) -> Control | None:
+def _merge_base_agents(runs: Sequence[RunResult]) -> Control | None:
     """The base branch's agent, where all parts that asked one asked the same. Else what any of them said is nothing."""
     asked = [run.control for run in runs if run.control is not None]
     if len({one.target for one in asked}) != 1:
@@ -123,13 +129,13 @@ def _control(runs: Sequence[RunResult]) -> Control | None:
     return Control(target=asked[0].target, trouble="; ".join(troubles) or None, cost_usd=sum(costs) if costs else None)
 
 
-def _targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:
+def _merge_targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:
     """Everything that was asked in any of the runs, each once; nothing where it was one target."""
     asked = tuple(dict.fromkeys(target for run in runs for target in (run.target, *run.targets)))
     return asked if len(asked) > 1 else ()
 
 
-def _suites(runs: Sequence[RunResult], run_id: str) -> tuple[SuiteResult, ...]:
+def _merge_suites(runs: Sequence[RunResult], run_id: str) -> tuple[SuiteResult, ...]:
     """Suites by eval file, in order of appearance, their cases in the order of the file."""
     by_file: dict[str, list[SuiteResult]] = {}
     for run in runs:
@@ -138,10 +144,10 @@ def _suites(runs: Sequence[RunResult], run_id: str) -> tuple[SuiteResult, ...]:
         for suite in run.suites:
             cases = tuple(replace(case, target=case.target or own) for case in suite.cases)
             by_file.setdefault(suite.eval_file, []).append(replace(suite, cases=cases) if own else suite)
-    return tuple(_suite(parts, run_id) for parts in by_file.values())
+    return tuple(_merge_suite(parts, run_id) for parts in by_file.values())
 
 
-def _suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
+def _merge_suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
     cases = sorted(
         (case for part in parts for case in part.cases), key=lambda case: case.location.line if case.location else 0
     )
@@ -159,104 +165,112 @@ def _suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
     )
 
 
-def _same_cases(runs: Sequence[RunResult]) -> list[Problem]:
+def _find_duplicate_cases(runs: Sequence[RunResult]) -> list[Problem]:
     seen = Counter(key for run in runs for key, _ in run.cases())
     return [
         Problem(f"{case} is in {times} of the results", file=file) for (file, case), times in seen.items() if times > 1
     ]
 
 
-def _other_targets(runs: Sequence[RunResult]) -> list[Problem]:
+def _find_target_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
     if any(run.targets for run in runs):
         return []  # the eval files choose among several: which one a part begins with is its own affair
     names = dict.fromkeys(f"{run.target.name} ({run.target.provider})" for run in runs)
     return [Problem(f"they evaluated different targets: {', '.join(names)}")] if len(names) > 1 else []
 
 
-def _twice(runs: Sequence[RunResult]) -> list[Problem]:
+def _find_duplicate_shards(runs: Sequence[RunResult]) -> list[Problem]:
     """Shards that are there more than once, each with the runs that say they are it."""
     by_shard: dict[Shard, list[RunResult]] = {}
     for run in runs:
         if run.shard is not None:
             by_shard.setdefault(run.shard, []).append(run)
     return [
-        Problem(f"{_shard(shard)} is there {len(same)} times: {', '.join(f'run {_id(run)}' for run in same)}")
+        Problem(
+            f"{_format_shard(shard)} is there {len(same)} times: "
+            f"{', '.join(f'run {_format_run_id(run)}' for run in same)}"
+        )
         for shard, same in by_shard.items()
         if len(same) > 1
     ]
 
 
-def _strangers(runs: Sequence[RunResult]) -> list[Problem]:
+def _find_shard_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
     """Shards that are none of the same whole: what the first of them says that another contradicts, in words."""
     first = next((run for run in runs if run.shard is not None), None)
     if first is None:
         return []
     division = first.shard
-    found = [Problem(f"{_named(run)} is no shard, and {_named(first)} is one") for run in runs if run.shard is None]
+    found = [
+        Problem(f"{_format_part(run)} is no shard, and {_format_part(first)} is one")
+        for run in runs
+        if run.shard is None
+    ]
     for run in runs:
         if run.shard is None or run is first:
             continue
         if division and run.shard.count != division.count:
-            found.append(Problem(f"they are parts of different divisions: {_named(first)}, {_named(run)}"))
+            found.append(Problem(f"they are parts of different divisions: {_format_part(first)}, {_format_part(run)}"))
         else:
-            found += [Problem(words) for words in _contradictions(first, run)]
+            found += [Problem(words) for words in _iter_contradictions(first, run)]
     beyond = [run for run in runs if run.shard is not None and run.shard.index > run.shard.count]
-    return [*found, *(Problem(f"there is no {_named(run)}") for run in beyond)]
+    return [*found, *(Problem(f"there is no {_format_part(run)}") for run in beyond)]
 
 
-def _workflow_run(run: RunResult) -> int | None:
+def _get_workflow_run(run: RunResult) -> int | None:
     return run.made_by.run_id if run.made_by else run.git.run_id if run.git else None
 
 
-def _contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
+def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     """What cannot be true of two shards of one run. What either of them does not say contradicts nothing."""
-    names = f"{_named(one)} and {_named(other)}"
+    names = f"{_format_part(one)} and {_format_part(other)}"
     if one.sha and other.sha and one.sha != other.sha:
         yield f"{names} evaluated other commits: {one.sha[:12]}, {other.sha[:12]}"
     here, there = (run.git.workspace_sha if run.git else None for run in (one, other))
     if here and there and here != there:
         yield f"{names} had other commits checked out: {here[:12]}, {there[:12]}"
-    made = _workflow_run(one), _workflow_run(other)
+    made = _get_workflow_run(one), _get_workflow_run(other)
     if all(made) and made[0] != made[1]:
         yield f"{names} are of other workflow runs: {made[0]}, {made[1]}"
     if one.cut != other.cut:
         by = [
-            f"the durations of run {_short(run.cut.by)}" if run.cut and run.cut.by else "none" for run in (one, other)
+            f"the durations of run {_shorten_run_id(run.cut.by)}" if run.cut and run.cut.by else "none"
+            for run in (one, other)
         ]
         basis = "other cases" if by[0] == by[1] else f"other durations: {by[0]}, {by[1]}"
         yield f"{names} were cut by {basis}; give all of them the same eval files, choice and --baseline"
     if one.planned is not None and other.planned is not None and one.planned != other.planned:
         yield f"{names} are of runs with other numbers of cases: {one.planned:,}, {other.planned:,}"
-    if _differ(one.policy, other.policy):
+    if _is_different(one.policy, other.policy):
         yield f"{names} were judged by other rules"
     measured = (replace(run.measuring, recorded=None) if run.measuring else None for run in (one, other))
-    before, after = RunSetup.of(one), RunSetup.of(other)
-    if _differ(*measured) or before.asks_otherwise(after):
-        named = "; ".join(before.differences(after))
+    before, after = RunSetup.from_run(one), RunSetup.from_run(other)
+    if _is_different(*measured) or before.has_target_changes(after):
+        named = "; ".join(before.iter_differences(after))
         yield f"{names} were measured in other ways: {named or 'trials, re-runs, scores or seeds differ'}"
 
 
-def _differ(one: object, other: object) -> bool:
+def _is_different(one: object, other: object) -> bool:
     return one is not None and other is not None and one != other
 
 
-def _shard(shard: Shard) -> str:
+def _format_shard(shard: Shard) -> str:
     return f"shard {shard.index} of {shard.count}"
 
 
-def _named(run: RunResult) -> str:
-    return f"{_shard(run.shard)} (run {_id(run)})" if run.shard else f"run {_id(run)}"
+def _format_part(run: RunResult) -> str:
+    return f"{_format_shard(run.shard)} (run {_format_run_id(run)})" if run.shard else f"run {_format_run_id(run)}"
 
 
-def _id(run: RunResult) -> str:
-    return _short(run.run_id)
+def _format_run_id(run: RunResult) -> str:
+    return _shorten_run_id(run.run_id)
 
 
-def _short(run_id: str) -> str:
+def _shorten_run_id(run_id: str) -> str:
     return run_id[:8] if len(run_id) == UUID_LENGTH else run_id[:40]
 
 
-def missing_shards(runs: Sequence[RunResult]) -> str:
+def describe_missing_shards(runs: Sequence[RunResult]) -> str:
     """Which shards are not there, by name: `shard 3 of 8 is missing`; empty where all are."""
     shards = [run.shard for run in runs if run.shard is not None]
     if not shards:
@@ -265,16 +279,16 @@ def missing_shards(runs: Sequence[RunResult]) -> str:
     absent = [index for index in range(1, count + 1) if index not in there]
     if not absent:
         return ""
-    spans = _spans(absent)
-    if len(spans) > MANY_SPANS:
-        named = f"{', '.join(spans[:MANY_SPANS])} and others, {len(absent):,} in all,"
+    spans = _format_spans(absent)
+    if len(spans) > MAX_SPANS:
+        named = f"{', '.join(spans[:MAX_SPANS])} and others, {len(absent):,} in all,"
     else:
         named = " and ".join(filter(None, (", ".join(spans[:-1]), spans[-1])))
     plural = len(absent) > 1
     return f"shard{'s' if plural else ''} {named} of {count:,} {'are' if plural else 'is'} missing"
 
 
-def _spans(numbers: Sequence[int]) -> list[str]:
+def _format_spans(numbers: Sequence[int]) -> list[str]:
     """Ascending numbers, three or more in a row as `3 to 8`."""
     found: list[list[int]] = []
     for number in numbers:
@@ -283,16 +297,20 @@ def _spans(numbers: Sequence[int]) -> list[str]:
         else:
             found.append([number])
     return [
-        text for span in found for text in (map(str, span) if len(span) <= A_PAIR else [f"{span[0]} to {span[-1]}"])
+        text
+        for span in found
+        for text in (map(str, span) if len(span) <= PAIR_LENGTH else [f"{span[0]} to {span[-1]}"])
     ]
 
 
-def _other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
+def _describe_other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
     ours, theirs = run.sha, first.sha
     return (f"a part evaluated commit {ours[:12]}, not {theirs[:12]}",) if ours and theirs and ours != theirs else ()
 
 
-def _other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
+def _describe_other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
     """What a part was measured with otherwise than the first one: each case keeps what it was measured with."""
-    found = [] if run is first else list(RunSetup.of(first).differences(RunSetup.of(run)))
-    return (f"{_named(first)} and {_named(run)} were set up differently: {'; '.join(found)}",) if found else ()
+    found = [] if run is first else list(RunSetup.from_run(first).iter_differences(RunSetup.from_run(run)))
+    return (
+        (f"{_format_part(first)} and {_format_part(run)} were set up differently: {'; '.join(found)}",) if found else ()
+    )

@@ -1,4 +1,4 @@
-"""What a run was set up with as a whole, and in what two runs differ, in words."""
+"""The set-up of a run, and descriptions of how two set-ups differ."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from eval_gate.struct import FrozenStruct
 
 
 class RunSetup(FrozenStruct):
-    """What a run was set up with as a whole: what it is said to differ in from another."""
+    """Set-up of a run: targets, measurement, agents of suites, commit."""
 
     targets: tuple[TargetIdentity, ...] = ()
-    measuring: Measuring | None = None
+    measurement: Measuring | None = None
     agents: tuple[TargetIdentity, ...] = ()
     """Those that suites bring along."""
     commit: str | None = None
     """The commit that was evaluated; None where unknown."""
 
     @classmethod
-    def of(cls, run: RunResult) -> RunSetup:
+    def from_run(cls, run: RunResult) -> RunSetup:
         """That of a run on record."""
         return cls(run.targets or (run.target,), run.measuring, run.agents, run.sha)
 
-    def differences(self, other: RunSetup) -> Iterator[str]:
+    def iter_differences(self, other: RunSetup) -> Iterator[str]:
         """What the other one has otherwise, in words: `target a: responsePath response → extra`. No commit."""
-        before, after = self.measuring or Measuring(), other.measuring or Measuring()
+        before, after = self.measurement or Measuring(), other.measurement or Measuring()
         for change in changed_settings(before.settings, after.settings):
             yield in_words(change)
-        yield from self._elsewhere(other)
+        yield from self._iter_moved_targets(other)
         for name, change in changed_between(self.targets, other.targets):
             yield f"target {name}: {in_words(change)}"
         for name, change in changed_between(self.agents, other.agents):
@@ -38,12 +38,12 @@ class RunSetup(FrozenStruct):
         for name, change in changed_between(before.judges, after.judges):
             yield f"judge {name}: {in_words(change)}"
 
-    def asks_otherwise(self, other: RunSetup) -> bool:
+    def has_target_changes(self, other: RunSetup) -> bool:
         """Whether targets of the same name are asked or read in another way; that they are elsewhere is none."""
         changed = changed_between(self.targets, other.targets)
         return any(change.role is not SettingRole.PLACE for _, change in changed)
 
-    def _elsewhere(self, other: RunSetup) -> Iterator[str]:
+    def _iter_moved_targets(self, other: RunSetup) -> Iterator[str]:
         """The targets of the same name that are somewhere else and do not say by which setting."""
         before = {one.name: one for one in self.targets}
         for one in other.targets:

@@ -1,1 +1,1 @@
-"""A folder for one agent: what its file tools do happens there and nowhere else."""
+"""Sandboxed folder for one agent's file tools."""

@@ -1,4 +1,4 @@
-"""Opening what lies in a folder, name by name and relative to the folder that was opened before.
+"""File operations relative to an open folder, so that no path component can be swapped for a link.
 
 No path is ever given to the system as a whole, so that nobody can swap a part of it for a link between a check and
 its use. Every function here takes the handle (file descriptor) of a folder and one name in it.
@@ -21,7 +21,7 @@ _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 _FILE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _NO_LINK
 """Not blocking: a pipe must not keep us waiting for its other end."""
-_SAID: Final[Mapping[int | None, str]] = {
+_MESSAGES: Final[Mapping[int | None, str]] = {
     errno.ELOOP: LINK,
     errno.ENOENT: MISSING,
     errno.ENOTDIR: NO_FOLDER,
@@ -32,11 +32,11 @@ _SAID: Final[Mapping[int | None, str]] = {
 
 
 @contextlib.contextmanager
-def _in_our_words() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = _SAID.get(error.errno)
+        said = _MESSAGES.get(error.errno)
         if said is None:
             raise
         raise SandboxError(said) from None
@@ -47,20 +47,20 @@ def open_root(path: str) -> int:
     return os.open(path, _FOLDER)
 
 
-def enter(folder: int, name: str, *, create: bool = False) -> int:
+def open_folder(folder: int, name: str, *, create: bool = False) -> int:
     """The handle of the folder `name`, made if it is missing and `create`. Raises SandboxError and OSError."""
     if create:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
-    found = look_at(folder, name)
+    found = stat_entry(folder, name)
     if stat.S_ISLNK(found.st_mode):
         raise SandboxError(LINK)
-    with _in_our_words():
+    with _translate_errors():
         # the look was for the message; that no link is followed is what the flags see to
-        return _same_device(os.open(name, _FOLDER, dir_fd=folder), folder)
+        return _check_same_device(os.open(name, _FOLDER, dir_fd=folder), folder)
 
 
-def _same_device(below: int, folder: int) -> int:
+def _check_same_device(below: int, folder: int) -> int:
     """`below`, unless something else is mounted there."""
     if os.fstat(below).st_dev != os.fstat(folder).st_dev:
         os.close(below)
@@ -68,13 +68,13 @@ def _same_device(below: int, folder: int) -> int:
     return below
 
 
-def look_at(folder: int, name: str) -> os.stat_result:
+def stat_entry(folder: int, name: str) -> os.stat_result:
     """What `name` is, itself and not where it leads. Raises SandboxError when there is nothing."""
-    with _in_our_words():
+    with _translate_errors():
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
-def why_no_file(found: os.stat_result) -> str | None:
+def find_file_problem(found: os.stat_result) -> str | None:
     """Why this is not simply a file; None when it is one."""
     if stat.S_ISLNK(found.st_mode):
         return LINK
@@ -99,30 +99,30 @@ def write_bytes(folder: int, name: str, data: bytes) -> None:
 def _open_file(folder: int, name: str, flags: int) -> int:
     # opening a device may already do something: looked at first, and what was opened is looked at again
     with contextlib.suppress(FileNotFoundError):
-        _refuse_other(os.stat(name, dir_fd=folder, follow_symlinks=False))
-    with _in_our_words():
+        _refuse_special_file(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    with _translate_errors():
         handle = os.open(name, flags | _FILE, 0o600, dir_fd=folder)
     try:
-        _refuse_other(os.fstat(handle))
+        _refuse_special_file(os.fstat(handle))
     except SandboxError:
         os.close(handle)
         raise
     return handle
 
 
-def _refuse_other(found: os.stat_result) -> None:
-    problem = why_no_file(found)
+def _refuse_special_file(found: os.stat_result) -> None:
+    problem = find_file_problem(found)
     if problem is not None:
         raise SandboxError(problem)
 
 
-def unlink(folder: int, name: str) -> None:
+def remove_file(folder: int, name: str) -> None:
     """Remove the file. Raises SandboxError and OSError; a link that appears in its place is removed itself."""
-    _refuse_other(look_at(folder, name))
+    _refuse_special_file(stat_entry(folder, name))
     os.unlink(name, dir_fd=folder)
 
 
-def names_in(folder: int, limit: int) -> Iterator[str]:
+def list_names(folder: int, limit: int) -> Iterator[str]:
     """The names in the folder, sorted. Raises SandboxError when there are more than `limit`."""
     names: list[str] = []
     with os.scandir(folder) as entries:

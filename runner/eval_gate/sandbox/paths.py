@@ -1,4 +1,4 @@
-"""Which paths may be named at all: decided by the text alone, before anything on disk is looked at.
+"""Path rules of the sandbox, decided by the text of a path alone.
 
 Source: agent-evals behaviour 3.4. The rules are the same on every system, so that a suite means the same everywhere:
 what some system would read as a way out, or as another name, is refused on all of them.
@@ -36,10 +36,10 @@ _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|c
 
 
 class SandboxError(Exception):
-    """What was asked for is refused or cannot be done. The message may be shown to a model; it names no real place."""
+    """A refused or impossible file operation; the message may be shown to a model."""
 
 
-def names_of(path: str) -> tuple[str, ...]:
+def split_path(path: str) -> tuple[str, ...]:
     """The names that lead from the folder to what `path` means; none when it means the folder itself.
 
     Blanks around the path are dropped, and so are empty names and `.`. Raises SandboxError for everything that could
@@ -58,19 +58,19 @@ def names_of(path: str) -> tuple[str, ...]:
     if len(names) > MAX_DEPTH:
         raise SandboxError(f"Path is too deep: at most {MAX_DEPTH} names.")
     for name in names:
-        _check(name)
+        _check_name(name)
     return names
 
 
-def file_names(path: str) -> tuple[str, ...]:
-    """As `names_of`, but the folder itself is refused. At least one name."""
-    names = names_of(path)
+def split_file_path(path: str) -> tuple[str, ...]:
+    """As `split_path`, but the folder itself is refused. At least one name."""
+    names = split_path(path)
     if not names:
         raise SandboxError("Path must point to a file within tmp.")
     return names
 
 
-def _check(name: str) -> None:
+def _check_name(name: str) -> None:
     """Refuse a name that could be read as something else."""
     if len(name.encode()) > MAX_NAME:  # first: putting thousands of marks on one letter in order takes minutes
         raise SandboxError(f"Names in a path must not be longer than {MAX_NAME} bytes.")

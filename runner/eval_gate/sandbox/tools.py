@@ -1,4 +1,4 @@
-"""The file tools an agent may have: how a model is told of them, and what they do in a sandbox.
+"""File tools for agents: their descriptions for the model, and their execution in a sandbox.
 
 Source: Agent Evals, Suite Field Notes (the names); their arguments and answers are worded by us.
 """
@@ -11,14 +11,14 @@ from typing import Final
 from eval_gate.model.agent import FileTool
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.sandbox.folder import Sandbox
 from eval_gate.sandbox.paths import SandboxError
+from eval_gate.sandbox.sandbox import Sandbox
 from eval_gate.struct import FrozenStruct
 
 _PATH: Final = "Path relative to the tmp directory, folders separated by /."
 
 
-class _Tool(FrozenStruct):
+class _ToolDescription(FrozenStruct):
     description: str
     arguments: Mapping[str, str]
     run: Callable[..., str]
@@ -27,52 +27,52 @@ class _Tool(FrozenStruct):
     """Arguments that a model may leave out: then they are empty. It is not told so."""
 
 
-def _read(sandbox: Sandbox, path: str) -> str:
+def _read_file(sandbox: Sandbox, path: str) -> str:
     return sandbox.read(path)
 
 
-def _write(sandbox: Sandbox, path: str, content: str) -> str:
-    return f"Wrote {sandbox.write(path, content)} bytes to {_shown(path)}"
+def _write_file(sandbox: Sandbox, path: str, content: str) -> str:
+    return f"Wrote {sandbox.write(path, content)} bytes to {_format_path(path)}"
 
 
-def _list(sandbox: Sandbox, path: str) -> str:
-    entries = sandbox.entries(path if path.strip() else ".")
+def _list_files(sandbox: Sandbox, path: str) -> str:
+    entries = sandbox.list_entries(path if path.strip() else ".")
     if not entries:
-        return f"{_shown(path)} is empty"
+        return f"{_format_path(path)} is empty"
     kinds = {"folder": "dir", "file": "file", "other": "not a file"}
     lines = [f"[{kinds[entry.kind]}] {entry.name}" for entry in entries if entry.name.isprintable()]
-    return "\n".join([f"Contents of {_shown(path)}:", *lines])
+    return "\n".join([f"Contents of {_format_path(path)}:", *lines])
 
 
-def _delete(sandbox: Sandbox, path: str) -> str:
+def _delete_file(sandbox: Sandbox, path: str) -> str:
     sandbox.delete(path)
-    return f"Deleted {_shown(path)}"
+    return f"Deleted {_format_path(path)}"
 
 
-def _shown(path: str) -> str:
+def _format_path(path: str) -> str:
     """How a path that was accepted is called in an answer."""
     names = [name for name in path.strip().split("/") if name not in {"", "."}]
     return "/".join(["tmp", *names])
 
 
-_TOOLS: Final[Mapping[FileTool, _Tool]] = {
-    "readFile": _Tool("Reads a text file.", {"path": _PATH}, _read),
-    "writeFile": _Tool(
+_TOOLS: Final[Mapping[FileTool, _ToolDescription]] = {
+    "readFile": _ToolDescription("Reads a text file.", {"path": _PATH}, _read_file),
+    "writeFile": _ToolDescription(
         "Writes a text file, and makes the folders it lies in. A file of this name is replaced.",
         {"path": _PATH, "content": "All that the file is to hold."},
-        _write,
+        _write_file,
     ),
-    "listFiles": _Tool(
+    "listFiles": _ToolDescription(
         "Lists the files and folders of a folder.",
         {"path": f"{_PATH} Empty for the tmp directory itself."},
-        _list,
+        _list_files,
         optional=frozenset({"path"}),
     ),
-    "deleteFile": _Tool("Deletes a file.", {"path": _PATH}, _delete),
+    "deleteFile": _ToolDescription("Deletes a file.", {"path": _PATH}, _delete_file),
 }
 
 
-def spec_of(name: FileTool) -> ToolSpec:
+def build_tool_spec(name: FileTool) -> ToolSpec:
     """The tool as a model is told of it."""
     tool = _TOOLS[name]
     properties: dict[str, JsonValue] = {

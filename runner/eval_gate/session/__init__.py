@@ -1,1 +1,1 @@
-"""What every way to start the gate does: prepare, run, judge, keep."""
+"""Use case of the gate, shared by all entry points: prepare, run, decide, store."""

@@ -1,4 +1,4 @@
-"""Makes the run of a session: prepared as a whole, then carried out, and ended in good order whatever happens."""
+"""Prepare and execute the run of a session, and stop it cleanly on signals."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from types import FrameType
 from typing import Final, Protocol
 
 from eval_gate.config.selection import Selection
-from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.run import Observer, Run
+from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import ExitCode
-from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.reruns import Reruns
 from eval_gate.model.result import Control, RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import Session
 from eval_gate.struct import Struct, replace
-from eval_gate.targets.waiting import told_to
+from eval_gate.targets.readiness import report_waiting_to
 
 _SIGNALS: Final[Mapping[int, tuple[ExitCode, str]]] = {
     signal.SIGINT: (ExitCode.INTERRUPTED, "interrupted (SIGINT)"),
@@ -28,109 +28,111 @@ _SIGNALS: Final[Mapping[int, tuple[ExitCode, str]]] = {
 
 
 class RunObserver(Observer, Protocol):
-    """An observer that has to be put away."""
+    """Observer of a run that can be closed."""
 
     def close(self) -> None:
         """Leave the terminal as it was."""
         ...
 
 
-class MadeRun(Struct):
-    """A run as it was made: not judged yet."""
+class ExecutedRun(Struct):
+    """An executed run without a verdict yet."""
 
     result: RunResult
     interrupted: ExitCode | None = None
     """The exit code of the signal that ended it early, if one did."""
 
-    def handed_over(self) -> RunResult:
+    def take_result(self) -> RunResult:
         """The result, which is not here any more from then on: of many cases one copy is enough."""
         result = self.result
         del self.result
         return result
 
 
-async def make_run(session: Session, progress: RunObserver) -> MadeRun:
+async def make_run(session: Session, progress: RunObserver) -> ExecutedRun:
     """Prepare and carry out. Raises GateError for what is wrong before anybody was asked anything."""
-    return await carry_out(session, await plan_run(session), progress)
+    return await execute_plan(session, await plan_run(session), progress)
 
 
 async def plan_run(session: Session) -> RunPlan:
     """Everything that the run needs, read and checked. It holds a target: carry it out, or close it."""
-    from eval_gate.engine.preparing.prepare import prepare  # 100 ms that results of other tools need nothing of
+    from eval_gate.engine.preparation.plan_builder import (
+        build_run_plan,  # 100 ms that results of other tools need nothing of
+    )
 
     config, around = session.config, session.context
-    if isinstance(session.question.baseline, Baseline):
-        around = replace(around, baseline_folder=session.question.baseline.folder)
-    plan = await prepare(config, _by_durations(session), around)
-    plan.redact.learn(around.secrets)
+    if isinstance(session.gate_inputs.baseline, Baseline):
+        around = replace(around, baseline_folder=session.gate_inputs.baseline.folder)
+    plan = await build_run_plan(config, _balance_shards(session), around)
+    plan.redactor.add_secrets(around.secrets)
     again = session.most_reruns
-    waits = plan.rubrics_wait and any(map(plan.waits, plan.runnable()))
+    waits = plan.rubrics_wait and any(map(plan.is_deferred, plan.list_runnable_cases()))
     if not (again or waits):
         return plan
-    return plan.confirmed_by(reruns_of(session), again)
+    return plan.with_rerun_policy(build_reruns(session), again)
 
 
-async def ask_base_later(session: Session, run: RunResult) -> RunResult:
+async def add_base_agent_results(session: Session, run: RunResult) -> RunResult:
     """A stored run with what the base branch's agent says of it, which is asked only where the run would be red.
 
     The cases and the agent are read anew, as for a run. Raises GateError for what is wrong with them.
     """
-    named = session.config.control.named
+    named = session.config.control.display_name
     if named is None or run.by_another_tool:
         return run
     askable = frozenset(key for key, case in run.cases() if not case.dependent)
     asked = run.control or Control(target=TargetIdentity(name="base", provider="", identity=named))
-    if not reruns_of(session).of_control(replace(run, control=asked), askable).keys:
+    if not build_reruns(session).build_base_agent_request(replace(run, control=asked), askable).keys:
         return run
-    from eval_gate.engine.control import AskedLater
+    from eval_gate.engine.base_agent_run import BaseAgentFollowUp
 
     plan = await plan_run(session)
     try:
-        assert plan.control is not None  # it is named
-        return await AskedLater(plan, plan.control, run, session.folder).execute(reruns_of(session))
+        assert plan.base_agent is not None  # it is named
+        return await BaseAgentFollowUp(plan, plan.base_agent, run, session.folder).execute(build_reruns(session))
     finally:
         await plan.aclose()
 
 
-def reruns_of(session: Session) -> Reruns:
+def build_reruns(session: Session) -> Reruns:
     """Who says which cases of the session are run again."""
     config = session.config
-    later = session.later_question.question if session.later_question is not None else None
+    later = session.pending_gate_inputs.wait_for_inputs if session.pending_gate_inputs is not None else None
     budgeted = config.limits.rerun_budget is not None
-    return Reruns(session.question, session.most_reruns, budgeted=budgeted, later=later)
+    return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=later)
 
 
-def _by_durations(session: Session) -> Selection:
+def _balance_shards(session: Session) -> Selection:
     """The selection, whose shards are cut by what the baseline took: it is the one run that all shards know alike."""
-    selection, baseline = session.selection, session.question.baseline
+    selection, baseline = session.selection, session.gate_inputs.baseline
     if selection.shard is None or not isinstance(baseline, Baseline):
         return selection
-    return replace(selection, before=baseline.result)
+    return replace(selection, timing_run=baseline.result)
 
 
-async def carry_out(session: Session, plan: RunPlan, progress: RunObserver) -> MadeRun:
+async def execute_plan(session: Session, plan: RunPlan, progress: RunObserver) -> ExecutedRun:
     """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display.
 
     Where nobody else holds the plan, its cases are let go of as their results are made.
     """
     run = Run(plan, session.folder, progress)
-    plan = plan.of_no_case()
+    plan = plan.without_cases()
     try:
-        ended = session.later_question.end if session.later_question is not None else None
-        owned = _own_process(run, ended) if session.context.owns_process else nullcontext(list[ExitCode]())
-        with owned as caught, told_to(progress.waiting):
+        ended = session.pending_gate_inputs.stop_waiting if session.pending_gate_inputs is not None else None
+        owned = _handle_signals(run, ended) if session.context.owns_process else nullcontext(list[ExitCode]())
+        with owned as caught, report_waiting_to(progress.on_wait):
             result = await run.execute()
-            if session.later_question is not None:
+            if session.pending_gate_inputs is not None:
                 # whoever ends us meanwhile ends the wait, and not the run, which is made
-                await asyncio.to_thread(session.later_question.question)
+                await asyncio.to_thread(session.pending_gate_inputs.wait_for_inputs)
     finally:
         progress.close()
         await plan.aclose()
-    return MadeRun(result, caught[0] if caught else None)
+    return ExecutedRun(result, caught[0] if caught else None)
 
 
 @contextmanager
-def _own_process(run: Run, ended: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
+def _handle_signals(run: Run, ended: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
     """The first SIGINT or SIGTERM ends the run in good order, and its exit code is in the list; a second one ends us.
 
     `ended` is told of the first one too. It is noted at once, since the loop may not turn again: results are made in

@@ -10,14 +10,20 @@ from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from eval_gate.gate.moved_cases import earlier_keys
-from eval_gate.gate.pass_score import passes
+from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.pass_score import is_passing_trial
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
-from eval_gate.results.ledger import EMPTY, Ledger, alike, target_of, yardstick_of
-from eval_gate.results.levels import LevelKind, RunLevels, models_of
+from eval_gate.results.history import (
+    EMPTY_HISTORY,
+    History,
+    build_target_key,
+    compute_result_fingerprint,
+    match_fingerprints,
+)
+from eval_gate.results.levels import LevelKind, RunLevels, list_models
 
 DIGITS: Final = 6
 LEAST_SHARED: Final = 0.5
@@ -37,20 +43,22 @@ class _Case(NamedTuple):
 
     def same(self, other: _Case) -> bool:
         """Whether both are measured alike."""
-        return alike(yardstick_of(self.case), yardstick_of(other.case)).all
+        return match_fingerprints(
+            compute_result_fingerprint(self.case), compute_result_fingerprint(other.case)
+        ).same_setup
 
 
-def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
+def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> History:
     """The ledger that ends with this run: what was known up to its baseline, and itself."""
     if isinstance(baseline, NoBaseline):
-        return _with_levels(EMPTY.with_run(run), run, None, {})
-    before, earlier = baseline.result, earlier_keys(baseline.result, run)
-    return _with_levels(baseline.own_ledger.with_run(run, earlier), run, before, earlier)
+        return _with_levels(EMPTY_HISTORY.with_run(run), run, None, {})
+    before, earlier = baseline.result, find_earlier_keys(baseline.result, run)
+    return _with_levels(baseline.own_history.with_run(run, earlier), run, before, earlier)
 
 
 def _with_levels(
-    ledger: Ledger, run: RunResult, before: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
-) -> Ledger:
+    ledger: History, run: RunResult, before: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
+) -> History:
     """The same with the run's levels; unchanged where it has them or the run has none.
 
     `before` is the run that the ledger ended with, and `earlier` says which of its cases has another key here.
@@ -74,7 +82,7 @@ def _with_levels(
 def _levels(
     run: RunResult, before: RunResult | None, last: RunLevels | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> RunLevels | None:
-    target = target_of(run)
+    target = build_target_key(run)
     then = dict(_cases(before)) if before is not None and last is not None and last.target == target else {}
     levels: dict[LevelKind, float] = {}
     anew: list[LevelKind] = []
@@ -114,7 +122,7 @@ def _levels(
         cases=number,
         levels=levels,
         anew=tuple(anew),
-        models=models_of(run),
+        models=list_models(run),
     )
 
 
@@ -169,7 +177,7 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
 
 def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
     """The share of these executions that fail or crash; None where none says anything of the agent."""
-    known = [not passes(one, pass_score, graded=graded) for one in trials if _tells(one)]
+    known = [not is_passing_trial(one, pass_score, graded=graded) for one in trials if _tells(one)]
     return sum(known) / len(known) if known else None
 
 

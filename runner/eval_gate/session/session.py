@@ -1,4 +1,4 @@
-"""One use of the gate as data: what is run, with what, what the result is judged by, and what is written."""
+"""Session: what is run, what the result is compared with, and what is written."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Protocol
 
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.preparing.context import RunContext
-from eval_gate.gate.judge import GateQuestion
-from eval_gate.gate.judge_comparisons import Comparisons, read_comparisons
-from eval_gate.gate.waivers.file import known_waivers
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from eval_gate.results.names import LATEST
-from eval_gate.results.read import find_baseline
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.gate.judge_agreement import JudgeComparisons, read_comparisons
+from eval_gate.gate.verdict_decision import GateInputs
+from eval_gate.gate.waivers.waiver_file import load_waivers
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.result_names import LATEST
+from eval_gate.results.run_reader import find_baseline
 from eval_gate.struct import FrozenStruct
 
 
-class LaterQuestion(Protocol):
-    """A question that is still on its way: what the run is compared with comes while it is made."""
+class PendingGateInputs(Protocol):
+    """Inputs of the verdict that are still being fetched while the run is executed."""
 
-    def question(self) -> GateQuestion:
+    def wait_for_inputs(self) -> GateInputs:
         """The whole of it: waits, so not for an event loop."""
         ...
 
-    def end(self) -> None:
+    def stop_waiting(self) -> None:
         """The run is ended from outside: what is not there in a moment is not waited for."""
         ...
 
 
 class Session(FrozenStruct):
-    """A run that is about to be made. Whoever has one has read and checked everything but eval files and targets."""
+    """A prepared use of the gate: everything is read and checked but eval files and targets."""
 
     config: RunConfig
     selection: Selection
     context: RunContext
-    question: GateQuestion
-    later_question: LaterQuestion | None = None
-    """Where the question's baseline is not there yet; nothing is judged by `question` before it is."""
+    gate_inputs: GateInputs
+    pending_gate_inputs: PendingGateInputs | None = None
+    """Where the question's baseline is not there yet; nothing is judged by `gate_inputs` before it is."""
 
     @property
     def folder(self) -> Path:
@@ -49,7 +49,7 @@ class Session(FrozenStruct):
     def most_reruns(self) -> int:
         """The most re-runs of one case: by default none where nobody named a baseline."""
         policy = self.config.policy
-        return 0 if policy.confirm is None and self.question.baseline is NOT_ASKED_FOR else policy.most_reruns
+        return 0 if policy.confirm is None and self.gate_inputs.baseline is NOT_REQUESTED else policy.most_reruns
 
 
 def open_session(
@@ -68,35 +68,35 @@ def open_session(
             config.history,
             besides=context.resume,
             chosen=selection.chosen_cases,
-            target=_asked_target(config, context),
+            target=_find_target_name(config, context),
         )
-    question = question_of(config, context.root, baseline)
+    question = build_gate_inputs(config, context.root, baseline)
     return Session(config, selection, context, question)
 
 
-def _asked_target(config: RunConfig, context: RunContext) -> str | None:
+def _find_target_name(config: RunConfig, context: RunContext) -> str | None:
     """The name of the target that all cases are asked of; None where the eval files say whom. Raises GateError."""
-    if context.answerer is not None:
-        return context.answerer.identity.name
-    if config.baseline != LATEST or not config.target.said:
+    if context.custom_target is not None:
+        return context.custom_target.identity.name
+    if config.baseline != LATEST or not config.target.is_chosen:
         return None
-    from eval_gate.targets.build import described_by_flags  # 100 ms that only a run needs
+    from eval_gate.targets.build import find_flag_target  # 100 ms that only a run needs
 
-    described = described_by_flags(config.target)
+    described = find_flag_target(config.target)
     return described.settings.name if described else config.target.name
 
 
-def question_of(config: RunConfig, root: Path, baseline: Baseline | NoBaseline) -> GateQuestion:
+def build_gate_inputs(config: RunConfig, root: Path, baseline: Baseline | NoBaseline) -> GateInputs:
     """What a run is judged by: the configuration's rules, and what files below `root` say of failures and judges.
 
     Raises GateError for whatever is wrong with these files.
     """
-    waivers = known_waivers(config, root, datetime.now(UTC).date())
-    comparisons = Comparisons(read_comparisons(root))
-    return GateQuestion(
+    waivers = load_waivers(config, root, datetime.now(UTC).date())
+    comparisons = JudgeComparisons(read_comparisons(root))
+    return GateInputs(
         baseline,
         config.policy,
         waivers=waivers,
-        keeping=config.keeping,
-        comparisons=lambda: comparisons,
+        retention=config.retention,
+        judge_lookup=lambda: comparisons,
     )

@@ -1,4 +1,4 @@
-"""Has another tool's command run cases once more: those in doubt, and with the base branch's agent what would fail."""
+"""Re-run suspected cases with another tool's command, also with the base branch's agent."""
 
 from __future__ import annotations
 
@@ -11,56 +11,56 @@ from typing import Final
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunConfig
+from eval_gate.engine.case_result import build_base_agent_trials, build_trial
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.preparing.context import RunContext
-from eval_gate.engine.preparing.programs import as_whom
-from eval_gate.engine.rerun_allowance import Allowance
-from eval_gate.engine.settling import trial_of, trials_of_control
+from eval_gate.engine.preparation.program_user import check_command_user
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.engine.rerun_allowance import RerunAllowance
 from eval_gate.errors import GateError
-from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.control.asking import ControlQuestions
+from eval_gate.external_results.loader import ExternalResults, load_external_results
+from eval_gate.external_results.result_rows import ResultRow
+from eval_gate.gate.base_agent.case_selection import BaseAgentCases
+from eval_gate.gate.reruns import Reruns
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import Control, RerunEnd, RunResult
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.process.environment import Withheld, allowed, secrets_in
-from eval_gate.process.folder import PrivateFolder, private_folder
+from eval_gate.process.environment import WithheldVariables, filter_environment, find_secrets
+from eval_gate.process.private_folder import PrivateFolder, open_private_folder
 from eval_gate.process.run import Command, ProcessError, StartRefusal, run
-from eval_gate.result_formats.load import BroughtResults, load_results
-from eval_gate.result_formats.rows import ResultRow
-from eval_gate.session.rows import execution_of, rules_of, storable
+from eval_gate.session.external_cases import build_execution, build_score_rules, redact_rows
 from eval_gate.session.session import Session
 from eval_gate.struct import Struct, field, replace
-from eval_gate.text.command_template import CommandTemplate, shell_quoted
-from eval_gate.text.escape import one_line
-from eval_gate.text.redact import Redactor
+from eval_gate.text.command_template import CommandTemplate, quote_for_shell
+from eval_gate.text.escape import to_one_line
+from eval_gate.text.redaction import Redactor
 
-USUAL_BUDGET_S: Final = 600.0
-USUAL_BUDGET: Final = RerunBudget(seconds=USUAL_BUDGET_S)
+DEFAULT_BUDGET_S: Final = 600.0
+DEFAULT_BUDGET: Final = RerunBudget(seconds=DEFAULT_BUDGET_S)
 """The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
-_SAID: Final = 300
-_SAID_NOTHING: Final = TrialRecord(
+_MAX_MESSAGE: Final = 300
+_EMPTY_EXECUTION: Final = TrialRecord(
     eval_file="", case_id="", trial=0, fingerprint="", status=Status.ERROR, attempts=1, blame=Blame.OURS
 )
 """An execution that brought nothing for a case: it says nothing about the target, and is used up."""
-_NO_ANSWER: Final = trial_of(_SAID_NOTHING)
+_EMPTY_TRIAL: Final = build_trial(_EMPTY_EXECUTION)
 
 
 class RerunSpending:
-    """What all executions beyond the first ones may take, those of the base branch's agent too."""
+    """Budget of all re-runs, including those with the base agent."""
 
     def __init__(self, config: RunConfig) -> None:
         said = config.limits.rerun_budget
-        budget = USUAL_BUDGET if said is None else parse_rerun_budget(said)
-        self.allowance = Allowance(budget)
-        self.until = time.monotonic() + (budget.seconds or USUAL_BUDGET_S)
+        budget = DEFAULT_BUDGET if said is None else parse_rerun_budget(said)
+        self.allowance = RerunAllowance(budget)
+        self.until = time.monotonic() + (budget.seconds or DEFAULT_BUDGET_S)
 
     def take(self, count: int) -> bool:
         """Whether so many more may begin."""
-        return self.allowance.take(count) and time.monotonic() < self.until
+        return self.allowance.try_begin(count) and time.monotonic() < self.until
 
 
-class _Doubtful(Struct):
+class _SuspectedCase(Struct):
     """One case in doubt, and its re-runs so far."""
 
     row: ResultRow
@@ -69,7 +69,7 @@ class _Doubtful(Struct):
 
 
 class ToolReruns:
-    """Runs the command as often as one more result could decide. All cases in doubt are run together, or one by one.
+    """Re-runs suspected cases with the tool's command for as long as a result could decide.
 
     Raises GateError where the command would have to be root in a workflow.
     """
@@ -77,7 +77,7 @@ class ToolReruns:
     def __init__(
         self,
         session: Session,
-        brought: BroughtResults,
+        brought: ExternalResults,
         reruns: Reruns,
         doubtful: Sequence[CaseKey],
         spending: RerunSpending,
@@ -92,7 +92,7 @@ class ToolReruns:
         self._notes: dict[str, None] = {}
         self._spent = False
         rows = {key: brought.cases[key][0] for key in doubtful}
-        self._cases = {key: _Doubtful(row) for key, row in rows.items() if self._can_name(row)}
+        self._cases = {key: _SuspectedCase(row) for key, row in rows.items() if self._can_name(row)}
         self._waiting = list(self._cases)
 
     @property
@@ -103,7 +103,7 @@ class ToolReruns:
     @property
     def ends(self) -> Mapping[CaseKey, RerunEnd]:
         """Why each case was not run once more."""
-        told = {key: self._end(self._reruns.end(key, one.trials)) for key, one in self._cases.items()}
+        told = {key: self._get_end(self._reruns.get_rerun_end(key, one.trials)) for key, one in self._cases.items()}
         return dict.fromkeys(self._doubtful, RerunEnd.IMPOSSIBLE) | told
 
     @property
@@ -111,29 +111,29 @@ class ToolReruns:
         """What went wrong, in words."""
         return tuple(dict.fromkeys((*self._tool.notes, *self._notes)))
 
-    async def go_on(self) -> None:
+    async def rerun_suspects(self) -> None:
         """Run again what is in doubt, for as long as it is and the budget lasts."""
-        while self._waiting and (turn := self._reruns.turn(self._waiting)):
-            if not await self._turn({key: self._cases[key] for key in turn}):
+        while self._waiting and (turn := self._reruns.select_next(self._waiting)):
+            if not await self._rerun_until_decided({key: self._cases[key] for key in turn}):
                 break
             self._waiting = [key for key in self._waiting if key not in set(turn)]
 
-    def _end(self, end: RerunEnd) -> RerunEnd:
+    def _get_end(self, end: RerunEnd) -> RerunEnd:
         return RerunEnd.SPENT if end is RerunEnd.STOPPED and self._spent else end
 
-    async def _turn(self, cases: Mapping[CaseKey, _Doubtful]) -> bool:
+    async def _rerun_until_decided(self, cases: Mapping[CaseKey, _SuspectedCase]) -> bool:
         """Run these again until each is decided; false where no more can be run."""
         reruns, allowance = self._reruns, self._spending.allowance
-        while open_ := {key: one for key, one in cases.items() if reruns.wants_rerun(key, one.trials)}:
+        while open_ := {key: one for key, one in cases.items() if reruns.should_rerun(key, one.trials)}:
             if (left := allowance.remaining) is not None:  # one after the other to its end, where they are scarce
                 open_ = dict(list(open_.items())[: max(left // max(self._confirm, 1), 1)])
             if not self._spending.take(len(open_)):
                 self._spent = True
-                new = all(key in reruns.fresh for key in open_)
+                new = all(key in reruns.new_cases for key in open_)
                 short = "new case was run as often as asked" if new else "case in doubt was decided"
                 self._notes[f"the budget for re-runs was used up before every {short}"] = None
                 return False
-            await self._round(open_)
+            await self._run_round(open_)
             if self._tool.broke is not None:  # a command that brings nothing once is not asked another five times
                 return False
         return True
@@ -141,23 +141,23 @@ class ToolReruns:
     def _can_name(self, row: ResultRow) -> bool:
         if self._tool.can_name(row):
             return True
-        self._notes[f'"{one_line(row.id, 80)}" cannot be run again: its name is no word of a command'] = None
+        self._notes[f'"{to_one_line(row.id, 80)}" cannot be run again: its name is no word of a command'] = None
         return False
 
-    async def _round(self, cases: Mapping[CaseKey, _Doubtful]) -> None:
+    async def _run_round(self, cases: Mapping[CaseKey, _SuspectedCase]) -> None:
         """One more execution of each of these cases."""
-        brought = await self._tool.once({key: one.row for key, one in cases.items()})
+        brought = await self._tool.run_once({key: one.row for key, one in cases.items()})
         for key, one in cases.items():
             rows = brought[key]
             one.rows += rows
-            self._spending.allowance.cost(sum(row.cost_usd or 0.0 for row in rows))
-            one.trials += [trial_of(execution_of(row, 0)) for row in rows] or [_NO_ANSWER]
+            self._spending.allowance.add_cost(sum(row.cost_usd or 0.0 for row in rows))
+            one.trials += [build_trial(build_execution(row, 0)) for row in rows] or [_EMPTY_TRIAL]
 
 
-class BaseAgent:
-    """Has the tool run cases with the base branch's agent, by the command that does so, only where the gate is red."""
+class ToolBaseAgent:
+    """Runs cases with the base branch's agent through the tool's command, when the gate is red."""
 
-    def __init__(self, session: Session, brought: BroughtResults, spending: RerunSpending) -> None:
+    def __init__(self, session: Session, brought: ExternalResults, spending: RerunSpending) -> None:
         choice = session.config.control
         assert choice.command is not None
         self._config = session.config
@@ -165,56 +165,56 @@ class BaseAgent:
         self._tool = ToolCommand(session, brought, choice.command, "the command for the base branch", spending.until)
         self._spending = spending
         self._target = TargetIdentity(
-            name="base", provider=brought.format.value, identity=choice.named_command or "command"
+            name="base", provider=brought.format.value, identity=choice.command_name or "command"
         )
         self._told: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
         self._trouble: str | None = None
         self._usd: float | None = None
         self._asked = False
 
-    def with_answers(self, run: RunResult) -> RunResult:
+    def attach_results(self, run: RunResult) -> RunResult:
         """The run with what the base branch's agent said."""
         answered = {
-            key: replace(case, control=trials_of_control(told, case))
+            key: replace(case, control=build_base_agent_trials(told, case))
             for key, case in run.cases()
             if (told := self._told.get(key))
         }
         control = Control(target=self._target, trouble=self._trouble, cost_usd=self._usd)
         return replace(run.with_cases(answered), control=control)
 
-    def ended(self, run: RunResult) -> RunResult:
+    def attach_final_results(self, run: RunResult) -> RunResult:
         """The same at the end: of an agent that nobody needed nothing is said."""
-        return self.with_answers(run) if self._asked or self._trouble is not None else run
+        return self.attach_results(run) if self._asked or self._trouble is not None else run
 
-    async def ask(self, run: RunResult, reruns: Reruns) -> bool:
+    async def clear_suspects(self, run: RunResult, reruns: Reruns) -> bool:
         """Ask as long as the gate is red and the answers may turn that. Whether anything is cleared by them."""
         askable = frozenset(key for key, row in self._rows.items() if self._tool.can_name(row))
         asked = False
-        while await self._more(reruns.of_control(self.with_answers(run), askable)):
+        while await self._run_next(reruns.build_base_agent_request(self.attach_results(run), askable)):
             asked = True
-        return asked and reruns.cleared(self.with_answers(run))
+        return asked and reruns.has_cleared_failures(self.attach_results(run))
 
-    async def _more(self, wanted: ControlQuestions) -> bool:
+    async def _run_next(self, wanted: BaseAgentCases) -> bool:
         """Have each of these run once; whether it is worth asking what comes next."""
         self._trouble = self._trouble or wanted.trouble
         if not wanted.keys or self._trouble is not None or not self._may_begin(wanted):
             return False
         self._asked = True
-        brought = await self._tool.once({key: self._rows[key] for key in wanted.keys})
-        kept = await storable(self._config, brought)
+        brought = await self._tool.run_once({key: self._rows[key] for key in wanted.keys})
+        kept = await redact_rows(self._config, brought)
         costs = [row.cost_usd for rows in brought.values() for row in rows if row.cost_usd is not None]
         if costs:
             self._usd = (self._usd or 0.0) + sum(costs)
-            self._spending.allowance.cost(sum(costs))
+            self._spending.allowance.add_cost(sum(costs))
         for key in wanted.keys:
             # one answer each, whatever it wrote: it is asked once more where another may turn something
             told = self._told[key]
-            told.append(execution_of(rows[0], len(told)) if (rows := kept.get(key)) else _SAID_NOTHING)
+            told.append(build_execution(rows[0], len(told)) if (rows := kept.get(key)) else _EMPTY_EXECUTION)
         if self._tool.broke is not None:
-            self._trouble = f"its command brought nothing: {self._tool.broke[:_SAID]}"
+            self._trouble = f"its command brought nothing: {self._tool.broke[:_MAX_MESSAGE]}"
         return self._trouble is None
 
-    def _may_begin(self, wanted: ControlQuestions) -> bool:
+    def _may_begin(self, wanted: BaseAgentCases) -> bool:
         needed, allowance = len(wanted.keys) * wanted.rounds, self._spending.allowance
         if (allowance.remaining is not None and allowance.remaining < needed) or not self._spending.take(
             len(wanted.keys)
@@ -225,47 +225,49 @@ class BaseAgent:
 
 
 class ToolCommand:
-    """One command, with what went wrong with it so far. `what` is how people call it.
+    """A command of another tool that runs cases, and what went wrong with it so far.
 
     Raises GateError where it would have to be root in a workflow.
     """
 
-    def __init__(self, session: Session, brought: BroughtResults, command: str, what: str, until: float) -> None:
+    def __init__(self, session: Session, brought: ExternalResults, command: str, what: str, until: float) -> None:
         """`until`: the monotonic time at which it is ended, whatever it does."""
         self._command = command
         self._what = what
         self._until = until
         self._brought = brought
         self._root = session.context.root
-        self._environment = allowed(session.context.environment, names=session.config.pass_env)
-        self._withheld = Withheld.of(session.context.environment, self._environment)
-        self._rules = rules_of(session.config)
-        self._redact = redactor_of(session.context)
-        self.notes: dict[str, None] = dict.fromkeys(as_whom(session.context.environment))
+        self._environment = filter_environment(session.context.environment, names=session.config.pass_env)
+        self._withheld = WithheldVariables.from_environment(session.context.environment, self._environment)
+        self._rules = build_score_rules(session.config)
+        self._redact = build_redactor(session.context)
+        self.notes: dict[str, None] = dict.fromkeys(check_command_user(session.context.environment))
         self.broke: str | None = None
         """Why it brought nothing, the last time that it did not; it is not worth asking again."""
 
     def can_name(self, row: ResultRow) -> bool:
         """Whether the command can be told of this case; a name that means something else to a program is not said."""
-        name = row.again or row.id
+        name = row.rerun_name or row.id
         option = name.startswith("-") and re.search(r"\{ids?\}", self._command)
         lines = "{ids_file}" in self._command and len(name.splitlines()) > 1
         return not (option or lines or "\0" in name)
 
-    async def once(self, cases: Mapping[CaseKey, ResultRow]) -> Mapping[CaseKey, Sequence[ResultRow]]:
+    async def run_once(self, cases: Mapping[CaseKey, ResultRow]) -> Mapping[CaseKey, Sequence[ResultRow]]:
         """One more execution of each of these cases, as far as the command brought one."""
         found: dict[CaseKey, list[ResultRow]] = {}
-        for part in self._parts(list(cases.values())):
-            for row in await self._run(part):
+        for part in self._split_calls(list(cases.values())):
+            for row in await self._run_call(part):
                 if row.status is not Status.SKIPPED:  # a runner's filter leaves what it does not run as skipped
                     found.setdefault(row.key, []).append(row)
-        by_content = self._by_content(found)
+        by_content = self._group_by_content(found)
         brought = {key: found.get(key) or by_content.get((key.suite, row.content)) or [] for key, row in cases.items()}
         if self.broke is None and not any(brought.values()):
-            self._nothing(f"its results hold none of the cases in doubt, such as {next(iter(cases)).case_id}")
+            self._note_failure(f"its results hold none of the cases in doubt, such as {next(iter(cases)).case_id}")
         return brought
 
-    def _by_content(self, found: Mapping[CaseKey, list[ResultRow]]) -> dict[tuple[str, str | None], list[ResultRow]]:
+    def _group_by_content(
+        self, found: Mapping[CaseKey, list[ResultRow]]
+    ) -> dict[tuple[str, str | None], list[ResultRow]]:
         """What came under a name that nobody knows, by what alone asks it in its suite: some names are shorter alone.
 
         What has the name of another case is that case's, whatever it asks.
@@ -275,81 +277,81 @@ class ToolCommand:
         strange = {(key.suite, rows[0].content): rows for key, rows in found.items() if key not in known}
         return {asked: rows for asked, rows in strange.items() if asked[1] is not None and asks[asked] == 1}
 
-    def _parts(self, rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
+    def _split_calls(self, rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
         """What one call of the command is for: all of them, or each alone where it takes one name."""
         yield from ([row] for row in rows) if "{id}" in self._command else (rows,)
 
-    async def _run(self, rows: Sequence[ResultRow]) -> list[ResultRow]:
+    async def _run_call(self, rows: Sequence[ResultRow]) -> list[ResultRow]:
         """What one call brought; nothing where it could not be started, took too long, or left nothing to read."""
         try:
-            with private_folder("eval-gate-again-", self._root) as folder:
-                return await self._run_in(folder, [row.again or row.id for row in rows])
+            with open_private_folder("eval-gate-again-", self._root) as folder:
+                return await self._run_call_in(folder, [row.rerun_name or row.id for row in rows])
         except ProcessError as error:
             longest = error.refusal is StartRefusal.TOO_LONG
-            return self._nothing(f"{error.message}: name {{ids_file}} in it" if longest else error.message)
+            return self._note_failure(f"{error.message}: name {{ids_file}} in it" if longest else error.message)
 
-    async def _run_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[ResultRow]:
+    async def _run_call_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[ResultRow]:
         output = folder.path / f"again{Path(self._brought.files[0]).suffix}"
         listed = folder.write("ids.txt", "".join(f"{name}\n" for name in names).encode())
-        before = self._written()
+        before = self._read_write_times()
         done = await run(
             Command(
-                _filled(self._command, names, listed, output),
+                _fill_command(self._command, names, listed, output),
                 cwd=self._root,
                 environment=self._environment,
                 timeout_s=max(self._until - time.monotonic(), 1.0),
-                mask=self._redact.data,
+                mask=self._redact.mask_bytes,
             )
         )
         if done.timed_out:
-            return self._nothing("it was ended when the budget for re-runs was used up")
+            return self._note_failure("it was ended when the budget for re-runs was used up")
         elsewhere = "{output}" not in self._command
-        after = self._written()
+        after = self._read_write_times()
         anew = [place for place in self._brought.files if before.get(place) != after.get(place)]
         if elsewhere and not anew:  # what is there is what is in doubt
-            return self._nothing(
+            return self._note_failure(
                 f"it {done.ending} and did not write {self._brought.files[0]} anew: name {{output}} in it"
             )
         places = anew if elsewhere else [str(output)]
         try:
             if output.is_symlink():
                 raise ProcessError("it left a link in place of its results")
-            return list(load_results(places, self._brought.format, self._rules, self._redact).rows)
+            return list(load_external_results(places, self._brought.format, self._rules, self._redact).rows)
         except GateError as error:
             # that the tool says no by its exit code is what it was asked for
-            said = done.stderr.text(_SAID).strip() or "; ".join(one.message for one in error.problems)
-            hint = self._withheld.needed(self._command, done.stderr.text())
-            return self._nothing(f"it {done.ending} and left no results: {said}{f' ({hint})' if hint else ''}")
+            said = done.stderr.to_text(_MAX_MESSAGE).strip() or "; ".join(one.message for one in error.problems)
+            hint = self._withheld.find_hint(self._command, done.stderr.to_text())
+            return self._note_failure(f"it {done.ending} and left no results: {said}{f' ({hint})' if hint else ''}")
 
-    def _written(self) -> dict[str, int]:
+    def _read_write_times(self) -> dict[str, int]:
         """When each of the judged files and folders was written last."""
         return {name: Path(name).stat().st_mtime_ns for name in self._brought.files if Path(name).exists()}
 
-    def _nothing(self, why: str) -> list[ResultRow]:
+    def _note_failure(self, why: str) -> list[ResultRow]:
         why = " ".join(why.split())
         self.notes[f"{self._what} brought nothing: {why}"] = None
         self.broke = why
         return []
 
 
-def redactor_of(context: RunContext) -> Redactor:
+def build_redactor(context: RunContext) -> Redactor:
     """What masks the secrets that are set here: a tool that was given them may have written them down."""
-    return Redactor((*context.secrets, *secrets_in(context.environment)))
+    return Redactor((*context.secrets, *find_secrets(context.environment)))
 
 
-def _filled(command: str, names: Sequence[str], listed: Path, output: Path) -> str:
+def _fill_command(command: str, names: Sequence[str], listed: Path, output: Path) -> str:
     """The command as a line for the shell: every name is quoted, whatever it holds."""
-    return CommandTemplate.of_rerun(command).render(
+    return CommandTemplate.from_rerun_command(command).render(
         {
-            "ids": " ".join(map(shell_quoted, names)),
-            "id": shell_quoted(names[0]),
-            "ids_regex": shell_quoted(f"^({'|'.join(map(_escaped, names))})$"),
-            "ids_file": shell_quoted(str(listed)),
-            "output": shell_quoted(str(output)),
+            "ids": " ".join(map(quote_for_shell, names)),
+            "id": quote_for_shell(names[0]),
+            "ids_regex": quote_for_shell(f"^({'|'.join(map(_escape_pattern, names))})$"),
+            "ids_file": quote_for_shell(str(listed)),
+            "output": quote_for_shell(str(output)),
         }
     )
 
 
-def _escaped(name: str) -> str:
+def _escape_pattern(name: str) -> str:
     """The name as a pattern that JavaScript and Python read alike."""
     return re.sub(r"([\\^$.*+?()\[\]{}|/])", r"\\\1", name)

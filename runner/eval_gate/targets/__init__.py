@@ -1,1 +1,1 @@
-"""What is evaluated: anything that answers a message. Nothing here knows a case, an assertion or a report."""
+"""Targets: the systems under evaluation. Independent of cases, evaluators and reports."""

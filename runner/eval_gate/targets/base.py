@@ -1,4 +1,4 @@
-"""The protocol of a target, what a kind is unless it says otherwise, and the only error it raises."""
+"""Protocol of a target, defaults shared by all kinds of targets, and `TargetError`."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Request(FrozenStruct):
     brief: Brief | None = None
     agent: SuiteAgent | None = None
     run_id: str = ""
-    looked_at: tuple[str, ...] = ()
+    inspected_paths: tuple[str, ...] = ()
     """Paths in the agent's folder that its files are judged by."""
     nonce: str | None = None
     """What no other request has, for caches on the way; None where they may answer."""
 
     @property
-    def past_caches(self) -> Mapping[str, str]:
+    def cache_busting_headers(self) -> Mapping[str, str]:
         """The headers by which caches are asked to let this through."""
         return {} if self.nonce is None else {"cache-control": "no-cache", "x-eval-gate-nonce": self.nonce}
 
@@ -52,12 +52,12 @@ class Request(FrozenStruct):
         return as_text(self.messages[-1].content)
 
 
-TURNED_AWAY: Final = frozenset({401, 402, 403, 407, 429, 529})
+ACCESS_REFUSED_STATUSES: Final = frozenset({401, 402, 403, 407, 429, 529})
 """HTTP statuses of one who does not let us in: authentication, credit, a rate limit (529: Anthropic is overloaded)."""
 
 
 class TargetFault(StrEnum):
-    """Where it broke, as far as that changes what happens next."""
+    """Kind of failure of a target, as far as it changes what happens next."""
 
     UNREACHABLE = "unreachable"
     """No connection: the next case will fare no better."""
@@ -73,7 +73,7 @@ class TargetFault(StrEnum):
 
 @dataclass(eq=False, repr=False)
 class TargetError(Exception):
-    """A target could not answer. `message` quotes the target's own words, bounded, and names no secret.
+    """Failure of a target to respond. `message` quotes the target, is bounded and contains no secret.
 
     `retry_after_s` is what the target asked for, in seconds. `status` is that of an HTTP answer.
     """
@@ -86,7 +86,7 @@ class TargetError(Exception):
     retry_after_s: float | None = None
     hint: str | None = None
 
-    def mask(self, redact: Callable[[str], str]) -> None:
+    def mask_secrets(self, redact: Callable[[str], str]) -> None:
         """Take what nobody may see out of what this says."""
         self.message = redact(self.message)
         self.args = (self.message,)
@@ -96,8 +96,8 @@ class TargetError(Exception):
     def blame(self) -> Blame:
         """Whose fault it is: the one place that says so for every target.
 
-        An HTTP status outside `TURNED_AWAY` is a crash, be it 5xx or another 4xx (400, 404, 422): the target was there
-        and gave no answer, and which requests it takes is a part of what a change can break.
+        An HTTP status outside `ACCESS_REFUSED_STATUSES` is a crash, be it 5xx or another 4xx (400, 404, 422): the
+        target was there and gave no answer, and which requests it takes is a part of what a change can break.
         """
         match self.fault:
             case TargetFault.NOT_ASKED:
@@ -105,7 +105,7 @@ class TargetError(Exception):
             case TargetFault.UNREACHABLE:
                 return Blame.UNREACHABLE
             case _:
-                return Blame.UNREACHABLE if self.status in TURNED_AWAY else Blame.CRASHED
+                return Blame.UNREACHABLE if self.status in ACCESS_REFUSED_STATUSES else Blame.CRASHED
 
     @property
     def timed_out(self) -> bool:
@@ -114,7 +114,7 @@ class TargetError(Exception):
 
 
 class Target(Protocol):
-    """Something that answers a message. Time, retries and concurrency belong to the engine and to `retry`."""
+    """A system that responds to messages. The engine and `retry` handle time, retries and concurrency."""
 
     @property
     def identity(self) -> TargetIdentity:
@@ -154,15 +154,15 @@ class Target(Protocol):
         ...
 
 
-class Prompting(FrozenStruct):
-    """What a model is told beside a case: its system prompt and its tools, each as JSON. They are what is tested."""
+class PromptSetup(FrozenStruct):
+    """System prompt and tools that a model gets in addition to a case, as JSON."""
 
     system_prompt: str | None = None
     tools: Sequence[JsonValue] = ()
 
 
 class DescribedTarget(Generic[Settings]):
-    """A kind of target: it says how it responds, and of all else only what differs from this."""
+    """Base class of all kinds of targets, with the defaults of everything but `respond`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -174,7 +174,7 @@ class DescribedTarget(Generic[Settings]):
         return TargetIdentity(name=name, provider=provider, identity=f"{provider}:{name}")
 
     @property
-    def prompting(self) -> Prompting | None:
+    def prompt_setup(self) -> PromptSetup | None:
         """What it tells a model beside a case; None where it tells nothing, or nobody knows."""
         return None
 
@@ -207,7 +207,7 @@ class DescribedTarget(Generic[Settings]):
 
 @runtime_checkable
 class BatchTarget(Target, Protocol):
-    """A target that can answer many cases in one call."""
+    """A target that can respond to many cases in one call."""
 
     @property
     def batches(self) -> bool:

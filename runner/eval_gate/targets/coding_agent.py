@@ -1,4 +1,4 @@
-"""What targets share that start a program which reads and writes files itself: its prompt, its program, its files.
+"""Prompt, program lookup and files shared by targets that start a coding agent.
 
 Source: agentv behaviour 5.4.
 """
@@ -15,47 +15,51 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, Final
 from urllib.parse import quote
 
-from eval_gate.files.writing import open_new
+from eval_gate.files.writing import open_new_file
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.text.escape import one_line, plain_word
-from eval_gate.text.turns import flat
+from eval_gate.text.escape import to_one_line, to_plain_word
+from eval_gate.text.turns import flatten_messages
 
 INPUT_FILES: Final = "input files"
 """What a case's files are called for Codex."""
 ATTACHMENT_FILES: Final = "attachment files"
 """What they are called for VS Code."""
-MISSING: Final = "ERROR: missing-file"
+MISSING_FILE_MARKER: Final = "ERROR: missing-file"
 """How an answer begins that says a file could not be read."""
 
-_UNSHOWN: Final = re.compile(r"[\[\]()<>\\`]")
+_MARKDOWN_CHARACTERS: Final = re.compile(r"[\[\]()<>\\`]")
 MAX_PART: Final = 60
 """Characters of a foreign word within a file's name."""
 
-FOLDERS: Final = set[Path]()
+WRITTEN_FOLDERS: Final = set[Path]()
 """Where such files were written: whoever runs us as root hands them back."""
 
 
-def prompt_document(request: Request, files_word: str, preamble: str | None = None) -> str:
+def build_prompt(request: Request, files_word: str, preamble: str | None = None) -> str:
     """The whole prompt as Markdown: the preamble, the files to read first if there are any, the user's query.
 
     `files_word` is how the case's own files are called. A case without a brief gives its messages as one text.
     """
     brief = request.brief
     guidelines, files = (brief.guideline_files, brief.input_files) if brief else ((), ())
-    question = brief.linked_question if brief else flat(request.messages)
-    parts = [(preamble or "").strip(), _preread(guidelines, files, files_word), f"[[ ## user_query ## ]]\n{question}"]
+    question = brief.linked_question if brief else flatten_messages(request.messages)
+    parts = [
+        (preamble or "").strip(),
+        _format_files_to_read(guidelines, files, files_word),
+        f"[[ ## user_query ## ]]\n{question}",
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def linked_files(request: Request) -> tuple[str, ...]:
+def list_linked_files(request: Request) -> tuple[str, ...]:
     """The absolute paths of all files that the prompt links to, guidelines first, each once."""
     brief = request.brief
     return tuple(dict.fromkeys((*brief.guideline_files, *brief.input_files))) if brief else ()
 
 
-def file_link(path: str) -> str:
+def format_file_link(path: str) -> str:
     """A Markdown link to a file by its absolute path. Whatever the name holds, it stays one link on one line."""
-    name = _UNSHOWN.sub("_", one_line(PurePath(path).name, limit=255))
+    name = _MARKDOWN_CHARACTERS.sub("_", to_one_line(PurePath(path).name, limit=255))
     return f"[{name}](file://{quote(os.fsencode(path), safe='/')})"
 
 
@@ -65,23 +69,23 @@ def refuse_missing_file(request: Request, answer: str) -> None:
     Then it has not worked on the case, and its words are no answer to judge.
     """
     said = answer.lstrip()
-    if linked_files(request) and said.startswith(MISSING):
-        named = one_line(said.removeprefix(MISSING).partition("\n")[0].strip(" :"))
+    if list_linked_files(request) and said.startswith(MISSING_FILE_MARKER):
+        named = to_one_line(said.removeprefix(MISSING_FILE_MARKER).partition("\n")[0].strip(" :"))
         what = f"the agent could not read a file of the case: {named or 'it does not say which'}"
         raise TargetError(what, fault=TargetFault.REFUSED)
 
 
-def _preread(guidelines: Sequence[str], files: Sequence[str], files_word: str) -> str:
+def _format_files_to_read(guidelines: Sequence[str], files: Sequence[str], files_word: str) -> str:
     """The block that comes before everything else; empty where there is no file."""
     lists = [("guideline files", guidelines), (files_word, files)]
     blocks = [
-        "\n".join([f"Read all {word} before you begin:", *(f"* {file_link(path)}" for path in paths)])
+        "\n".join([f"Read all {word} before you begin:", *(f"* {format_file_link(path)}" for path in paths)])
         for word, paths in lists
         if paths
     ]
     if not blocks:
         return ""
-    rules = [f"If you cannot read one of them, answer only `{MISSING} <file name>` and stop."]
+    rules = [f"If you cannot read one of them, answer only `{MISSING_FILE_MARKER} <file name>` and stop."]
     if guidelines:
         rules.append("The guideline files hold for everything you do about the query below.")
     return "\n\n".join([*blocks, "\n".join(rules)])
@@ -105,24 +109,24 @@ def find_program(name: str, what: str, root: Path, environment: Mapping[str, str
     return str(path.absolute())
 
 
-def safe_part(word: str) -> str:
+def sanitize_name_part(word: str) -> str:
     """The word as part of a file's name: letters, digits and `._-`, and never a way to another folder."""
-    return plain_word(word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
+    return to_plain_word(word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
 
 
-def stamp() -> str:
+def format_timestamp() -> str:
     """The time as part of a file's name: `20260102T075700Z`."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
-def new_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryIO, Path]:
+def create_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryIO, Path]:
     """A new file in `folder`, which is made, named after the time, these words and something random.
 
     Raises GateError.
     """
-    name = "_".join([stamp(), *(safe_part(word) for word in words), secrets.token_hex(8)])
+    name = "_".join([format_timestamp(), *(sanitize_name_part(word) for word in words), secrets.token_hex(8)])
     path = folder / f"{name}{suffix}"
-    FOLDERS.add(folder)
-    descriptor = open_new(path)
+    WRITTEN_FOLDERS.add(folder)
+    descriptor = open_new_file(path)
     assert descriptor is not None  # nobody else has this name
     return os.fdopen(descriptor, "wb", buffering=0), path

@@ -1,4 +1,4 @@
-"""Reaching the job's host from inside a container, where `localhost` is the container itself."""
+"""Reach the host of the job from inside a container, where `localhost` is the container."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S
 LISTENING = "with --host 0.0.0.0 or the like: one that listens on 127.0.0.1 is not reached from a container"
 
 
-class System(FrozenStruct):
-    """The files that tell whether this is a container and where its gateway is."""
+class ContainerProbe(FrozenStruct):
+    """Files that tell whether this process runs in a container, and its gateway."""
 
-    marks: tuple[Path, ...] = (Path("/.dockerenv"), Path("/run/.containerenv"))
-    route: Path = Path("/proc/net/route")
+    marker_files: tuple[Path, ...] = (Path("/.dockerenv"), Path("/run/.containerenv"))
+    route_table: Path = Path("/proc/net/route")
 
-    def in_container(self) -> bool:
+    def is_container(self) -> bool:
         """Whether this process runs inside Docker or Podman."""
-        return any(mark.exists() for mark in self.marks)
+        return any(mark.exists() for mark in self.marker_files)
 
-    def gateway(self) -> str | None:
+    def find_gateway(self) -> str | None:
         """The address of the machine that the container runs on; None when unknown."""
         try:
-            return default_gateway(self.route.read_text(encoding="ascii"))
+            return parse_default_gateway(self.route_table.read_text(encoding="ascii"))
         except OSError:
             return None
 
 
-def default_gateway(route_table: str) -> str | None:
+def parse_default_gateway(route_table: str) -> str | None:
     """The default gateway in the text of `/proc/net/route`: addresses in hexadecimal, little-endian."""
     for line in route_table.splitlines()[1:]:
         fields = line.split()
@@ -41,29 +41,29 @@ def default_gateway(route_table: str) -> str | None:
     return None
 
 
-def reachable_host(host: str, system: System) -> str:
+def resolve_host(host: str, system: ContainerProbe) -> str:
     """The host to connect to: `host.docker.internal` does not resolve on Linux, the gateway is what is meant."""
-    if host != HOST_NAME or not system.in_container():
+    if host != HOST_NAME or not system.is_container():
         return host
     try:
         socket.getaddrinfo(host, None)
     except OSError:
-        return system.gateway() or host
+        return system.find_gateway() or host
     return host
 
 
-def is_here(host: str) -> bool:
+def is_local_host(host: str) -> bool:
     """Whether who listens there may have been started a moment ago: on this machine, or on that of the container."""
     return host in LOCAL_NAMES or host == HOST_NAME or host.startswith("127.")
 
 
-def connection_hint(url: str, written: str | None, system: System) -> str | None:
+def find_connection_hint(url: str, written: str | None, system: ContainerProbe) -> str | None:
     """What to change where nobody listens at this address. `written`: where it is written, for people."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if not system.in_container():
+    if not system.is_container():
         where = f" ({written})" if written else ""
-        return f"start the agent, or correct its address{where}" if is_here(host) else None
+        return f"start the agent, or correct its address{where}" if is_local_host(host) else None
     if host == HOST_NAME:
         return f"start the agent before this step, {LISTENING}"
     if host not in LOCAL_NAMES:

@@ -1,4 +1,4 @@
-"""Whose time it is: waiting for a turn is not the target's and counts neither as latency nor against the limit.
+"""Time limit of a case: waiting for a turn is excluded from the limit and from latency.
 
 Waiting for another try counts, but when the limit is reached meanwhile it was not the target that was slow.
 """
@@ -14,19 +14,19 @@ from eval_gate.struct import Struct
 from eval_gate.targets.base import TargetError
 
 
-class Retrying(Struct):
-    """After which failure another try is being waited for; None while the target is asked."""
+class RetryState(Struct):
+    """Failure after which the case waits for a retry; None while the target is working."""
 
-    after: TargetError | None = None
+    failure: TargetError | None = None
 
 
 _LIMIT: ContextVar[asyncio.Timeout | None] = ContextVar("limit", default=None)
-_RETRYING: ContextVar[Retrying | None] = ContextVar("retrying", default=None)
+_RETRYING: ContextVar[RetryState | None] = ContextVar("retrying", default=None)
 _WAITED: ContextVar[list[float] | None] = ContextVar("waited", default=None)
 
 
 @contextmanager
-def counted_against(limit: asyncio.Timeout, retrying: Retrying | None = None) -> Iterator[None]:
+def track_case_limit(limit: asyncio.Timeout, retrying: RetryState | None = None) -> Iterator[None]:
     """The limit of the case that runs inside, and where it is noted what its next try waits for."""
     tokens = _LIMIT.set(limit), _RETRYING.set(retrying)
     try:
@@ -36,11 +36,11 @@ def counted_against(limit: asyncio.Timeout, retrying: Retrying | None = None) ->
         _RETRYING.reset(tokens[1])
 
 
-def waits_after(error: BaseException | None) -> None:
+def note_retry_wait(error: BaseException | None) -> None:
     """From now on the case waits for another try after this failure; None: it is asking again."""
     retrying = _RETRYING.get()
     if retrying is not None:
-        retrying.after = error if isinstance(error, TargetError) else None
+        retrying.failure = error if isinstance(error, TargetError) else None
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def collect_waits() -> Iterator[list[float]]:
 
 
 @contextmanager
-def not_counted() -> Iterator[None]:
+def pause_case_clock() -> Iterator[None]:
     """Inside, the clock of the case stands still."""
     clock = asyncio.get_running_loop().time
     began, limit, waits = clock(), _LIMIT.get(), _WAITED.get()

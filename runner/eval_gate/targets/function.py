@@ -1,4 +1,4 @@
-"""A target that is a function of the same program: it is given a request, and gives the answer back."""
+"""A Python function as a target: gets the request and returns the response."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from typing import Final, TypeAlias
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.http.response import AnswerReader
+from eval_gate.targets.http.response import ResponseReader
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.text.escape import cut
-from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.escape import truncate_text
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
-Answer: TypeAlias = str | Mapping[str, object]
+FunctionResult: TypeAlias = str | Mapping[str, object]
 """A bare text, or what an agent behind a URL answers: `response`, `toolCalls`, `usage`, `costUsd`."""
-Function: TypeAlias = Callable[[Request], Answer | Awaitable[Answer]]
+TargetFunction: TypeAlias = Callable[[Request], FunctionResult | Awaitable[FunctionResult]]
 
 MAX_THREADS: Final = 1_000
 """As many as cases may be in flight."""
-MAX_SAID: Final = 1_000
+MAX_ERROR_TEXT: Final = 1_000
 """Characters of an exception's own words."""
-_SHAPE: Final = 'an answer is a text, or {"response": …, "toolCalls": […]} as an agent behind a URL gives it'
+_RESULT_HINT: Final = 'an answer is a text, or {"response": …, "toolCalls": […]} as an agent behind a URL gives it'
 
 
 class FunctionTarget(DescribedTarget[HttpSettings]):
-    """Calls the function once for a case: an async one here, any other one in a thread of its own."""
+    """Target that calls a function once per case; a synchronous one in its own thread."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: TargetFunction) -> None:
         self._function = function
         name = getattr(function, "__qualname__", type(function).__qualname__)
         # no address is ever asked: what an agent behind one may answer is what a function may give back
         super().__init__(HttpSettings.model_validate({"name": name, "url": "http://localhost"}))
-        self._reader = AnswerReader(self._settings)
+        self._reader = ResponseReader(self._settings)
         self._identity = TargetIdentity(
             name=name, provider="python", identity=f"python:{getattr(function, '__module__', None) or '?'}.{name}"
         )
@@ -54,40 +54,41 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         """The function's answer. Raises TargetError: what it raises itself is the agent's crash."""
         started = time.perf_counter()
         try:
-            answer = await self._called(request)
+            answer = await self._call_function(request)
         # the function is somebody else's program and may raise whatever it wants; elsewhere only the pool and the
         # program itself catch everything
         except Exception as error:
-            said = f"agent error: {type(error).__name__}: {cut(well_formed(str(error)), MAX_SAID)}".rstrip(": ")
+            words = truncate_text(to_well_formed(str(error)), MAX_ERROR_TEXT)
+            said = f"agent error: {type(error).__name__}: {words}".rstrip(": ")
             raise TargetError(said, fault=TargetFault.REFUSED) from error
-        return self._read(answer, (time.perf_counter() - started) * 1000)
+        return self._read_result(answer, (time.perf_counter() - started) * 1000)
 
     async def aclose(self) -> None:
         """Wait for no thread: one that hangs cannot be ended."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _called(self, request: Request) -> object:
+    async def _call_function(self, request: Request) -> object:
         if inspect.iscoroutinefunction(self._function):
             return await self._function(request)
         loop, context = asyncio.get_running_loop(), copy_context()
         answer = await loop.run_in_executor(self._threads, context.run, self._function, request)
         return await answer if inspect.isawaitable(answer) else answer
 
-    def _read(self, answer: object, duration_ms: float) -> Response:
+    def _read_result(self, answer: object, duration_ms: float) -> Response:
         if isinstance(answer, str):
-            return Response(text=well_formed(answer), calls_known=False, duration_ms=duration_ms)
+            return Response(text=to_well_formed(answer), calls_known=False, duration_ms=duration_ms)
         if not isinstance(answer, Mapping):
-            raise _unreadable(f"it is of type {type(answer).__name__}")
+            raise _build_unreadable_error(f"it is of type {type(answer).__name__}")
         try:
             body = json.dumps(dict(answer)).encode()
         except (TypeError, ValueError) as error:
-            raise _unreadable(cut(str(error), MAX_SAID)) from error
+            raise _build_unreadable_error(truncate_text(str(error), MAX_ERROR_TEXT)) from error
         try:
             return self._reader.read(body, duration_ms)
         except TargetError as error:
-            error.hint = _SHAPE
+            error.hint = _RESULT_HINT
             raise
 
 
-def _unreadable(why: str) -> TargetError:
-    return TargetError(f"agent error: the answer cannot be read: {why}", fault=TargetFault.MALFORMED, hint=_SHAPE)
+def _build_unreadable_error(why: str) -> TargetError:
+    return TargetError(f"agent error: the answer cannot be read: {why}", fault=TargetFault.MALFORMED, hint=_RESULT_HINT)

@@ -1,4 +1,4 @@
-"""The kinds of targets there are: a row each, with all that is known of one outside of its own folder."""
+"""Table of all kinds of targets, and everything known of a kind outside of its package."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import JsonValue, TypeAdapter
 
 from eval_gate.config.settings import TargetChoice
-from eval_gate.errors import nearest
+from eval_gate.errors import find_nearest
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.targets.model.providers.table import PROVIDER_NAMES, ModelProvider
-from eval_gate.targets.settings import TargetSettings, styled_name
-from eval_gate.text.quoting import quoted_name
+from eval_gate.targets.model.providers.provider_table import PROVIDER_NAMES, ModelProvider
+from eval_gate.targets.settings import TargetSettings, apply_style
+from eval_gate.text.quoting import quote_name
 
 if TYPE_CHECKING:
     from eval_gate.targets.base import Target
     from eval_gate.targets.build import BuildContext
-    from eval_gate.targets.model.asker import Asker
+    from eval_gate.targets.model.model_client import ModelClient
 
 
 class TargetKind(FrozenStruct):
-    """One kind. What it consists of is named as `module:name` below this room, and imported when it is first used.
+    """One kind of target. Its parts are named as `module:name` and imported on first use.
 
-    `settings_at` is its `TargetSettings`; `build_at` and `asker_at` take those, a TargetChoice and a BuildContext.
+    `settings_at` is its `TargetSettings`; `build_at` and `client_at` take those, a TargetChoice and a BuildContext.
     """
 
     providers: tuple[str, ...]
@@ -33,7 +33,7 @@ class TargetKind(FrozenStruct):
     build_at: str
     other_names: Mapping[str, str] = field(default_factory=dict)
     """Other words for `provider`, and which of those above they mean."""
-    asker_at: str | None = None
+    client_at: str | None = None
     """Where it is a model: with this it grades by itself, and `provider:name` names it."""
     chatty: bool = False
     """Whether its answers are seldom the bare JSON that a grade is."""
@@ -41,23 +41,23 @@ class TargetKind(FrozenStruct):
     @property
     def is_model(self) -> bool:
         """Whether it is a model, and not something that may use one."""
-        return self.asker_at is not None
+        return self.client_at is not None
 
     @property
     def settings(self) -> type[TargetSettings]:
         """What describes it."""
-        found: type[TargetSettings] = _named(self.settings_at)
+        found: type[TargetSettings] = _import_part(self.settings_at)
         return found
 
-    def target(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Target:
+    def build_target(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Target:
         """The target, not yet connected. Raises GateError for settings that are wrong."""
-        made: Target = _named(self.build_at)(settings, choice, context)
+        made: Target = _import_part(self.build_at)(settings, choice, context)
         return made
 
-    def asker(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Asker:
+    def build_client(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:
         """The model to grade with, not yet connected. Raises GateError for settings that are wrong."""
-        assert self.asker_at is not None
-        made: Asker = _named(self.asker_at)(settings, choice, context)
+        assert self.client_at is not None
+        made: ModelClient = _import_part(self.client_at)(settings, choice, context)
         return made
 
 
@@ -78,42 +78,42 @@ KINDS: tuple[TargetKind, ...] = (
         "model.settings:ModelSettings",
         "model.build:build",
         other_names={name: provider.value for name, provider in PROVIDER_NAMES.items() if name != provider},
-        asker_at="model.build:make_asker",
+        client_at="model.build:build_client",
     ),
 )
 DEFAULT_PROVIDER: Final = "http"
 """What a description is of that names none."""
 
 
-def _named(place: str) -> Any:
+def _import_part(place: str) -> Any:
     return resolve_name(f"{__package__}.{place}")
 
 
-def providers() -> tuple[str, ...]:
+def list_providers() -> tuple[str, ...]:
     """Every word that `provider` may be."""
     return tuple(word for kind in KINDS for word in (*kind.providers, *kind.other_names))
 
 
-def kind_of(provider: str) -> TargetKind | None:
+def find_kind(provider: str) -> TargetKind | None:
     """The kind that this word means; None for a provider there is not."""
     word = provider.strip().lower()
     return next((kind for kind in KINDS if word in kind.providers or word in kind.other_names), None)
 
 
-def names_model(provider: str) -> bool:
+def is_model_provider(provider: str) -> bool:
     """Whether this word for a provider is one of models."""
-    kind = kind_of(provider)
+    kind = find_kind(provider)
     return kind is not None and kind.is_model
 
 
-def meant_model(name: str) -> str:
+def suggest_model(name: str) -> str:
     """` (did you mean "openai:gpt-4"?)` for a `provider:model` whose provider is misspelt; else nothing."""
     provider, colon, model = name.partition(":")
-    meant = nearest(provider, PROVIDER_NAMES) if colon and model and kind_of(provider) is None else None
-    return f" (did you mean {quoted_name(f'{meant}:{model}')}?)" if meant else ""
+    meant = find_nearest(provider, PROVIDER_NAMES) if colon and model and find_kind(provider) is None else None
+    return f" (did you mean {quote_name(f'{meant}:{model}')}?)" if meant else ""
 
 
-def json_schema() -> dict[str, JsonValue]:
+def build_json_schema() -> dict[str, JsonValue]:
     """The JSON Schema of a targets file."""
     schemas: list[JsonValue] = []
     definitions: dict[str, Any] = {}
@@ -124,9 +124,9 @@ def json_schema() -> dict[str, JsonValue]:
         if DEFAULT_PROVIDER not in kind.providers:
             schema["required"] = list(dict.fromkeys(("name", "provider", *schema["required"])))
         schemas.append(schema)
-        _take_snake_case(schema, f"#/properties/targets/items/anyOf/{len(schemas) - 1}")
+        _allow_snake_case(schema, f"#/properties/targets/items/anyOf/{len(schemas) - 1}")
     for name, definition in definitions.items():
-        _take_snake_case(definition, f"#/$defs/{name}")
+        _allow_snake_case(definition, f"#/$defs/{name}")
     return {
         "title": "Eval Gate targets",
         "type": "object",
@@ -136,9 +136,9 @@ def json_schema() -> dict[str, JsonValue]:
     }
 
 
-def _take_snake_case(schema: dict[str, Any], place: str) -> None:
+def _allow_snake_case(schema: dict[str, Any], place: str) -> None:
     """Let its settings be written in snake_case too, by patterns: editors take these, and offer one name for each."""
     names = [name for name in schema.get("properties", ()) if name != name.lower()]
     if names and schema["additionalProperties"] is False:
-        shapes = {f"^{styled_name(name, '_')}$": {"$ref": f"{place}/properties/{name}"} for name in names}
+        shapes = {f"^{apply_style(name, '_')}$": {"$ref": f"{place}/properties/{name}"} for name in names}
         schema["patternProperties"] = shapes

@@ -1,4 +1,4 @@
-"""A target that answers from its description, so that a workflow can be tried without keys and without an agent."""
+"""A target with canned responses, to try a workflow without keys and without an agent."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from eval_gate.model.limits import MAX_DURATION_MS
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
-from eval_gate.targets.command.envelope import read_record
-from eval_gate.targets.settings import CANNED, DescribedSettings, Shown, TargetSettings
+from eval_gate.targets.command.response import parse_record
+from eval_gate.targets.settings import CANNED_RESPONSE, DescribedSettings, NotSecret, TargetSettings
 
 DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `responses` in its description."
 
@@ -24,23 +24,23 @@ DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `respons
 class MockCall(DescribedSettings):
     """One tool call of a canned answer."""
 
-    tool: Annotated[str, Field(min_length=1), CANNED]
-    input: Annotated[dict[str, JsonValue], CANNED] = Field(default_factory=dict)
+    tool: Annotated[str, Field(min_length=1), CANNED_RESPONSE]
+    input: Annotated[dict[str, JsonValue], CANNED_RESPONSE] = Field(default_factory=dict)
     success: bool | None = True
-    result: Annotated[JsonValue, CANNED] = Field(default=None, description="What the tool gave back.")
+    result: Annotated[JsonValue, CANNED_RESPONSE] = Field(default=None, description="What the tool gave back.")
     duration_ms: float | None = Field(default=None, ge=0, le=MAX_DURATION_MS)
 
 
 class MockAnswer(DescribedSettings):
     """One canned answer, or the error that is given instead."""
 
-    response: Annotated[str, CANNED] = DEFAULT_RESPONSE
+    response: Annotated[str, CANNED_RESPONSE] = DEFAULT_RESPONSE
     tool_calls: tuple[MockCall, ...] = ()
-    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED] = None
-    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED] = None
-    error: Annotated[str | None, CANNED] = None
+    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = None
+    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = None
+    error: Annotated[str | None, CANNED_RESPONSE] = None
 
-    def as_response(self) -> Response:
+    def to_response(self) -> Response:
         """The answer as an agent would have given it. Messages and trace are read as a command's are (AgentV)."""
         if self.output_messages is None and self.trace is None:
             return Response(
@@ -61,10 +61,10 @@ class MockAnswer(DescribedSettings):
         record: dict[str, JsonValue] = {"text": self.response}
         record |= {"output_messages": [*self.output_messages]} if self.output_messages else {}
         record |= {"trace": [*self.trace]} if self.trace is not None else {}
-        return read_record(record)
+        return parse_record(record)
 
 
-def _answer(value: object) -> object:
+def _expand_text(value: object) -> object:
     """A text alone is an answer."""
     return {"response": value} if isinstance(value, str) else value
 
@@ -73,19 +73,19 @@ class MockSettings(TargetSettings):
     """A mock target. `responses` are by case id, each a text or a whole answer; the others get `response`."""
 
     provider: Literal["mock"] = "mock"
-    response: Annotated[str, CANNED] = DEFAULT_RESPONSE
+    response: Annotated[str, CANNED_RESPONSE] = DEFAULT_RESPONSE
     responses: dict[
-        Annotated[str, Shown("it is the id of a case")],
-        Annotated[MockAnswer, BeforeValidator(_answer, json_schema_input_type=MockAnswer | str)],
+        Annotated[str, NotSecret("it is the id of a case")],
+        Annotated[MockAnswer, BeforeValidator(_expand_text, json_schema_input_type=MockAnswer | str)],
     ] = Field(default_factory=dict)
     tool_calls: tuple[MockCall, ...] = ()
-    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED] = Field(
+    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = Field(
         default=None, description="As AgentV's commands give them."
     )
-    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED] = Field(
+    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = Field(
         default=None, description="As AgentV's commands give it."
     )
-    error: Annotated[str | None, CANNED] = Field(
+    error: Annotated[str | None, CANNED_RESPONSE] = Field(
         default=None, description="Every case without an answer of its own breaks with these words."
     )
     delay_ms: float = Field(default=0, ge=0, le=600_000)
@@ -94,7 +94,7 @@ class MockSettings(TargetSettings):
 
     @field_validator("delay_max_ms")
     @classmethod
-    def _range(cls, most: float | None, info: ValidationInfo) -> float | None:
+    def _check_delay_range(cls, most: float | None, info: ValidationInfo) -> float | None:
         least = info.data.get("delay_min_ms")
         if least is not None and most is not None and most < least:
             raise ValueError(f"is less than the smallest delay, {least:g}")
@@ -102,7 +102,7 @@ class MockSettings(TargetSettings):
 
 
 class MockTarget(DescribedTarget[MockSettings]):
-    """Answers without asking anybody."""
+    """Target that returns canned responses."""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -112,21 +112,21 @@ class MockTarget(DescribedTarget[MockSettings]):
     async def respond(self, request: Request) -> Response:
         """The canned answer, after its delay. Raises TargetError where the description says so."""
         started = time.perf_counter()
-        await asyncio.sleep(self._delay_s())
-        answer = self._answer(request.case_id)
+        await asyncio.sleep(self._choose_delay_s())
+        answer = self._get_canned_response(request.case_id)
         if answer.error is not None:
             raise TargetError(f"mock error: {answer.error}", fault=TargetFault.REFUSED)
-        response = answer.as_response()
+        response = answer.to_response()
         return replace(response, duration_ms=(time.perf_counter() - started) * 1000)
 
-    def _answer(self, case_id: str) -> MockAnswer:
+    def _get_canned_response(self, case_id: str) -> MockAnswer:
         settings = self._settings
         own = settings.responses.get(case_id)
         return own or MockAnswer.model_validate(
             settings.model_dump(include=set(MockAnswer.model_fields), exclude_unset=True)
         )
 
-    def _delay_s(self) -> float:
+    def _choose_delay_s(self) -> float:
         settings = self._settings
         if settings.delay_min_ms is None and settings.delay_max_ms is None:
             return settings.delay_ms / 1000

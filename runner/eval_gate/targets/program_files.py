@@ -1,4 +1,4 @@
-"""The files of the repository that a command runs, by content: what grades by a program has changed when they have.
+"""Content of the repository files that a command runs, for the fingerprint of graders.
 
 A command is a text in a shell's language, so nobody knows for certain. A file counts where its name stands in the
 command, in whatever way: as a word, within `sh -c '…'`, behind `cd`, or as the module of `-m`; where that of its folder
@@ -16,11 +16,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from eval_gate.files.place import RESULT_MARKS
-from eval_gate.files.reading import read_checked_up_to
+from eval_gate.files.file_paths import RESULT_FILES
+from eval_gate.files.reading import read_limited_or_pointer
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.text.digest import file_digest
+from eval_gate.text.digest import digest_file_content
 
 MAX_FILE_BYTES: Final = limits.SCRIPT_BYTES
 """Of a longer file its beginning and its size are what counts."""
@@ -33,13 +33,13 @@ MAX_TEXT: Final = 20_000
 """Characters of a command that are looked at."""
 MAX_PROGRAM: Final = 200_000
 """Bytes of a program that are looked through for what it imports."""
-_PASSED_BY: Final = frozenset({"__pycache__", "node_modules"})
-_PROGRAMS: Final = frozenset(
+_SKIPPED_FOLDERS: Final = frozenset({"__pycache__", "node_modules"})
+_PROGRAM_SUFFIXES: Final = frozenset(
     {".bash", ".cjs", ".go", ".java", ".js", ".jsx", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".r", ".rb", ".rs"}
     | {".sh", ".ts", ".tsx", ".zsh"}
 )
 """Endings of files that are named without them: a module, a script on a path."""
-_OF_A_FOLDER: Final = ("__init__.py", "__main__.py", "index.js", "index.mjs", "index.ts", "main.go")
+_FOLDER_PROGRAMS: Final = ("__init__.py", "__main__.py", "index.js", "index.mjs", "index.ts", "main.go")
 """Files that are run or imported where only their folder is named."""
 _WORD: Final = re.compile(r"[\w.@+/~-]+")
 _IMPORT: Final = re.compile(
@@ -49,64 +49,68 @@ _IMPORT: Final = re.compile(
     re.MULTILINE,
 )
 """Where a program names a module: in a statement, over several lines where it has brackets, or in a call."""
-_GONE_TO: Final = re.compile(r"\b(?:cd|pushd)\s+[\"']?([^\s\"';&|)]{1,1000})")
-_SEARCHED: Final = re.compile(r"\b[A-Z_]{0,40}PATH=[\"']?([^\s\"';&|)]{0,1000})")
+_CHANGED_FOLDER: Final = re.compile(r"\b(?:cd|pushd)\s+[\"']?([^\s\"';&|)]{1,1000})")
+_SEARCH_PATH: Final = re.compile(r"\b[A-Z_]{0,40}PATH=[\"']?([^\s\"';&|)]{0,1000})")
 """Where folders stand in which programs or modules are looked up."""
 _QUOTED: Final = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
 """Where it may name a file."""
 
 
 class ProgramFiles:
-    """The files that commands name; each is read once. `root` is the folder of the run."""
+    """Files that commands name, each read once. `root` is the folder of the run."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
-        self._folders: dict[Path, _Folder] = {}
+        self._folders: dict[Path, _FolderIndex] = {}
         self._read_already: dict[Path, bytes | None] = {}
         self._known: dict[tuple[str, Path], tuple[tuple[str, str], ...]] = {}
         self.unknown: dict[str, None] = {}
         """Commands of which no file was found."""
 
-    def of(self, command: str | Sequence[str], folder: Path) -> list[JsonValue]:
+    def collect_command_content(self, command: str | Sequence[str], folder: Path) -> list[JsonValue]:
         """The command and the files that it names, each with its content, for a fingerprint."""
         text = command if isinstance(command, str) else " ".join(command)
-        files = self.named_by(text, folder)
+        files = self.find_files(text, folder)
         if not files and text.strip():
             self.unknown[text] = None
         return [text, [[name, content] for name, content in files]]
 
-    def place(self, folder: Path) -> str:
+    def format_relative_folder(self, folder: Path) -> str:
         """The folder as it lies to the folder of the run: the same in every checkout."""
         return Path(os.path.relpath(folder, self.root)).as_posix()
 
-    def named_by(self, text: str, folder: Path) -> tuple[tuple[str, str], ...]:
+    def find_files(self, text: str, folder: Path) -> tuple[tuple[str, str], ...]:
         """The files that this text names, and those that these import: name and a digest of the content, by name.
 
         `folder` is where it is run. Files outside of it and of the folder of the run are left out.
         """
         key = text, folder
         if key not in self._known:
-            self._known[key] = tuple(self._found(text[:MAX_TEXT], folder.absolute()))
+            self._known[key] = tuple(self._iter_digests(text[:MAX_TEXT], folder.absolute()))
         return self._known[key]
 
-    def _found(self, text: str, folder: Path) -> Iterator[tuple[str, str]]:
-        others = self._other_folders(text, folder)
-        waiting = list(dict.fromkeys([*self._matches(text, folder, others), *self._in_folders(text, folder, others)]))
+    def _iter_digests(self, text: str, folder: Path) -> Iterator[tuple[str, str]]:
+        others = self._find_other_folders(text, folder)
+        waiting = list(
+            dict.fromkeys(
+                [*self._iter_candidates(text, folder, others), *self._iter_folder_files(text, folder, others)]
+            )
+        )
         found: dict[Path, str] = {}
         while waiting and len(found) < MAX_FILES:
             file = Path(os.path.normpath(waiting.pop(0)))
-            data = self._content(file, folder)
+            data = self._get_content(file, folder)
             if file in found or data is None:
                 continue
             size = file.stat().st_size
-            found[file] = f"{file_digest(data)}{f' of {size}' if size > MAX_FILE_BYTES else ''}"
-            if file.suffix in _PROGRAMS or data.startswith(b"#!"):
+            found[file] = f"{digest_file_content(data)}{f' of {size}' if size > MAX_FILE_BYTES else ''}"
+            if file.suffix in _PROGRAM_SUFFIXES or data.startswith(b"#!"):
                 program = data[:MAX_PROGRAM].decode("utf-8", "replace")
                 # before what only lies in a folder that is named: of that there may be too many
-                waiting[:0] = dict.fromkeys(self._imported(program, file.parent, folder, others))
-        yield from sorted((self.place(file), content) for file, content in found.items())
+                waiting[:0] = dict.fromkeys(self._iter_imported(program, file.parent, folder, others))
+        yield from sorted((self.format_relative_folder(file), content) for file, content in found.items())
 
-    def _imported(self, program: str, beside: Path, folder: Path, others: Iterable[Path]) -> Iterator[Path]:
+    def _iter_imported(self, program: str, beside: Path, folder: Path, others: Iterable[Path]) -> Iterator[Path]:
         """The files that a program in the folder `beside`, which runs in `folder`, may import or open.
 
         A module counts where it lies in one of these folders, in one above the program, in one that the command
@@ -119,60 +123,64 @@ class ProgramFiles:
             name = named.rpartition("/")[2]
             if Path(name).suffix:
                 yield from (place / named for place in (beside, folder, *above))
-                yield from (file for place in (beside, folder) for file in self._folder(place).named(name))
-        named_folders = self._folders_of((*quoted, *_GONE_TO.findall(program)), (beside, folder, *above), folder)
+                yield from (
+                    file for place in (beside, folder) for file in self._get_folder_index(place).find_by_name(name)
+                )
+        named_folders = self._find_folders(
+            (*quoted, *_CHANGED_FOLDER.findall(program)), (beside, folder, *above), folder
+        )
         places = dict.fromkeys((beside, folder, *above, *others, *named_folders))
         words = dict.fromkeys(
             part for one in _IMPORT.findall(program) for word in _WORD.findall(one) for part in re.split(r"[./]", word)
         )
         for word in words:
-            for file in (file for place in places for file in self._folder(place).of_module(word)):
-                package = file.parent.parent if file.name in _OF_A_FOLDER else file.parent
+            for file in (file for place in places for file in self._get_folder_index(place).find_by_module(word)):
+                package = file.parent.parent if file.name in _FOLDER_PROGRAMS else file.parent
                 if package in places or package == self.root or package.name in words:
                     yield file
 
-    def _other_folders(self, text: str, folder: Path) -> list[Path]:
+    def _find_other_folders(self, text: str, folder: Path) -> list[Path]:
         """The folders that a command names, but for the one that it runs in."""
         words = (word.rpartition("=")[2] for word in _WORD.findall(text))
-        return self._folders_of(words, (folder,), folder)
+        return self._find_folders(words, (folder,), folder)
 
-    def _folders_of(self, names: Iterable[str], places: Iterable[Path], folder: Path) -> list[Path]:
+    def _find_folders(self, names: Iterable[str], places: Iterable[Path], folder: Path) -> list[Path]:
         """The folders of these names in one of these places, each once."""
         found = dict.fromkeys(Path(os.path.normpath(place / name)) for name in names if name for place in places)
         return [place for place in found if place != folder and self._is_folder_within(place, folder)]
 
-    def _in_folders(self, text: str, folder: Path, others: Sequence[Path]) -> Iterator[Path]:
+    def _iter_folder_files(self, text: str, folder: Path, others: Sequence[Path]) -> Iterator[Path]:
         """The files in the folders that a command is given, and not only goes to or searches."""
-        given = _SEARCHED.sub(" ", _GONE_TO.sub(" ", text))
+        given = _SEARCH_PATH.sub(" ", _CHANGED_FOLDER.sub(" ", text))
         words = (word.rpartition("=")[2] for word in _WORD.findall(given))
-        for place in self._folders_of(words, (folder, *others), folder):
+        for place in self._find_folders(words, (folder, *others), folder):
             if not folder.is_relative_to(place):
-                yield from (file for file in self._folder(place).files if not file.name.startswith("."))
+                yield from (file for file in self._get_folder_index(place).files if not file.name.startswith("."))
 
-    def _matches(self, text: str, folder: Path, others: Sequence[Path]) -> Iterator[Path]:
+    def _iter_candidates(self, text: str, folder: Path, others: Sequence[Path]) -> Iterator[Path]:
         """The files that a text may mean, as paths that have not been looked at."""
         for word in dict.fromkeys(_WORD.findall(text)):
             name = word.rpartition("=")[2].strip("/") if "=" in word else word
             for place in (folder, self.root):
                 yield place / name
-            within, file = self._folder(folder), name.rstrip("/").rpartition("/")[2]
-            named = within.named(file)
-            if not named and Path(file).suffix in _PROGRAMS:
-                named = self._folder(self.root).named(file)
+            within, file = self._get_folder_index(folder), name.rstrip("/").rpartition("/")[2]
+            named = within.find_by_name(file)
+            if not named and Path(file).suffix in _PROGRAM_SUFFIXES:
+                named = self._get_folder_index(self.root).find_by_name(file)
             yield from named
             for part in re.split(r"[./]", name):
-                yield from within.of_module(part)
-                yield from (file for place in others for file in self._folder(place).of_module(part))
+                yield from within.find_by_module(part)
+                yield from (file for place in others for file in self._get_folder_index(place).find_by_module(part))
 
-    def _folder(self, folder: Path) -> _Folder:
+    def _get_folder_index(self, folder: Path) -> _FolderIndex:
         if folder not in self._folders:
-            self._folders[folder] = _Folder(folder)
+            self._folders[folder] = _FolderIndex(folder)
         return self._folders[folder]
 
-    def _content(self, file: Path, folder: Path) -> bytes | None:
+    def _get_content(self, file: Path, folder: Path) -> bytes | None:
         """The beginning of the file; None where it does not count."""
         if file not in self._read_already:
-            self._read_already[file] = self._read(file, folder)
+            self._read_already[file] = self._read_content(file, folder)
         return self._read_already[file]
 
     def _is_within(self, real: Path, folder: Path) -> bool:
@@ -185,27 +193,27 @@ class ProgramFiles:
         except (OSError, ValueError):
             return False
 
-    def _read(self, file: Path, folder: Path) -> bytes | None:
+    def _read_content(self, file: Path, folder: Path) -> bytes | None:
         try:
             real = file.resolve(strict=True)
             if not real.is_file() or not self._is_within(real, folder):
                 return None
-            return read_checked_up_to(real, MAX_FILE_BYTES, made=True)[:MAX_FILE_BYTES]
+            return read_limited_or_pointer(real, MAX_FILE_BYTES, made=True)[:MAX_FILE_BYTES]
         except (OSError, ValueError):  # what cannot be read is said by whoever runs it
             return None
 
 
-class _Folder:
+class _FolderIndex:
     """The files in a folder and the folders within it, by their names. Hidden ones are left out."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def named(self, name: str) -> Sequence[Path]:
+    def find_by_name(self, name: str) -> Sequence[Path]:
         """The files of this name."""
         return self._by_name.get(name, ())
 
-    def of_module(self, word: str) -> Sequence[Path]:
+    def find_by_module(self, word: str) -> Sequence[Path]:
         """The programs of this name without its ending, and what runs where a folder of this name is meant."""
         return self._by_stem.get(word, ())
 
@@ -215,8 +223,8 @@ class _Folder:
         found: list[Path] = []
         for place, folders, files in os.walk(self._path):
             depth = len(Path(place).relative_to(self._path).parts)
-            kept = [name for name in sorted(folders) if not name.startswith(".") and name not in _PASSED_BY]
-            of_results = not set(RESULT_MARKS).isdisjoint(files)
+            kept = [name for name in sorted(folders) if not name.startswith(".") and name not in _SKIPPED_FOLDERS]
+            of_results = not set(RESULT_FILES).isdisjoint(files)
             folders[:] = kept if depth < MAX_DEPTH and not of_results else []
             found += [Path(place, name) for name in sorted(files) if not of_results]
             if len(found) > MAX_LISTED:
@@ -234,8 +242,8 @@ class _Folder:
     def _by_stem(self) -> Mapping[str, Sequence[Path]]:
         found: dict[str, list[Path]] = defaultdict(list)
         for file in self.files:
-            if file.suffix in _PROGRAMS:
+            if file.suffix in _PROGRAM_SUFFIXES:
                 found[file.stem].append(file)
-            if file.name in _OF_A_FOLDER and file.parent != self._path:
+            if file.name in _FOLDER_PROGRAMS and file.parent != self._path:
                 found[file.parent.name].append(file)
         return found

@@ -1,4 +1,4 @@
-"""The one retry policy: when a try is repeated, after how long, and how often."""
+"""Retry policy of all targets: which failures are retried, when, and how often."""
 
 import asyncio
 import random
@@ -12,11 +12,11 @@ from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.deadline import waits_after
-from eval_gate.targets.pacing import TOO_MANY, rate_here
+from eval_gate.targets.deadline import note_retry_wait
+from eval_gate.targets.rate_limit import TOO_MANY_REQUESTS, get_active_limiter
 
 T = TypeVar("T")
-MOST_TRIES: Final = 20
+MAX_TRIES: Final = 20
 """Of one question whose refusals are a matter of pace."""
 
 
@@ -29,49 +29,51 @@ class RetryPolicy(Frozen, kw_only=True):
     backoff_factor: Annotated[float, Meta(ge=1)] = 2
     retryable_status_codes: frozenset[int] = frozenset({429, 502, 503, 504})
 
-    def delay_s(self, failures: int, asked_s: float | None = None) -> float:
+    def compute_delay_s(self, failures: int, asked_s: float | None = None) -> float:
         """Seconds before the next try, after so many that broke; a quarter more or less, and never above the cap."""
         exponential = self.initial_delay_ms * self.backoff_factor ** min(failures - 1, 64)
         jittered = exponential * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
         return min(max(jittered, (asked_s or 0.0) * 1000), self.max_delay_ms) / 1000
 
 
-def retry_policy(settings: BaseModel, max_retries: int | None = None) -> RetryPolicy:
+def build_retry_policy(settings: BaseModel, max_retries: int | None = None) -> RetryPolicy:
     """The policy that a target's settings describe; `max_retries` from the command line wins."""
     own = settings.model_dump(include=set(RetryPolicy.__struct_fields__), exclude_none=True)
     policy: RetryPolicy = structs.replace(RetryPolicy(), **own)
     return policy if max_retries is None else replace(policy, max_retries=max_retries)
 
 
-async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPolicy) -> Response:
-    """As `retried`, for a whole response: its `attempts` count every try. Raises TargetError."""
-    response, attempts = await retried(call, policy)
+async def respond_with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPolicy) -> Response:
+    """As `call_with_retries`, for a whole response: its `attempts` count every try. Raises TargetError."""
+    response, attempts = await call_with_retries(call, policy)
     return response if attempts == 1 else replace(response, attempts=attempts)
 
 
-async def retried(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> tuple[T, int]:
+async def call_with_retries(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> tuple[T, int]:
     """Call until it succeeds, breaks for good, or the retries are used up; the last TargetError is raised.
 
     The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made. Where the
     target has a pace, being refused is no failure while others are answered: the next try begins later.
     """
-    rate, tries, failures = rate_here(), 0, 0
+    rate, tries, failures = get_active_limiter(), 0, 0
     while True:
-        began = await rate.turn() if rate else 0.0
+        began = await rate.wait_for_turn() if rate else 0.0
         tries += 1
         try:
             found = await call()
         except TargetError as error:
-            a_matter_of_pace = rate and error.status == TOO_MANY and rate.refused(began, error.retry_after_s)
-            if not (a_matter_of_pace and policy.max_retries and tries < MOST_TRIES):
+            a_matter_of_pace = (
+                rate and error.status == TOO_MANY_REQUESTS and rate.note_refusal(began, error.retry_after_s)
+            )
+            if not (a_matter_of_pace and policy.max_retries and tries < MAX_TRIES):
                 failures += 1
             if not error.retryable or failures > policy.max_retries:
                 raise
-            waits_after(error)
-            delay_s = policy.delay_s(max(failures, 1), error.retry_after_s)
+            note_retry_wait(error)
+            delay_s = policy.compute_delay_s(max(failures, 1), error.retry_after_s)
         else:
             if rate:
                 rate.note_success()
             return found, tries
         await asyncio.sleep(delay_s)
-        waits_after(None)
+        note_retry_wait(None)

@@ -1,4 +1,4 @@
-"""What the descriptions of all targets have in common: how settings are spelled, and those that every target has."""
+"""Settings that all targets share, and the spelling of settings."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
 from eval_gate.config.setting import LARGEST
-from eval_gate.config.values import check_place, check_text, has_infinite, mistake_of_true
+from eval_gate.config.values import check_place, check_text, find_boolean_mistake, has_infinite
 from eval_gate.model.setup import SettingRole
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.secret import Secret, SecretAddress
@@ -29,83 +29,83 @@ from eval_gate.text.secret import Secret, SecretAddress
 LONGEST_S: Final = 86_400
 """A day: the longest that one answer of a program may take."""
 _TOO_LARGE: Final = (("greater_than_equal", {"ge": -LARGEST}), ("less_than_equal", {"le": LARGEST}))
-_EVERYWHERE: Final = {"graderTarget": "judgeTarget"}
+_COMMON_OTHER_NAMES: Final = {"graderTarget": "judgeTarget"}
 """Other names that a setting has at every target, in camelCase, and ours (AgentV 4)."""
-TWICE: Final = "is given twice, under different names and with different values"
+DUPLICATE_SETTING: Final = "is given twice, under different names and with different values"
 
 
 class NoEffect(FrozenStruct):
-    """Marks a setting that cannot change a result, and says why: it is no part of a fingerprint."""
+    """Mark of a setting that cannot change a result, with the reason. Not in the fingerprint."""
 
     reason: str
 
 
-class Shown(FrozenStruct):
-    """Marks texts of a description that are no secrets, and says why. All others are of the type `Secret`."""
+class NotSecret(FrozenStruct):
+    """Mark of texts that are not secret, with the reason. All other texts are of type `Secret`."""
 
     reason: str
 
 
-class Describes(FrozenStruct):
-    """Marks a setting that says something of the agent itself."""
+class AgentSetting(FrozenStruct):
+    """Mark of a setting that describes the agent itself."""
 
     role: SettingRole
 
 
-class NamesInAnyCase(FrozenStruct):
-    """Marks a setting whose names mean the same in capitals and in small letters."""
+class CaseInsensitiveNames(FrozenStruct):
+    """Mark of a setting whose keys are case-insensitive."""
 
 
-OF_THE_AGENT: Final = Describes(SettingRole.AGENT)
+AGENT_SETTING: Final = AgentSetting(SettingRole.AGENT)
 """Marks a setting that describes the agent itself: it is what is being tested."""
-PLACE_OF_THE_AGENT: Final = Describes(SettingRole.PLACE)
+AGENT_PLACE: Final = AgentSetting(SettingRole.PLACE)
 """Marks a setting that says where the agent is, or by which command it is started."""
 RETRIES: Final = NoEffect("what broke is tried again; what comes of a response stays as it is")
 SIZES: Final = NoEffect("a response that is too large is an error, never another response")
-A_PLACE: Final = Shown("messages name the file or folder")
-IN_A_RESPONSE: Final = Shown("it says where in a response something stands, and messages name the place")
-CANNED: Final = Shown("it is the response itself, which a record keeps as any other")
+SHOWN_PLACE: Final = NotSecret("messages name the file or folder")
+SHOWN_RESPONSE_PLACE: Final = NotSecret("it says where in a response something stands, and messages name the place")
+CANNED_RESPONSE: Final = NotSecret("it is the response itself, which a record keeps as any other")
 READINESS: Final = NoEffect("it is only about whether somebody is there before the first case")
 
 
-def effect_of(field: FieldInfo) -> NoEffect | None:
+def find_no_effect(field: FieldInfo) -> NoEffect | None:
     """Why this setting cannot change a result; None for one that can."""
     return next((mark for mark in field.metadata if isinstance(mark, NoEffect)), None)
 
 
-def role_of(field: FieldInfo) -> SettingRole | None:
+def find_role(field: FieldInfo) -> SettingRole | None:
     """What this setting says of the agent itself; None where it says how it is asked and its response read."""
-    return next((mark.role for mark in field.metadata if isinstance(mark, Describes)), None)
+    return next((mark.role for mark in field.metadata if isinstance(mark, AgentSetting)), None)
 
 
-def holds_open_texts(shape: object, marks: Sequence[object] = ()) -> bool:
-    """Whether a setting of this type, with these marks, may hold texts that are no `Secret` and are not marked `Shown`.
+def has_unprotected_text(shape: object, marks: Sequence[object] = ()) -> bool:
+    """Whether a setting of this type may hold texts that are no `Secret` and are not marked `NotSecret`.
 
     A reference would become a plain text there. A setting with settings of its own is answered for by these.
     """
     origin = get_origin(shape)
     if origin is Annotated:
         inner, *more = get_args(shape)
-        return holds_open_texts(inner, (*marks, *more))
-    if any(isinstance(mark, Shown) for mark in marks) or origin is Literal:
+        return has_unprotected_text(inner, (*marks, *more))
+    if any(isinstance(mark, NotSecret) for mark in marks) or origin is Literal:
         return False
     if isinstance(origin, type) and issubclass(origin, Secret):
         return False
     if isinstance(shape, type) and not get_args(shape):
         return shape is object or (issubclass(shape, str) and not issubclass(shape, Enum))
     members = [one for one in get_args(shape) if one is not ...]
-    return not members or any(map(holds_open_texts, members))  # without members it is JSON
+    return not members or any(map(has_unprotected_text, members))  # without members it is JSON
 
 
 Value = Annotated[str, AfterValidator(check_text)]
 Text = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
-Place = Annotated[str, Field(min_length=1), AfterValidator(check_place), A_PLACE]
+Place = Annotated[str, Field(min_length=1), AfterValidator(check_place), SHOWN_PLACE]
 """A file or folder."""
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Shown("it is the name of a variable")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), NotSecret("it is the name of a variable")]
 
 
 class DescribedSettings(BaseModel):
-    """Settings as people write them: keys in camelCase or snake_case, and no unknown ones."""
+    """Base of settings that users write: camelCase or snake_case keys, unknown keys refused."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -120,9 +120,9 @@ class DescribedSettings(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _refuse_no_numbers(cls, value: object, info: ValidationInfo) -> object:
+    def _check_number_types(cls, value: object, info: ValidationInfo) -> object:
         """Python takes true for 1, and JSON has no infinite numbers. Raises PydanticKnownError and ValueError."""
-        if mistake := mistake_of_true(cls.model_fields[info.field_name or ""].annotation):
+        if mistake := find_boolean_mistake(cls.model_fields[info.field_name or ""].annotation):
             if isinstance(value, bool):
                 raise PydanticKnownError(mistake)
             if isinstance(value, list | tuple) and any(isinstance(one, bool) for one in value):
@@ -133,43 +133,44 @@ class DescribedSettings(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _refuse_largest_numbers(cls, value: object) -> object:
+    def _check_number_limits(cls, value: object) -> object:
         """Numbers without a limit of their own have this one. Raises PydanticKnownError."""
         if isinstance(value, int | float) and abs(value) > LARGEST:
             raise PydanticKnownError(*_TOO_LARGE[value > 0])
         return value
 
     @classmethod
-    def names(cls) -> tuple[str, ...]:
+    def list_names(cls) -> tuple[str, ...]:
         """All settings, in camelCase."""
         return tuple(info.alias or name for name, info in cls.model_fields.items())
 
 
-def names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
+def list_names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
     """The settings that may stand at `path` below what has this type, in camelCase; none within foreign data."""
     if isinstance(shape, type) and issubclass(shape, DescribedSettings):
         if not path:
-            return shape.names()
+            return shape.list_names()
         fields = shape.model_fields.items()
-        return names_at(
+        return list_names_at(
             next((info.annotation for name, info in fields if path[0] in {name, info.alias}), None), path[1:]
         )
     below = path[1:] if get_origin(shape) in {dict, list, tuple} else path
-    return next((found for one in get_args(shape) if (found := names_at(one, below))), ())
+    return next((found for one in get_args(shape) if (found := list_names_at(one, below))), ())
 
 
-class Spelled(FrozenStruct):
-    """A description by our names, in camelCase: the values, and for each the keys under which its author wrote it.
+class NormalizedSettings(FrozenStruct):
+    """Settings by their canonical camelCase names, with the keys as written.
 
-    `twice` are settings that were written under a second name with another value, and where; the first one is kept.
+    `duplicates` are settings that were written under a second name with another value, and where; the first one is
+    kept.
     """
 
     values: dict[str, JsonValue] = field(default_factory=dict)
-    written: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    twice: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    written_keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def normalize_names(raw: Mapping[str, JsonValue], other_names: Mapping[str, str] | None = None) -> Spelled:
+def normalize_names(raw: Mapping[str, JsonValue], other_names: Mapping[str, str] | None = None) -> NormalizedSettings:
     """The description with one name for every setting; `other_names` are others, in camelCase, and ours.
 
     Older files have settings below `settings`. Of two spellings of one key snake_case wins (agentv behaviour 4).
@@ -179,18 +180,18 @@ def normalize_names(raw: Mapping[str, JsonValue], other_names: Mapping[str, str]
     below = [(("settings", key), value) for key, value in nested.items()] if isinstance(nested, dict) else []
     last: dict[str, tuple[tuple[str, ...], JsonValue]] = {}
     for path, value in sorted([*entries, *below], key=lambda entry: "_" in entry[0][-1]):
-        last[camel(path[-1])] = path, value
-    found = Spelled()
+        last[to_camel_case(path[-1])] = path, value
+    found = NormalizedSettings()
     for key, (path, value) in last.items():
-        name = (_EVERYWHERE | dict(other_names or {})).get(key, key)
+        name = (_COMMON_OTHER_NAMES | dict(other_names or {})).get(key, key)
         if name not in found.values:
-            found.values[name], found.written[name] = value, path
+            found.values[name], found.written_keys[name] = value, path
         elif found.values[name] != value:
-            found.twice[name] = path
+            found.duplicates[name] = path
     return found
 
 
-def camel(key: str) -> str:
+def to_camel_case(key: str) -> str:
     """The key in camelCase."""
     return to_camel(key) if "_" in key else key
 
@@ -200,13 +201,13 @@ def has_style(key: str) -> bool:
     return "_" in key or key != key.lower()
 
 
-def styled_name(name: str, example: str) -> str:
+def apply_style(name: str, example: str) -> str:
     """The name, given in camelCase, in the style of this key."""
     return re.sub(r"[A-Z]", lambda sign: f"_{sign[0].lower()}", name) if "_" in example else name
 
 
 class TargetSettings(DescribedSettings):
-    """What every target is described with. A kind adds its own settings, and says where it differs."""
+    """Settings that every target has. Each kind adds its own."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema, kind: kind.show_other_names(schema))
 
@@ -217,31 +218,31 @@ class TargetSettings(DescribedSettings):
     refers_within_texts: ClassVar[bool] = False
     """Whether `${{ NAME }}` is replaced within a text too, and not only where it is the whole value."""
 
-    _written: str | None = PrivateAttr(None)
+    _place_source: str | None = PrivateAttr(None)
     _references: Mapping[str, JsonValue] = PrivateAttr(default_factory=dict)
-    _listed: bool = PrivateAttr(default=False)
+    _is_listed: bool = PrivateAttr(default=False)
 
-    name: Annotated[Text, NoEffect("it is what the target is called"), Shown("every record has it")]
-    provider: Annotated[str, Shown("it is a word of a known list")]
+    name: Annotated[Text, NoEffect("it is what the target is called"), NotSecret("every record has it")]
+    provider: Annotated[str, NotSecret("it is a word of a known list")]
     workers: Annotated[int | None, NoEffect("it is how many cases are asked at once")] = Field(
         default=None, ge=1, le=1000
     )
     judge_target: Annotated[
-        Text | None, NoEffect("who grades a case is compared by itself"), Shown("it is the name of a target")
+        Text | None, NoEffect("who grades a case is compared by itself"), NotSecret("it is the name of a target")
     ] = None
     provider_batching: bool = False
 
     @property
-    def place_written_at(self) -> str | None:
+    def place_source(self) -> str | None:
         """Where its place is written, for people: `targets.yaml:4: targets[a].url`; None where nobody knows."""
-        return self._written
+        return self._place_source
 
-    def written_at(self, where: str) -> Self:
+    def set_place_source(self, where: str) -> Self:
         """The same settings, which know where their place is written."""
-        self._written = where
+        self._place_source = where
         return self
 
-    def reference(self, key: str) -> str | None:
+    def find_reference(self, key: str) -> str | None:
         """What is written of this setting, by its name in camelCase, where that refers to a variable.
 
         None where its value was written itself. A message must say this: parts of a value are no secrets that anybody
@@ -250,22 +251,22 @@ class TargetSettings(DescribedSettings):
         written = self._references.get(key)
         return written if isinstance(written, str) else None
 
-    def written(self, key: str) -> JsonValue:
+    def find_written_value(self, key: str) -> JsonValue:
         """What is written of this setting, by its name in camelCase; None where that names no variable."""
         return self._references.get(key)
 
     @property
     def is_listed(self) -> bool:
         """Whether a list of targets describes it, for everybody to read who may read the repository."""
-        return self._listed
+        return self._is_listed
 
-    def made_of(self, references: Mapping[str, JsonValue], *, listed: bool = False) -> Self:
+    def set_references(self, references: Mapping[str, JsonValue], *, listed: bool = False) -> Self:
         """The same settings, which know which of them refer to variables, and how."""
         self._references = references
-        self._listed = listed
+        self._is_listed = listed
         return self
 
-    def taken_from(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
+    def find_environment_addresses(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
         """Addresses, by the names of settings in camelCase, that it leaves to variables of its provider."""
         return {}
 
@@ -279,29 +280,29 @@ class TargetSettings(DescribedSettings):
         """What its author may not have meant, each in one sentence: said wherever the target is chosen."""
         return ()
 
-    def passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+    def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Variables of the environment that it is given although its description does not refer to their values."""
         return ()
 
     @classmethod
-    def settled(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """The settings under our names with what the kind fills in."""
         return values
 
     @classmethod
-    def deciding(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    def select_access_settings(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         """The part of a description that decides which variables its target is given, where and what for."""
         return entry
 
     @model_validator(mode="before")
     @classmethod
-    def _under_our_names(cls, data: object) -> object:
+    def _normalize_data(cls, data: object) -> object:
         if not isinstance(data, dict):
             return data
         found = normalize_names(data, cls.other_names)
-        if found.twice:
-            raise ValueError(f"{next(iter(found.twice))} {TWICE}")
-        return cls.settled(found.values)
+        if found.duplicates:
+            raise ValueError(f"{next(iter(found.duplicates))} {DUPLICATE_SETTING}")
+        return cls.complete_values(found.values)
 
     @classmethod
     def show_other_names(cls, schema: dict[str, JsonValue]) -> None:
@@ -309,7 +310,7 @@ class TargetSettings(DescribedSettings):
         properties, required = schema["properties"], schema["required"]
         assert isinstance(properties, dict)
         assert isinstance(required, list)
-        for other, ours in (_EVERYWHERE | dict(cls.other_names)).items():
+        for other, ours in (_COMMON_OTHER_NAMES | dict(cls.other_names)).items():
             shape = properties[ours]
             assert isinstance(shape, dict)
             properties[other] = shape | {"description": f"The same as {ours}."}
@@ -317,13 +318,15 @@ class TargetSettings(DescribedSettings):
 
 
 class ProgramSettings(TargetSettings):
-    """What a target is described with that starts a program: variables, beside what every program needs."""
+    """Settings of targets that start a program: its environment variables."""
 
-    pass_env: tuple[Variable, ...] = Field(default=(), description="Variables that are passed as they are set here.")
-    env: Secret[dict[Variable, Value]] = Field(
+    pass_env: tuple[VariableName, ...] = Field(
+        default=(), description="Variables that are passed as they are set here."
+    )
+    env: Secret[dict[VariableName, Value]] = Field(
         default_factory=dict, validate_default=True, description="More variables for the program."
     )
 
-    def passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+    def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """The variables that its description has passed on as they are set."""
         return self.pass_env

@@ -1,4 +1,4 @@
-"""`${{ NAME }}` in descriptions of targets: replaced by the environment's values, and which target is given which.
+"""Resolve `${{ NAME }}` in settings of targets, and decide which target gets which secret.
 
 The values are secrets from then on, but for those of settings that hold none, such as the model's name.
 """
@@ -11,46 +11,49 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from eval_gate.model.base import JsonValue
-from eval_gate.process.environment import is_plain
+from eval_gate.process.environment import is_always_passed
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.kinds import kind_of
-from eval_gate.targets.missing_parts import STAND_IN
-from eval_gate.text.redact import Redactor
+from eval_gate.targets.kinds import find_kind
+from eval_gate.targets.missing_requirements import STAND_IN
+from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import Secret
-from eval_gate.text.urls import public_url
+from eval_gate.text.urls import to_public_url
 
 if TYPE_CHECKING:
-    from eval_gate.targets.listing import Chosen
+    from eval_gate.targets.target_list import ResolvedTarget
 
 
-_WORDS: Final = frozenset({"model", "apiVersion"})
+_NON_SECRET_SETTINGS: Final = frozenset({"model", "apiVersion"})
 """Settings whose values are words that answers may hold, and never secrets."""
-LITERAL_KEY: Final = "a key must not be written into a file: write ${{ NAME }} and set the variable NAME"
+LITERAL_KEY_PROBLEM: Final = "a key must not be written into a file: write ${{ NAME }} and set the variable NAME"
 _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z0-9_]+)\s*\}\}")
 
 
-class Unset(FrozenStruct):
-    """A variable that is not set, and the setting that asks for it. `whole`: the setting is nothing but the name."""
+class UnsetVariable(FrozenStruct):
+    """A variable that is not set, and the setting that refers to it.
+
+    name.
+    """
 
     variable: str
     path: tuple[str | int, ...]
-    whole: bool
+    is_whole_value: bool
 
 
 def is_literal(value: JsonValue) -> bool:
-    """Whether this holds a credential itself instead of `${{ NAME }}`: see `LITERAL_KEY`."""
+    """Whether this holds a credential itself instead of `${{ NAME }}`: see `LITERAL_KEY_PROBLEM`."""
     return value not in (None, "") and not is_reference(value)
 
 
-def refers(value: JsonValue) -> bool:
+def has_reference(value: JsonValue) -> bool:
     """Whether it holds the name of a variable, at any depth."""
     match value:
         case str():
             return _VARIABLE.search(value) is not None
         case list():
-            return any(map(refers, value))
+            return any(map(has_reference, value))
         case dict():
-            return any(map(refers, value.values()))
+            return any(map(has_reference, value.values()))
         case _:
             return False
 
@@ -60,8 +63,8 @@ def is_reference(value: JsonValue) -> bool:
     return isinstance(value, str) and _VARIABLE.fullmatch(value.strip()) is not None
 
 
-class Resolver:
-    """Replaces references at any depth, remembers what they stood for, and notes what is not set.
+class VariableResolver:
+    """Resolver of references at any depth. Collects the secrets and the unset variables.
 
     In AgentV's own settings a reference is the whole value, and `http://${{ HOST }}/x` is a text (agentv behaviour 4);
     `partial` replaces within texts too, as headers such as `Bearer ${{ TOKEN }}` need it.
@@ -73,7 +76,7 @@ class Resolver:
         self._stand_in = stand_in
         self._partial = partial
         self._secrets: set[str] = set()
-        self.unset: list[Unset] = []
+        self.unset: list[UnsetVariable] = []
         self.used: dict[str, None] = {}
         """Names of variables that were put in."""
 
@@ -82,15 +85,15 @@ class Resolver:
         """Masks every value that came from the environment."""
         return Redactor(self._secrets)
 
-    def blind(self) -> Resolver:
+    def build_blind_resolver(self) -> VariableResolver:
         """One that knows the same variables and none of their values: each is the stand-in."""
-        return Resolver(dict.fromkeys(self.used, STAND_IN), partial=self._partial, stand_in=self._stand_in)
+        return VariableResolver(dict.fromkeys(self.used, STAND_IN), partial=self._partial, stand_in=self._stand_in)
 
     def __call__(self, value: JsonValue, path: tuple[str | int, ...] = ()) -> JsonValue:
         """The value with its references replaced; one that is not set becomes the stand-in."""
         match value:
             case str():
-                return self._text(value, path)
+                return self._resolve_text(value, path)
             case list():
                 return [self(member, (*path, index)) for index, member in enumerate(value)]
             case dict():
@@ -98,7 +101,7 @@ class Resolver:
             case _:
                 return value
 
-    def _text(self, value: str, path: tuple[str | int, ...]) -> str:
+    def _resolve_text(self, value: str, path: tuple[str | int, ...]) -> str:
         whole = _VARIABLE.fullmatch(value.strip())
         if whole is None and not self._partial:
             return value
@@ -106,18 +109,18 @@ class Resolver:
         def one(match: re.Match[str]) -> str:
             found = self._environment.get(match[1], "")
             if not found.strip():
-                self.unset.append(Unset(match[1], path, whole is not None))
+                self.unset.append(UnsetVariable(match[1], path, whole is not None))
                 return self._stand_in or found
             self.used[match[1]] = None
-            if not path or path[0] not in _WORDS:
+            if not path or path[0] not in _NON_SECRET_SETTINGS:
                 self._secrets.add(found)
             return found
 
         return _VARIABLE.sub(one, value if whole is None else value.strip())
 
 
-class Receiver(FrozenStruct):
-    """A target that would be given `variables`. `file` is the list that describes it; None where it was given.
+class SecretRequest(FrozenStruct):
+    """Request of a target for `variables`. `file` is its list of targets, if any.
 
     `place` is the address it has by its description, without what nobody may see.
     """
@@ -129,36 +132,38 @@ class Receiver(FrozenStruct):
     place: str | None
 
 
-class Doorkeeper(Protocol):
-    """Decides which targets are given variables."""
+class SecretPolicy(Protocol):
+    """Policy that decides which targets get which variables."""
 
-    def __call__(self, receiver: Receiver) -> None:
+    def __call__(self, receiver: SecretRequest) -> None:
         """Raises GateError where it must not be given them."""
         ...
 
 
-def receiver_of(chosen: Chosen, environment: Mapping[str, str]) -> Receiver | None:
+def find_secret_request(chosen: ResolvedTarget, environment: Mapping[str, str]) -> SecretRequest | None:
     """What the target would be given beside what every program gets; None for nothing.
 
     That is what its description refers to or has passed on, and a provider's key where it names an address of its own.
     """
     settings = chosen.settings
-    names = [*chosen.variables, *settings.passed_variables(environment)]
-    given = dict.fromkeys(name for name in names if environment.get(name, "").strip() and not is_plain(name))
+    names = [*chosen.variables, *settings.list_passed_variables(environment)]
+    given = dict.fromkeys(name for name in names if environment.get(name, "").strip() and not is_always_passed(name))
     if not given:
         return None
     place = settings.place.open() if settings.place else None
-    shown = public_url(place) if place and "://" in place else place
-    return Receiver(settings.name, chosen.entry, chosen.file, tuple(given), chosen.redact(shown) if shown else None)
+    shown = to_public_url(place) if place and "://" in place else place
+    return SecretRequest(
+        settings.name, chosen.entry, chosen.file, tuple(given), chosen.redact(shown) if shown else None
+    )
 
 
-def alike(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> bool:
+def has_same_access(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> bool:
     """Whether two descriptions have their target given the same variables at the same place, for the same."""
-    first, second = (json.dumps(_deciding(entry), sort_keys=True) for entry in (one, other))
+    first, second = (json.dumps(_select_access_settings(entry), sort_keys=True) for entry in (one, other))
     return first == second
 
 
-def _deciding(entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+def _select_access_settings(entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     provider = entry.get("provider")
-    kind = kind_of(provider) if isinstance(provider, str) else None
-    return kind.settings.deciding(entry) if kind else entry
+    kind = find_kind(provider) if isinstance(provider, str) else None
+    return kind.settings.select_access_settings(entry) if kind else entry

@@ -1,1 +1,1 @@
-"""Text as others define it: tokens, ECMAScript strings and patterns, escaping, positions in JSON, paths."""
+"""Text handling: escaping, redaction, quoting, tokens, JSON and YAML with positions, URLs."""

@@ -1,7 +1,7 @@
-"""Command templates: which placeholders they hold, and each value put in as one word that the shell reads no further.
+"""Command templates: find their placeholders and fill in values quoted for the shell.
 
-Source: agentv evaluation spec, "CLI Template Configuration"; agentv behaviour 5.3. `Position` tells which word of a
-line names its program. What only the shell knows when it runs the line (an alias, a variable that turns out to be
+Source: agentv evaluation spec, "CLI Template Configuration"; agentv behaviour 5.3. `ShellPosition` tells which word of
+a line names its program. What only the shell knows when it runs the line (an alias, a variable that turns out to be
 empty, a program that starts another one) is not seen.
 """
 
@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import Final, Self
 
-from eval_gate.errors import nearest
+from eval_gate.errors import find_nearest
 from eval_gate.struct import FrozenStruct
 
 PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
@@ -33,13 +33,13 @@ _ESCAPING: Final = re.compile(r"\$'(?![^'\\]*')")
 _CASE: Final = re.compile(r"(?<![A-Za-z0-9_])case(?![A-Za-z0-9_])")
 _ARITHMETIC: Final = ("$((", "((", "$[")
 _BLANK: Final = ("", " ", "\t", "\n")
-_CUT: Final = (*_BLANK, ";", "|", "&")
+_WORD_BREAKS: Final = (*_BLANK, ";", "|", "&")
 """Behind these a line may go on without making one sign of two."""
-_REST: Final = "\0"
+_NEVER_CLOSED: Final = "\0"
 """Closes what nothing closes: no template holds it."""
-_UNREAD: Final = "\0\0"
+_AMBIGUOUS: Final = "\0\0"
 """Closes nothing either: it stands for what shells do not read alike."""
-_HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION", "ids_file", "output"})
+_SAFE_PLACEHOLDERS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION", "ids_file", "output"})
 """Their values are ours, and hold nothing that means something to a shell."""
 _PREFIXES: Final = frozenset(
     {"if", "then", "else", "elif", "while", "until", "do", "!", "{", "}", "fi", "done", "time", "coproc"}
@@ -52,8 +52,8 @@ _BETWEEN_WORDS: Final = " \t"
 _ENDS: Final = "\n;&|"
 
 
-class Position:
-    """One list of commands (the whole line, or what is in parentheses) as far as it is read."""
+class ShellPosition:
+    """State of a shell command list while it is read: which word comes next and what it means."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -65,21 +65,21 @@ class Position:
         """What is read is a pattern of a `case`."""
 
     @property
-    def names_program(self) -> bool:
+    def is_program_name(self) -> bool:
         """Whether what stands here would be the name of a program, or a part of it."""
         elsewhere = self._words or self._leads_elsewhere or self._pattern
         return not elsewhere and not _ASSIGNMENT.match(self._word)
 
     @property
-    def between_words(self) -> bool:
+    def is_between_words(self) -> bool:
         """Whether another word begins here, or a comment."""
         return not self._word
 
-    def add(self, text: str) -> None:
+    def append(self, text: str) -> None:
         """This belongs to the word that is being read."""
         self._word += text
 
-    def read(self, sign: str, before: str) -> None:
+    def read_sign(self, sign: str, before: str) -> None:
         """A sign that is not quoted and opens nothing, and the one before it."""
         if sign in _BETWEEN_WORDS:
             self._end_word()
@@ -91,16 +91,16 @@ class Position:
             self._end_word()
             self._leads_elsewhere = True
         elif sign == ")":
-            self.begin()
+            self.begin_command()
         elif sign in _ENDS:
             self._end_word()
             if not self._pattern:
-                self.begin()
+                self.begin_command()
             self._pattern = self._pattern or (before == ";" and sign in ";&")
         else:
             self._word += sign
 
-    def begin(self) -> None:
+    def begin_command(self) -> None:
         """Another command begins."""
         self._words, self._word, self._leads_elsewhere, self._pattern = [], "", False, False
 
@@ -114,9 +114,9 @@ class Position:
             self._pattern = word != "esac"
         elif self._words or not (word in _PREFIXES or _ASSIGNMENT.match(word)):
             self._words.append(word)
-            self._look_back()
+            self._apply_keywords()
 
-    def _look_back(self) -> None:
+    def _apply_keywords(self) -> None:
         """After `case x in` come patterns, after `for x do` a command."""
         if len(self._words) != 3:
             return
@@ -128,32 +128,32 @@ class Position:
 
 
 class CommandTemplate(FrozenStruct):
-    """A template, taken apart: texts that stay as they are, and between each two of them a placeholder's name."""
+    """A parsed command template: literal texts and the names of the placeholders between them."""
 
     texts: tuple[str, ...]
     names: tuple[str, ...]
 
     @classmethod
-    def of_command(cls, text: str) -> Self:
+    def from_command(cls, text: str) -> Self:
         """The template of a shell command. Lower-case braces and the shell's own `${NAME}` stay. Raises ValueError."""
-        return cls._parse(text, PLACEHOLDERS)
+        return cls._parse_template(text, PLACEHOLDERS)
 
     @classmethod
-    def of_file(cls, text: str) -> Self:
+    def from_file_format(cls, text: str) -> Self:
         """The template of what stands in a command for one file. Raises ValueError."""
-        return cls._parse(text, FILE_PLACEHOLDERS)
+        return cls._parse_template(text, FILE_PLACEHOLDERS)
 
     @classmethod
-    def of_rerun(cls, text: str) -> Self:
+    def from_rerun_command(cls, text: str) -> Self:
         """The template of a command that has another tool run cases again. Raises ValueError."""
-        return cls._parse(text, RERUN_PLACEHOLDERS)
+        return cls._parse_template(text, RERUN_PLACEHOLDERS)
 
     @classmethod
-    def _parse(cls, text: str, known: Collection[str]) -> Self:
+    def _parse_template(cls, text: str, known: Collection[str]) -> Self:
         if "\0" in text:
             raise ValueError("holds a NUL, which no command can hold")
         texts, names, end = [], [], 0
-        for begin, after, name in _Scanner(text, known).placeholders():
+        for begin, after, name in _TemplateScanner(text, known).find_placeholders():
             texts.append(text[end:begin])
             names.append(name)
             end = after
@@ -167,25 +167,25 @@ class CommandTemplate(FrozenStruct):
         return "".join(parts)
 
 
-def shell_quoted(value: str) -> str:
+def quote_for_shell(value: str) -> str:
     """The value as one word of a POSIX shell."""
     # one that needs no quotes may be an assignment, `PATH=x`, where a template begins with it
     return f"'{value}'" if "=" in value and shlex.quote(value) == value else shlex.quote(value)
 
 
-_PLACES: Final = {
+_UNSAFE_PLACES: Final = {
     "\n": "a comment",
     "`": "backquotes",
     ")": "arithmetic",
     "]": "arithmetic",
     "": "arithmetic",
-    _REST: "a here-document",
-    _UNREAD: "or behind a case, ${…}, `…`, $'…' or a line that goes on within a word, which is too involved",
+    _NEVER_CLOSED: "a here-document",
+    _AMBIGUOUS: "or behind a case, ${…}, `…`, $'…' or a line that goes on within a word, which is too involved",
 }
 """What is said of where a placeholder must not stand, by what would close it."""
 
 
-class _Scanner:
+class _TemplateScanner:
     """Reads a template as the shell will, as far as quotes go: a value inside quotes would be read as code."""
 
     def __init__(self, text: str, known: Collection[str]) -> None:
@@ -194,33 +194,33 @@ class _Scanner:
         self._inside: list[tuple[str, int]] = []
         """What is open: the sign that closes it, and where it begins."""
         self._here_document = _HERE_DOCUMENT.search(text)
-        self._positions = [Position()]
+        self._positions = [ShellPosition()]
         """Where in a command it is: in the whole line, and in each thing that is open and holds commands of its own."""
 
-    def placeholders(self) -> list[tuple[int, int, str]]:
+    def find_placeholders(self) -> list[tuple[int, int, str]]:
         """Where each begins and ends, and its name. Raises ValueError for one that is unknown or not in a safe place.
 
         Quotes with nothing else in them belong to the placeholder: its value brings its own.
         """
         found, place = [], 0
         while place < len(self._text):
-            name = self._name_at(place)
+            name = self._match_placeholder(place)
             if name is None:
-                place += self._step(place)
+                place += self._read_sign(place)
                 continue
             after = place + len(name) + 2
-            if self._alone_in_quotes(place, after):
+            if self._is_alone_in_quotes(place, after):
                 self._inside.pop()
                 found.append((place - 1, after + 1, name))
                 place = after + 1
             else:
-                self._check(name)
+                self._check_quoting(name)
                 found.append((place, after, name))
                 place = after
             self._check_position(name)
         return found
 
-    def _name_at(self, place: int) -> str | None:
+    def _match_placeholder(self, place: int) -> str | None:
         match = _NAME.match(self._text, place)
         if match is None:
             return None
@@ -232,25 +232,25 @@ class _Scanner:
         if dollar or not (name.isupper() or self._known is FILE_PLACEHOLDERS):
             return None
         listed = ", ".join(f"{{{one}}}" for one in self._known)
-        close = nearest(name, self._known)
+        close = find_nearest(name, self._known)
         meant = f" (did you mean {{{close}}}?)" if close else ""
         raise ValueError(f"holds the unknown placeholder {{{name}}}{meant}; there are {listed}")
 
     @property
-    def _closing(self) -> str:
+    def _closing_sign(self) -> str:
         return self._inside[-1][0] if self._inside else ""
 
-    def _alone_in_quotes(self, place: int, after: int) -> bool:
-        if self._closing not in {'"', "'"} or (place > 1 and self._text[place - 2] == "$"):
+    def _is_alone_in_quotes(self, place: int, after: int) -> bool:
+        if self._closing_sign not in {'"', "'"} or (place > 1 and self._text[place - 2] == "$"):
             return False  # some shells have a kind of quotes that begins with $, and reads escapes
-        return self._inside[-1][1] == place - 1 and self._text[after : after + 1] == self._closing
+        return self._inside[-1][1] == place - 1 and self._text[after : after + 1] == self._closing_sign
 
-    def _check(self, name: str) -> None:
-        if self._closing in {"", ")"} and not self._calculates:
+    def _check_quoting(self, name: str) -> None:
+        if self._closing_sign in {"", ")"} and not self._is_in_arithmetic:
             return
-        if name in _HARMLESS:
+        if name in _SAFE_PLACEHOLDERS:
             return
-        where = _PLACES.get(self._closing, "quotes")
+        where = _UNSAFE_PLACES.get(self._closing_sign, "quotes")
         instead = {"PROMPT": ", or use {PROMPT_FILE}", "ids": ", or use {ids_file}"}.get(name, "")
         raise ValueError(
             f"holds {{{name}}} inside {where}, where the shell would read parts of its value as code:"
@@ -260,100 +260,100 @@ class _Scanner:
     def _check_position(self, name: str) -> None:
         """Raises ValueError where a value would name the program; nothing in quotes begins a word here."""
         position = self._positions[-1]
-        if self._known is not FILE_PLACEHOLDERS and name not in _HARMLESS and position.names_program:
+        if self._known is not FILE_PLACEHOLDERS and name not in _SAFE_PLACEHOLDERS and position.is_program_name:
             raise ValueError(
                 f"holds {{{name}}} where a program is named, so that its value would say what is run:"
                 " write the program's name there, and the placeholder behind it"
             )
-        position.add("{}")
+        position.append("{}")
 
     @property
-    def _calculates(self) -> bool:
+    def _is_in_arithmetic(self) -> bool:
         """Whether this is within arithmetic, where shells evaluate what a quoted value holds."""
         return any(self._text.startswith(_ARITHMETIC, begin) for _, begin in self._inside)
 
-    def _step(self, place: int) -> int:
+    def _read_sign(self, place: int) -> int:
         """Note what the sign here opens or closes; how many signs it is."""
-        sign, closing = self._text[place], self._closing
+        sign, closing = self._text[place], self._closing_sign
         if sign == closing:
-            self._close()
-        elif closing in {"'", "\n", _REST, _UNREAD}:
+            self._close_context()
+        elif closing in {"'", "\n", _NEVER_CLOSED, _AMBIGUOUS}:
             pass
         elif sign == "\\":
-            return self._backslash(place)
+            return self._read_backslash(place)
         elif sign == "$":
-            return self._dollar(place)
+            return self._read_dollar(place)
         elif sign == "`":
-            self._open(sign if _BACKQUOTED.match(self._text, place) else _UNREAD, place)
+            self._open_context(sign if _BACKQUOTED.match(self._text, place) else _AMBIGUOUS, place)
         elif sign == '"' or (sign == "'" and closing != '"'):
-            self._positions[-1].add(sign)
+            self._positions[-1].append(sign)
             self._inside.append((sign, place))
         elif closing != '"':
-            self._step_outside(place)
+            self._read_unquoted(place)
         return 1
 
-    def _backslash(self, place: int) -> int:
+    def _read_backslash(self, place: int) -> int:
         """The sign behind it means nothing else; a line's end goes, and what it divides may be one sign to a shell."""
         before, after = self._text[place - 1 : place], self._text[place + 2 : place + 3]
         if not self._text.startswith("\n", place + 1):
-            self._positions[-1].add("\\")
-        elif before == "$" or (self._closing != '"' and before not in _CUT and after not in _BLANK):
-            self._inside.append((_UNREAD, place))
+            self._positions[-1].append("\\")
+        elif before == "$" or (self._closing_sign != '"' and before not in _WORD_BREAKS and after not in _BLANK):
+            self._inside.append((_AMBIGUOUS, place))
         return 2
 
-    def _open(self, closing: str, place: int) -> None:
+    def _open_context(self, closing: str, place: int) -> None:
         """What begins here holds words of its own."""
         self._inside.append((closing, place))
-        self._positions.append(Position())
+        self._positions.append(ShellPosition())
 
-    def _close(self) -> None:
+    def _close_context(self) -> None:
         closing, begin = self._inside.pop()
         if closing == "\n":  # a comment
             self._end_line(begin)
         elif closing not in {"'", '"'}:
             del self._positions[-1]
             if self._text[begin] == "(" and self._text[max(begin - 1, 0) : begin] not in {"<", ">"}:
-                self._positions[-1].begin()  # behind f() comes what it does
+                self._positions[-1].begin_command()  # behind f() comes what it does
             else:
-                self._positions[-1].add("$")
+                self._positions[-1].append("$")
 
-    def _dollar(self, place: int) -> int:
+    def _read_dollar(self, place: int) -> int:
         """A command, arithmetic or a variable in braces; how many signs of it are read."""
         text = self._text
         if text.startswith("$(", place):
-            self._open(")", place)
+            self._open_context(")", place)
             return 2
         if text.startswith("$[", place):
-            self._open("]", place)
+            self._open_context("]", place)
             return 2
-        self._positions[-1].add("$")
-        if self._closing != '"' and _ESCAPING.match(text, place):
-            self._inside.append((_UNREAD, place))
+        self._positions[-1].append("$")
+        if self._closing_sign != '"' and _ESCAPING.match(text, place):
+            self._inside.append((_AMBIGUOUS, place))
             return 1
         named = _NAME.match(text, place + 1)
         if text.startswith("${", place) and not (named and named[1] in self._known):  # that is a mistake of its own
             found = _EXPANSION.match(text, place)
             if found:
                 return found.end() - place
-            self._inside.append((_UNREAD, place))
+            self._inside.append((_AMBIGUOUS, place))
         return 1
 
-    def _step_outside(self, place: int) -> None:
+    def _read_unquoted(self, place: int) -> None:
         """Parentheses; a comment, to the end of its line; and a here-document, whose text are the lines below."""
         text = self._text
         if text[place] == "(":
-            self._open(")", place)
+            self._open_context(")", place)
         elif self._inside and text[place] == "c" and _CASE.match(text, place):
-            self._inside.append((_UNREAD, place))  # the `)` of its patterns closes nothing
-        elif text[place] == "#" and self._positions[-1].between_words:
+            self._inside.append((_AMBIGUOUS, place))  # the `)` of its patterns closes nothing
+        elif text[place] == "#" and self._positions[-1].is_between_words:
             self._inside.append(("\n", place))
         elif text[place] == "\n":
             self._end_line(place)
         else:
-            self._positions[-1].read(text[place], text[place - 1 : place])
+            self._positions[-1].read_sign(text[place], text[place - 1 : place])
 
     def _end_line(self, place: int) -> None:
         """What this place's line may announce is a text that begins below it."""
         if self._here_document is not None and self._here_document.end() <= place:
-            self._inside.append((_REST, place))
-        self._positions[-1].read("\n", "")
+            self._inside.append((_NEVER_CLOSED, place))
+        self._positions[-1].read_sign("\n", "")

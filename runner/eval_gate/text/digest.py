@@ -1,4 +1,4 @@
-"""Names for values: equal values have equal names, however they are written down."""
+"""Digests of JSON values and files: equal values have equal digests, however they are written."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from eval_gate.model.base import JsonValue
 
-DIGITS: Final = 16
+DIGEST_DIGITS: Final = 16
 """Of a fingerprint that are enough to tell values apart."""
 _c_encoder: Any = vars(encoder)["c_make_encoder"]  # the types of the standard library do not name it
-_plain: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
-_pieces: Final = _c_encoder and _c_encoder(
+_plain_encoder: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
+_encode_pieces: Final = _c_encoder and _c_encoder(
     markers=None,
-    default=_plain.default,
+    default=_plain_encoder.default,
     encoder=encoder.encode_basestring_ascii,
     indent=None,
     key_separator=":",
@@ -31,46 +31,46 @@ _FRACTION: Final = re.compile(r"(?:^|[:,\[])-?[0-9]+[.e]")
 """What every number has that Python takes for a fraction; a text may look so too."""
 
 
-def fingerprint(value: JsonValue) -> str:
+def compute_fingerprint(value: JsonValue) -> str:
     """The SHA-256 of the value as JSON, in hexadecimal."""
-    return fingerprint_of(sorted_json(value))
+    return fingerprint_json(dump_sorted_json(value))
 
 
-def fingerprint_of(text: str) -> str:
-    """The same of what `sorted_json` has made of a value, or of a list of such texts."""
+def fingerprint_json(text: str) -> str:
+    """The same of what `dump_sorted_json` has made of a value, or of a list of such texts."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def sorted_json(value: JsonValue) -> str:
+def dump_sorted_json(value: JsonValue) -> str:
     """The value as JSON in ASCII, without blanks, with its keys sorted, and with whole numbers as digits.
 
     So `5000`, `5000.0` and `5e3`, which JSON does not tell apart, have one name.
     """
-    text = _encoded(value)
-    return _encoded(_with_digits(value)) if _FRACTION.search(text) else text
+    text = _encode_json(value)
+    return _encode_json(_normalize_numbers(value)) if _FRACTION.search(text) else text
 
 
-def _encoded(value: JsonValue) -> str:
-    return "".join(_pieces(value, 0)) if _pieces else _plain.encode(value)
+def _encode_json(value: JsonValue) -> str:
+    return "".join(_encode_pieces(value, 0)) if _encode_pieces else _plain_encoder.encode(value)
 
 
-def _with_digits(value: JsonValue) -> JsonValue:
+def _normalize_numbers(value: JsonValue) -> JsonValue:
     match value:
         case float() if value.is_integer():
             return int(value)
         case dict():
-            return {key: _with_digits(one) for key, one in value.items()}
+            return {key: _normalize_numbers(one) for key, one in value.items()}
         case list() | tuple():
-            return [_with_digits(one) for one in value]
+            return [_normalize_numbers(one) for one in value]
         case _:
             return value
 
 
-def file_digest(data: bytes) -> str:
+def digest_file_content(data: bytes) -> str:
     """The SHA-256 of what a file holds, in hexadecimal, whichever line endings a checkout has given it."""
     return hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()
 
 
-def digest(value: JsonValue) -> str:
+def compute_digest(value: JsonValue) -> str:
     """The first 16 digits of the fingerprint."""
-    return fingerprint(value)[:DIGITS]
+    return compute_fingerprint(value)[:DIGEST_DIGITS]

@@ -1,4 +1,4 @@
-"""Paths into JSON values, as the formats write them: `$.response.items.0.status` or `lines[0].amount`.
+"""Dotted paths into JSON values, such as `$.response.items.0.status` or `lines[0].amount`.
 
 The former are those of Agent Evals ("Assertion Types", jsonPath; agent-evals behaviour 3.3): an optional `$` or `$.` at
 the beginning, then keys between dots; digits index lists, and so does `[0]`. Nothing else of JSONPath is understood.
@@ -19,42 +19,42 @@ from eval_gate.model.base import JsonValue
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _QUERY: Final = re.compile(r"\.\.|(?:^|\.)\*(?:$|\.)")
 _OTHER: Final = re.compile(r"[^0-9]")
-_SHOWN: Final = 80
-NOWHERE: Final[Any] = object()
+_MAX_SHOWN: Final = 80
+NOT_FOUND: Final[Any] = object()
 """Stands for the value of a path that leads nowhere."""
-_BETWEEN: Final = re.compile(r"[.\[\]]")
+_SEPARATORS: Final = re.compile(r"[.\[\]]")
 
 
 class PathError(Exception):
-    """The path leads nowhere; the message names the step at which it ends."""
+    """A path that does not exist in the value; the message names the step that fails."""
 
 
-def looks_like_a_query(path: str) -> bool:
+def looks_like_jsonpath(path: str) -> bool:
     """Whether somebody probably means JSONPath's wildcards, filters or descent, which are plain keys here."""
     # no pattern for what stands in brackets: it would read to the end of the path for every one that is open
     before = (part.partition("[")[2] for part in path.split("]")[:-1])
     return _QUERY.search(path) is not None or any(_OTHER.search(inside) for inside in before)
 
 
-def value_at(value: JsonValue, path: str) -> JsonValue:
+def get_by_path(value: JsonValue, path: str) -> JsonValue:
     """The value at `path`. Raises PathError when a key or index is not there, or a step leads into no container."""
-    return walk(value, _segments(path), _INDEX)
+    return follow_segments(value, _split_path(path), _INDEX)
 
 
-def walk(value: JsonValue, segments: Iterable[str], index: re.Pattern[str]) -> JsonValue:
+def follow_segments(value: JsonValue, segments: Iterable[str], index: re.Pattern[str]) -> JsonValue:
     """The value to which these segments lead, each a key or an index, with indexes in brackets behind it.
 
     `index` is how an index of a list is written. Raises PathError.
     """
     walked = "$"
     for segment in segments:
-        for step in _steps(segment, value, index):
-            value = _child(value, step, walked, index)
+        for step in _split_segment(segment, value, index):
+            value = _get_child(value, step, walked, index)
             walked = f"{walked}.{step}"
     return value
 
 
-def _segments(path: str) -> list[str]:
+def _split_path(path: str) -> list[str]:
     if path == "$":
         return []
     if path.startswith("$["):
@@ -62,7 +62,7 @@ def _segments(path: str) -> list[str]:
     return path.removeprefix("$.").split(".")
 
 
-def _steps(segment: str, value: JsonValue, index: re.Pattern[str]) -> list[str]:
+def _split_segment(segment: str, value: JsonValue, index: re.Pattern[str]) -> list[str]:
     """`key[0][1]` is a key and two indexes, which fit `index`; but a key of `value` that is spelled so comes first."""
     key, bracket, rest = segment.partition("[")
     indexes = rest.removesuffix("]").split("][")
@@ -72,8 +72,8 @@ def _steps(segment: str, value: JsonValue, index: re.Pattern[str]) -> list[str]:
     return [key, *indexes] if key else indexes
 
 
-def _child(value: JsonValue, step: str, walked: str, index: re.Pattern[str]) -> JsonValue:
-    shown, place = f'"{_cut(step)}"', _cut(walked)
+def _get_child(value: JsonValue, step: str, walked: str, index: re.Pattern[str]) -> JsonValue:
+    shown, place = f'"{_truncate_step(step)}"', _truncate_step(walked)
     if isinstance(value, dict):
         if step not in value:
             raise PathError(f"there is no {shown} at {place}")
@@ -84,10 +84,10 @@ def _child(value: JsonValue, step: str, walked: str, index: re.Pattern[str]) -> 
         if int(step) >= len(value):
             raise PathError(f"the list at {place} has {len(value)} elements and no {shown}")
         return value[int(step)]
-    raise PathError(f"{_kind(value)} at {place} has no {shown}")
+    raise PathError(f"{_describe_kind(value)} at {place} has no {shown}")
 
 
-def _kind(value: JsonValue) -> str:
+def _describe_kind(value: JsonValue) -> str:
     match value:
         case None:
             return "null"
@@ -99,13 +99,13 @@ def _kind(value: JsonValue) -> str:
             return "the number"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+def _truncate_step(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 
-def field_at(value: JsonValue, path: str) -> JsonValue:
-    """What stands at the path, or `NOWHERE`."""
-    for step in _BETWEEN.split(path):
+def find_by_path(value: JsonValue, path: str) -> JsonValue:
+    """What stands at the path, or `NOT_FOUND`."""
+    for step in _SEPARATORS.split(path):
         if not step:
             continue
         if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
@@ -113,6 +113,6 @@ def field_at(value: JsonValue, path: str) -> JsonValue:
         elif isinstance(value, dict) and step in value:
             value = value[step]
         else:
-            found: JsonValue = NOWHERE
+            found: JsonValue = NOT_FOUND
             return found
     return value

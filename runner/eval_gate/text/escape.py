@@ -1,4 +1,4 @@
-"""Foreign text where it is shown: Markdown as GitHub reads it, workflow logs, terminals.
+"""Escape untrusted text for Markdown on GitHub, workflow logs and terminals.
 
 Every function takes raw text and gives text that stays inside its place: a code span, a cell, a line, a fence.
 """
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from eval_gate.text.inert import UNSEEN
+from eval_gate.text.safe_output import INVISIBLE
 
 Thing = TypeVar("Thing")
 
@@ -21,7 +21,7 @@ MAX_KEY: Final = 200
 
 _CONTROLS: Final = re.compile(
     # ANSI sequences, C0 and C1, zero width, bidirectional overrides, separators, surrogates, invisible tags
-    rf"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f{UNSEEN}]"
+    rf"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f{INVISIBLE}]"
 )
 _CONTROLS_BUT_NEWLINE: Final = re.compile(_CONTROLS.pattern.replace(r"[\x00-\x1f", r"[\x00-\x08\x0b-\x1f"))
 _PUNCTUATION: Final = re.compile(
@@ -35,31 +35,31 @@ _COMMAND: Final = re.compile(r"^\s*::")
 _BLANKS: Final = re.compile(r"\s+")
 
 
-def cut(text: str, limit: int = MAX_TEXT) -> str:
+def truncate_text(text: str, limit: int = MAX_TEXT) -> str:
     """At most `limit` characters, the last one an ellipsis where something is missing."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def one_line(text: str, limit: int = MAX_TEXT) -> str:
+def to_one_line(text: str, limit: int = MAX_TEXT) -> str:
     """The text on one line, without control characters; a line break shows as `⏎`."""
     # a run of blanks is read once: looking for the line break inside of it would begin anew at each of them
-    marked = _BLANKS.sub(_on_one_line, text.strip())
-    return cut(_CONTROLS.sub(" ", marked).strip(), limit)
+    marked = _BLANKS.sub(_mark_line_break, text.strip())
+    return truncate_text(_CONTROLS.sub(" ", marked).strip(), limit)
 
 
-def _on_one_line(blanks: re.Match[str]) -> str:
+def _mark_line_break(blanks: re.Match[str]) -> str:
     return " ⏎ " if "\n" in blanks[0] or "\r" in blanks[0] else blanks[0]
 
 
-def first_few(things: Sequence[Thing], most: int, shown: Callable[[Thing], str] = str) -> str:
+def format_first_few(things: Sequence[Thing], most: int, shown: Callable[[Thing], str] = str) -> str:
     """`a, b and 3 more`: at most so many of them, each as `shown` has it, and how many there are beside."""
     more = len(things) - most
     return ", ".join(map(shown, things[:most])) + (f" and {more} more" if more > 0 else "")
 
 
-def code_span(text: str, limit: int = MAX_TEXT) -> str:
+def format_code_span(text: str, limit: int = MAX_TEXT) -> str:
     """Inline code that holds any text: a fence longer than the longest run of backticks inside."""
-    text = one_line(text, limit)
+    text = to_one_line(text, limit)
     if not text.strip():
         return "` `"
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
@@ -68,61 +68,61 @@ def code_span(text: str, limit: int = MAX_TEXT) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def code_cell(text: str, limit: int = MAX_TEXT) -> str:
+def format_code_cell(text: str, limit: int = MAX_TEXT) -> str:
     """Inline code inside a table cell: a pipe would end the cell even inside code, so it is escaped."""
-    return code_span(text, limit).replace("|", "\\|")
+    return format_code_span(text, limit).replace("|", "\\|")
 
 
-def plain(text: str, limit: int = MAX_TEXT) -> str:
+def escape_markdown(text: str, limit: int = MAX_TEXT) -> str:
     """Text in a line or cell: punctuation as entities, so that nothing is Markdown, HTML, a link or a mention."""
-    return _PUNCTUATION.sub(_entity, one_line(text, limit))
+    return _PUNCTUATION.sub(_escape_sign, to_one_line(text, limit))
 
 
-def _entity(match: re.Match[str]) -> str:
+def _escape_sign(match: re.Match[str]) -> str:
     sign = match[0][-1]
     guard = _NO_REFERENCE if sign in "@#-" and match.end() < len(match.string) else ""
     return f"{match[0][:-1]}&#{ord(sign)};{guard}"
 
 
-def block(text: str, limit: int = MAX_BLOCK, language: str = "text") -> str:
+def format_code_block(text: str, limit: int = MAX_BLOCK, language: str = "text") -> str:
     """A fenced block that holds any text: the fence is longer than any run of tildes inside.
 
     `language` is a word of ours, such as `diff`, by which GitHub colours it.
     """
-    text = cut(_CONTROLS_BUT_NEWLINE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")), limit)
+    text = truncate_text(_CONTROLS_BUT_NEWLINE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")), limit)
     longest = max((len(run) for run in re.findall(r"~+", text)), default=0)
     fence = "~" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def html_text(text: str, limit: int = MAX_TEXT) -> str:
+def escape_html(text: str, limit: int = MAX_TEXT) -> str:
     """Text inside HTML that stands in Markdown, such as `<summary>`."""
-    shown = html.escape(one_line(text, limit))
+    shown = html.escape(to_one_line(text, limit))
     return re.sub(r"@(?=\w)|#(?=\d)|(?i:(?<![^\W_])gh)-(?=\d)", lambda match: match[0] + _NO_REFERENCE, shown)
 
 
-def console_line(text: str, limit: int = 2_000) -> str:
+def to_console_line(text: str, limit: int = 2_000) -> str:
     """A line for a terminal or a log: no control characters, and nothing a CI runner takes for a command."""
-    shown = one_line(text, limit).replace("##[", "# #[")
+    shown = to_one_line(text, limit).replace("##[", "# #[")
     return _COMMAND.sub(" : :", shown)
 
 
-def plain_word(text: str) -> str:
+def to_plain_word(text: str) -> str:
     """Only `A-Za-z0-9._-`, for a file's name or a key: a hyphen stands for whatever else there is, however much."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
 
 
-def variable_word(text: str) -> str:
+def to_variable_word(text: str) -> str:
     """A word as part of a variable's name: `Z_AI` for `z.ai`."""
     return re.sub(r"[^A-Za-z0-9]+", "_", text).upper()
 
 
-def comment_key(text: str) -> str:
+def to_comment_key(text: str) -> str:
     """A key inside a hidden comment: a plain word without `--`, which would end it.
 
     A text that is not one by itself has a short digest of its own behind what is left of it: no two have one key.
     """
-    word = re.sub(r"-{2,}", "-", plain_word(text)).strip("-")
+    word = re.sub(r"-{2,}", "-", to_plain_word(text)).strip("-")
     if word == text and len(word) <= MAX_KEY:
         return word or "default"
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""The one dialect of globs, for eval files, case ids and the eval files of an acceptance (docs/cli.md, "Globs").
+"""Glob patterns for eval files, case ids and the eval files of a waiver (docs/cli.md, "Globs").
 
 `**/` is any number of folders, none too; `?` is one character, `[abc]` one of these, `[!abc]` any other. Capitals
 count. A `*` is any characters. In a name, which is compared as a whole, these may be slashes; where
@@ -14,15 +14,15 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.text.quoting import quoted_name
+from eval_gate.errors import GateError, Problem, format_suggestion
+from eval_gate.text.quoting import quote_name
 
-_SIGN: Final = re.compile(r"(?P<folders>(?<![^/])(?:\*\*/)+)|(?P<any>\*+)|\?|\[!?\]?[^\]]{0,200}\]")
-_OPENING: Final = re.compile(r"[*?\[]")
+_WILDCARD: Final = re.compile(r"(?P<folders>(?<![^/])(?:\*\*/)+)|(?P<any>\*+)|\?|\[!?\]?[^\]]{0,200}\]")
+_WILDCARD_START: Final = re.compile(r"[*?\[]")
 _ANY: Final = r".*?"
 _ANY_FOLDERS: Final = rf"{_ANY}(?<![^/])"
 """Anything that ends where a step begins. It is only found where one begins, so that it may be nothing, too."""
-TAG: Final = "tag:"
+TAG_PREFIX: Final = "tag:"
 """Begins a pattern that is about tags."""
 MAX_SHOWN: Final = 80
 """Characters of a pattern in a sentence."""
@@ -30,25 +30,25 @@ MAX_SHOWN: Final = 80
 
 def is_glob(text: str) -> bool:
     """Whether the text holds a sign that stands for something else."""
-    return _SIGN.search(text) is not None
+    return _WILDCARD.search(text) is not None
 
 
-def escaped(name: str) -> str:
+def escape_glob(name: str) -> str:
     """The pattern that means this name and no other."""
-    return _OPENING.sub(r"[\g<0>]", name) if is_glob(name) else name
+    return _WILDCARD_START.sub(r"[\g<0>]", name) if is_glob(name) else name
 
 
-def without_signs(pattern: str) -> str:
+def strip_wildcards(pattern: str) -> str:
     """What the pattern says to the letter."""
-    return _SIGN.sub("", pattern)
+    return _WILDCARD.sub("", pattern)
 
 
-def fits(pattern: str, name: str) -> bool:
+def matches_glob(pattern: str, name: str) -> bool:
     """Whether the pattern means the whole of this name. Time grows by the product of both lengths at most."""
-    return _compiled(pattern).match(name) is not None
+    return _compile_glob(pattern).match(name) is not None
 
 
-def leads_to(path: str, file: str) -> bool:
+def covers_file(path: str, file: str) -> bool:
     """Whether a path, folder or glob of eval files leads to this file: a `*` stays in its folder, as for discovery."""
     if path in {file, "."} or file.startswith(f"{path}/"):
         return True
@@ -57,49 +57,52 @@ def leads_to(path: str, file: str) -> bool:
         if step == "**":
             places = set(range(min(places), len(steps) + 1)) if places else places
         else:
-            places = {at + 1 for at in places if at < len(steps) and fits(step, steps[at])}
+            places = {at + 1 for at in places if at < len(steps) and matches_glob(step, steps[at])}
     return bool(places)
 
 
 @lru_cache(maxsize=1_000)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_glob(pattern: str) -> re.Pattern[str]:
     parts, place = [""], 0
-    for sign in _SIGN.finditer(pattern):
+    for sign in _WILDCARD.finditer(pattern):
         parts[-1] += re.escape(pattern[place : sign.start()])
         place = sign.end()
         if sign["folders"] or sign["any"]:
             parts.append(_ANY_FOLDERS if sign["folders"] else _ANY)
         else:
-            parts[-1] += _one_character(sign)
+            parts[-1] += _translate_character(sign)
     *before, last = parts
     # What stands before is taken where it is found first, and never sought anew (atomic): no later place is better.
     return re.compile("".join(f"(?>{part})" for part in before) + last + re.escape(pattern[place:]) + r"\Z", re.DOTALL)
 
 
-def _one_character(sign: re.Match[str]) -> str:
+def _translate_character(sign: re.Match[str]) -> str:
     """`?` or `[…]`, bounded in length, as a regular expression; the library knows what ranges and negations mean."""
     return fnmatch.translate(sign[0]).removeprefix("(?s:").rpartition(")")[0]
 
 
-def fits_case(pattern: str, case_id: str, tags: Collection[str]) -> bool:
+def matches_case(pattern: str, case_id: str, tags: Collection[str]) -> bool:
     """Whether a case is meant: by a glob over whole ids, capitals count, or by `tag:` and one of its tags."""
-    if pattern.startswith(TAG):
-        return pattern.removeprefix(TAG) in tags
-    return fits(pattern, case_id)
+    if pattern.startswith(TAG_PREFIX):
+        return pattern.removeprefix(TAG_PREFIX) in tags
+    return matches_glob(pattern, case_id)
 
 
-def idle_patterns(
+def check_unmatched_patterns(
     patterns: Iterable[str], cases: Sequence[tuple[str, Collection[str]]], *, strict: bool = False
 ) -> tuple[str, ...]:
     """A sentence for every pattern that names none of these cases, which are given by id and tags.
 
     Where that is `strict`, they are an error: raises GateError `must-pass-unmatched`.
     """
-    idle = [one for one in dict.fromkeys(patterns) if not any(fits_case(one, *case) for case in cases)]
+    idle = [one for one in dict.fromkeys(patterns) if not any(matches_case(one, *case) for case in cases)]
     if not idle:
         return ()
-    known = [*sorted({TAG + tag for _, tags in cases for tag in tags}), *dict.fromkeys(case_id for case_id, _ in cases)]
-    told = tuple(f"{quoted_name(one)} names no case{did_you_mean(one[:MAX_SHOWN], known)}" for one in idle)
+    known = [
+        *sorted({TAG_PREFIX + tag for _, tags in cases for tag in tags}),
+        *dict.fromkeys(case_id for case_id, _ in cases),
+    ]
+    told = tuple(f"{quote_name(one)} names no case{format_suggestion(one[:MAX_SHOWN], known)}" for one in idle)
     if strict:
         raise GateError(
             "must-pass-unmatched",

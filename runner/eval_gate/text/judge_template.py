@@ -1,4 +1,4 @@
-"""The variables of a judge's own prompt template: which there are, and which a template has to show.
+"""Variables of a custom LLM judge prompt: which exist, and which a template must use.
 
 Source: agentv behaviour 6.1, 6.4. Formats check templates when they read them, evaluators fill them.
 """
@@ -18,9 +18,9 @@ VARIABLES: Final = (
     "output_messages",
 )
 """What an own template may show."""
-ANSWERS: Final = ("candidate_answer", "output_messages", "expected_messages")
+RESPONSE_VARIABLES: Final = ("candidate_answer", "output_messages", "expected_messages")
 """One of these has to be in a template, or it says nothing about the answer (behaviour 6.1)."""
-TODAY: Final = {
+AGENTV_VARIABLES: Final = {
     "output": "candidate_answer",
     "expected_output": "reference_answer",
     "criteria": "expected_outcome",
@@ -30,9 +30,9 @@ TODAY: Final = {
     "metadata_json": "agentv_metadata_json",
 }
 """The variables of today's AgentV, and the names by which evaluators know what they stand for."""
-TODAY_ELSEWHERE: Final = ("file_changes", "rubrics", "rubrics_json")
+UNSUPPORTED_VARIABLES: Final = ("file_changes", "rubrics", "rubrics_json")
 """Those for which there is nothing to show here."""
-CRITERIA: Final = """\
+CRITERIA_TEMPLATE: Final = """\
 Grade how well candidate_answer meets criteria as an answer to question. Where there is a reference_answer it shows a \
 good answer: candidate_answer may say it in other words, but has to hold what matters in it.
 
@@ -48,48 +48,50 @@ good answer: candidate_answer may say it in other words, but has to hold what ma
 [[ ## candidate_answer ## ]]
 {{ candidate_answer }}"""
 """The template around a prompt that shows nothing itself (today's AgentV)."""
-RESULTS: Final = "EVALUATOR_RESULTS_JSON"
+RESULTS_VARIABLE: Final = "EVALUATOR_RESULTS_JSON"
 """The variable of an aggregator's prompt."""
-VARIABLE: Final = re.compile(r"\{\{\s*+(\w++)\s*+\}\}")
+VARIABLE_PATTERN: Final = re.compile(r"\{\{\s*+(\w++)\s*+\}\}")
 """A variable in a template; its name is the first group."""
 
 
-def names_in(template: str) -> tuple[str, ...]:
+def list_variables(template: str) -> tuple[str, ...]:
     """Every name in double braces, each once, in the order of the text."""
-    return tuple(dict.fromkeys(match[1] for match in VARIABLE.finditer(template)))
+    return tuple(dict.fromkeys(match[1] for match in VARIABLE_PATTERN.finditer(template)))
 
 
-def aggregator_problem(template: str) -> str | None:
+def find_aggregator_problem(template: str) -> str | None:
     """Why an aggregator's prompt cannot be used, in one sentence; None when it can."""
-    if RESULTS in names_in(template):
+    if RESULTS_VARIABLE in list_variables(template):
         return None
-    return f"the aggregator's prompt shows the judge no results: it needs {{{{ {RESULTS} }}}}"
+    return f"the aggregator's prompt shows the judge no results: it needs {{{{ {RESULTS_VARIABLE} }}}}"
 
 
-def template_problem(template: str) -> str | None:
+def find_template_problem(template: str) -> str | None:
     """Why this template cannot be used, in one sentence; None when it can."""
-    if any(name in ANSWERS for name in names_in(template)):
+    if any(name in RESPONSE_VARIABLES for name in list_variables(template)):
         return None
-    wanted = ", ".join(f"{{{{ {name} }}}}" for name in ANSWERS)
+    wanted = ", ".join(f"{{{{ {name} }}}}" for name in RESPONSE_VARIABLES)
     return f"the prompt template shows the judge no answer: it needs one of {wanted}"
 
 
-def unknown_variables(template: str) -> tuple[str, ...]:
+def find_unknown_variables(template: str) -> tuple[str, ...]:
     """Names in double braces that are no variable: they stay as they are."""
-    return tuple(name for name in names_in(template) if name not in VARIABLES and name not in TODAY.values())
+    return tuple(
+        name for name in list_variables(template) if name not in VARIABLES and name not in AGENTV_VARIABLES.values()
+    )
 
 
-def today_template(prompt: str, *, bare: bool) -> tuple[str, str | None]:
+def convert_agentv_prompt(prompt: str, *, bare: bool) -> tuple[str, str | None]:
     """A prompt of today's AgentV as a template by our names, and why it cannot be used, if it cannot.
 
     `bare`: one without any variable is no template, but says what the judge has to look for.
     """
-    names = names_in(prompt)
-    missing = next((name for name in names if name in TODAY_ELSEWHERE), None)
+    names = list_variables(prompt)
+    missing = next((name for name in names if name in UNSUPPORTED_VARIABLES), None)
     if missing is not None:
         return prompt, f"`{{{{ {missing} }}}}` is not supported: there is nothing to show"
-    if bare and not any(name in TODAY for name in names):
-        return CRITERIA % VARIABLE.sub(lambda match: match[0].replace("{{", "{ {"), prompt), None
+    if bare and not any(name in AGENTV_VARIABLES for name in names):
+        return CRITERIA_TEMPLATE % VARIABLE_PATTERN.sub(lambda match: match[0].replace("{{", "{ {"), prompt), None
     if "output" not in names:
         return prompt, "the prompt shows the judge no answer: it needs {{ output }}"
-    return VARIABLE.sub(lambda match: f"{{{{ {TODAY.get(match[1], match[1])} }}}}", prompt), None
+    return VARIABLE_PATTERN.sub(lambda match: f"{{{{ {AGENTV_VARIABLES.get(match[1], match[1])} }}}}", prompt), None

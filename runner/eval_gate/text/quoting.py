@@ -1,4 +1,4 @@
-"""How a message repeats what somebody configured: whole, or not at all.
+"""Quote configured values in messages, or describe them where they are long or look like a key.
 
 A value at the wrong place may be a secret that nobody knows as one, and of a secret that is known no part is found
 again. So nothing here is cut: what is long, or looks like a key, is described instead.
@@ -13,7 +13,7 @@ MAX_QUOTED: Final = 24
 """Characters of a value of a wrong type that are repeated: a misspelt word, a number, a date."""
 MAX_NAME: Final = 200
 """Characters of what is looked up, such as a path, that are repeated."""
-_LOOKED_AT: Final = 4_096
+_MAX_SEARCHED: Final = 4_096
 _PIECE: Final = re.compile(r"[A-Za-z0-9]{16,}")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _DIGITS: Final = re.compile(r"(?=[a-fA-F]*[0-9])[0-9A-Fa-f]{32,}")
@@ -22,44 +22,44 @@ _SWITCH: Final = re.compile(r"(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _CAPITAL: Final = re.compile(r"[A-Z]")
 
 
-def quoted(text: str, *, before: str = "") -> str:
+def quote_value(text: str, *, before: str = "") -> str:
     """A value as a message repeats it: `"onn"`, with a word `before` it, or `a text of 60 characters`."""
-    return f'{before}"{text}"' if _is_shown(text, MAX_QUOTED) else _described(text)
+    return f'{before}"{text}"' if _is_quotable(text, MAX_QUOTED) else _describe_text(text)
 
 
-def quoted_number(value: object) -> str:
+def quote_number(value: object) -> str:
     """The same for a number: `the number 7`, or `a number of 60 digits`."""
     text = str(value)
     return f"the number {text}" if len(text) <= MAX_QUOTED else f"a number of {len(text):,} digits"
 
 
-def quoted_name(name: str, *, or_digits: bool = False) -> str:
+def quote_name(name: str, *, or_digits: bool = False) -> str:
     """The same for a name or a path that is looked up, which may be long: unless it looks like a key.
 
     `or_digits`: a commit or a run may be meant, which are hexadecimal digits or a UUID as many keys are.
     """
-    return f'"{name}"' if _is_name(name, or_digits=or_digits) else _described(name)
+    return f'"{name}"' if _is_plain_name(name, or_digits=or_digits) else _describe_text(name)
 
 
-def shown_name(name: str) -> str:
+def describe_name(name: str) -> str:
     """The same without quotation marks."""
-    return name if _is_name(name) else _described(name)
+    return name if _is_plain_name(name) else _describe_text(name)
 
 
 def looks_like_key(text: str) -> bool:
     """Whether a part of it is no word that people write: letters, digits and capitals mixed, or a very long one."""
-    return any(map(_is_mixed, _PIECE.findall(text[:_LOOKED_AT])))
+    return any(map(_is_mixed, _PIECE.findall(text[:_MAX_SEARCHED])))
 
 
-def _is_shown(text: str, most: int) -> bool:
+def _is_quotable(text: str, most: int) -> bool:
     return len(text) <= most and not looks_like_key(text)
 
 
-def _is_name(text: str, *, or_digits: bool = False) -> bool:
-    return _is_shown(text, MAX_NAME) and (or_digits or not _DIGITS.fullmatch(text.replace("-", "").strip()))
+def _is_plain_name(text: str, *, or_digits: bool = False) -> bool:
+    return _is_quotable(text, MAX_NAME) and (or_digits or not _DIGITS.fullmatch(text.replace("-", "").strip()))
 
 
-def _described(text: str) -> str:
+def _describe_text(text: str) -> str:
     return f"a text of {len(text):,} characters"
 
 

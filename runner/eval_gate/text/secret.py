@@ -1,4 +1,4 @@
-"""A value that nobody may see, as a type: whatever shows it shows `***`. It is opened where it is sent.
+"""Secret values as a type that formats as `***`; open one only where it is sent.
 
 Masking (`redact.py`) is the second line: it finds in texts what comes back from outside.
 """
@@ -19,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Secret(Generic[T_co]):
-    """Holds a text, or JSON with texts in it. As text, and in JSON that pydantic writes, it is `***`.
+    """A secret text, or JSON with secret texts, that prints and serializes as `***`.
 
     It equals what it holds. As the type of a setting, `Secret[dict[str, str]]` takes what a mapping of texts takes.
     """
@@ -71,11 +71,11 @@ class Secret(Generic[T_co]):
 
 
 class SecretAddress(Secret[T_co]):
-    """An address: its user part, query and fragment are `***`, and the rest is shown."""
+    """A secret URL: credentials, query and fragment print as `***`, the rest is shown."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        from eval_gate.text.urls import shown_address
+        from eval_gate.text.urls import mask_address
 
-        return shown_address(str(self._value))
+        return mask_address(str(self._value))

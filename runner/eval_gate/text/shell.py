@@ -1,4 +1,4 @@
-"""A command line to be copied: words as a shell reads them, on one line, whatever they hold."""
+"""Format a command line to copy and paste: shell-quoted words on one line."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of characters that break a line, or are not shown as what they are."""
 _LOG_COMMAND: Final = "##["
 """What a runner takes for a command wherever it stands in a line of a log."""
 
 
-def shell_line(words: Iterable[str]) -> str:
+def format_shell_line(words: Iterable[str]) -> str:
     """The words as one line for bash and zsh, which split it into the same words again.
 
     What a POSIX shell can only write with the character itself is written as `$'…'` does.
     """
-    return " ".join(map(_word, words))
+    return " ".join(map(_quote_word, words))
 
 
-def is_hidden(char: str) -> bool:
+def is_invisible(char: str) -> bool:
     """Whether a character cannot stand in a line of text as itself."""
-    return unicodedata.category(char) in _UNSEEN
+    return unicodedata.category(char) in _INVISIBLE_CATEGORIES
 
 
-def _word(text: str) -> str:
-    if not any(map(is_hidden, text)) and _LOG_COMMAND not in text:
+def _quote_word(text: str) -> str:
+    if not any(map(is_invisible, text)) and _LOG_COMMAND not in text:
         return shlex.quote(text)
     # a NUL would end the word, and a surrogate is half a character: neither can be in an argument
     plain = re.sub("[\\x00\\ud800-\\udfff]", "?", text).replace("\\", "\\\\").replace("'", "\\'")
-    shown = "".join(_escape(char) if is_hidden(char) else char for char in plain)
+    shown = "".join(_escape_character(char) if is_invisible(char) else char for char in plain)
     return "$'" + shown.replace(_LOG_COMMAND, "\\x23#[") + "'"
 
 
-def _escape(char: str) -> str:
+def _escape_character(char: str) -> str:
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"

@@ -1,4 +1,4 @@
-"""Several messages as one text, for targets and graders that take no list.
+"""Flatten the messages of a conversation into one text, for targets and graders that take no list.
 
 Source: agentv behaviour 1.4: one user message stands for itself; otherwise every turn has its marker on a line.
 """
@@ -14,20 +14,20 @@ from eval_gate.model.conversation import Message
 _MARKERS = {"system": "@[System]:", "user": "@[User]:", "assistant": "@[Assistant]:", "tool": "@[Tool]:"}
 
 
-def flat(messages: Sequence[Message]) -> str:
+def flatten_messages(messages: Sequence[Message]) -> str:
     """The whole exchange as one text; blank messages are left out."""
-    visible = [(message.role, text) for message in messages if (text := content_text(message.content)).strip()]
+    visible = [(message.role, text) for message in messages if (text := format_content(message.content)).strip()]
     if len(visible) == 1 and not any(message.role in {"assistant", "tool"} for message in messages):
         return visible[0][1]
-    return "\n\n".join(marked_turn(role, text) for role, text in visible)
+    return "\n\n".join(format_turn(role, text) for role, text in visible)
 
 
-def marked_turn(role: str, text: str) -> str:
+def format_turn(role: str, text: str) -> str:
     """One turn with its marker on a line of its own."""
     return f"{_MARKERS[role]}\n{text}"
 
 
-def content_text(content: JsonValue) -> str:
+def format_content(content: JsonValue) -> str:
     """What a message says: text as it is, anything else as indented JSON, nothing for null."""
     if content is None:
         return ""

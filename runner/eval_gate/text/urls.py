@@ -1,4 +1,4 @@
-"""Addresses as they may be shown and stored: a user part or a query is nobody's business."""
+"""Mask credentials and query parameters in URLs before they are shown or stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CREDENTIAL: Final = re.compile(r"auth|credential|key|pass|secret|session|sig|to
 """Names of parameters whose values nobody may see."""
 
 
-def url_problem(url: str) -> str | None:
+def find_url_problem(url: str) -> str | None:
     """What is wrong with it, for people and without repeating it; None for an http(s) URL with a host."""
     try:
         parts = urlsplit(url)
@@ -35,16 +35,16 @@ def url_problem(url: str) -> str | None:
     return "the URL is not of the form http(s)://host[:port]/path"
 
 
-def public_url(url: str) -> str:
+def to_public_url(url: str) -> str:
     """The URL without credentials, query and fragment. Raises GateError for what is no http(s) URL with a host."""
-    problem = url_problem(url)
+    problem = find_url_problem(url)
     if problem is not None:
         raise GateError("invalid-url", problem, "a URL is such as http://localhost:8000/chat")
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
-def secrets_of(url: str) -> Iterator[str]:
+def iter_url_secrets(url: str) -> Iterator[str]:
     """What of an address is a secret: its password, or the user part without one; of its query what a key's name has.
 
     And whatever else of its query looks like a key.
@@ -57,15 +57,15 @@ def secrets_of(url: str) -> Iterator[str]:
             yield value
 
 
-def holds_credentials(url: str) -> bool:
+def has_credentials(url: str) -> bool:
     """Whether a user part or query of this address holds a secret itself; what cannot be read is taken to."""
     try:
-        return any(secret.strip() and "${{" not in secret and "{{" not in secret for secret in secrets_of(url))
+        return any(secret.strip() and "${{" not in secret and "{{" not in secret for secret in iter_url_secrets(url))
     except ValueError:
         return True
 
 
-def shown_address(address: str) -> str:
+def mask_address(address: str) -> str:
     """An address, also a relative one or one that is none, with `***` for its user part, query and fragment."""
     begin, slashes, rest = address.partition("://") if "://" in address else ("", "", address)
     place, mark = re.split("[?#]", rest, maxsplit=1)[0], re.search("[?#].", rest)
@@ -76,12 +76,12 @@ def shown_address(address: str) -> str:
     return f"{begin}{slashes}{MASK if user else ''}{at}{host}{slash}{path}{f'{mark[0][0]}{MASK}' if mark else ''}"
 
 
-def hide_in_addresses(text: str) -> str:
+def mask_addresses(text: str) -> str:
     """The text with `***` for the user part, query and fragment of every address in it."""
-    return _ADDRESS.sub(_hidden, text)
+    return _ADDRESS.sub(_mask_match, text)
 
 
-def _hidden(found: re.Match[str]) -> str:
+def _mask_match(found: re.Match[str]) -> str:
     user = f"{MASK}@" if found["user"] else ""
     rest = f"{found['rest'][0]}{MASK}" if found["rest"] and len(found["rest"]) > 1 else ""
     return f"{found['begin']}{user}{found['place']}{rest}"

@@ -472,9 +472,9 @@ sys.exit(run_program())
 @pytest.mark.parametrize(
     ("module", "name", "at"),
     [
-        ("gate.judge", "judge", "action.flow"),
+        ("gate.verdict_decision", "decide_verdict", "action.flow"),
         pytest.param("reports.markdown", "render_comment", "action.publishing.comment", marks=pytest.mark.slow),
-        pytest.param("reports.markdown", "render_summary", "action.publishing.publish", marks=pytest.mark.slow),
+        pytest.param("reports.markdown", "render_summary", "action.publishing.run_publication", marks=pytest.mark.slow),
     ],
 )
 def test_defect_of_ours__is_published_and_no_green_result_of_before_stays(world, github, module, name, at) -> None:

@@ -17,7 +17,7 @@ from tests.support.github import PullRequest
 from tests.support.jobs import pull_request_event, push_event
 from tests.support.program import gate
 
-FILES = Path(__file__).parents[2] / "unit" / "result_formats" / "files"
+FILES = Path(__file__).parents[2] / "unit" / "external_results" / "files"
 
 
 def test_results__made_by_an_earlier_step__are_compared_and_published_and_nothing_runs(job, github) -> None:

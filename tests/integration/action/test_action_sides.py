@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from eval_gate.model.case import CaseKey
-from eval_gate.reports.links import anchor_of
+from eval_gate.reports.links import build_anchor
 from tests.support.agents import Exchange, agent
 from tests.support.browsing import follow
 from tests.support.github import sha
@@ -92,7 +92,7 @@ def test_pull_request__report_and_every_case_in_it__open_by_one_click(job, githu
     assert set(links) == {"refund", "hours", "fax"}
     for name, link in links.items():
         opened = follow(github, link)
-        assert opened.fragment == urlsplit(link).fragment == anchor_of(CaseKey(FILE, name))
+        assert opened.fragment == urlsplit(link).fragment == build_anchor(CaseKey(FILE, name))
         assert name in opened.text
 
 

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import httpx
 from pydantic import JsonValue
 
-from eval_gate.github.client import Client, Query
-from eval_gate.github.failure import RefusingAnswer, refusal
+from eval_gate.github.client import GitHubClient, Query
+from eval_gate.github.failure import ErrorResponse, build_refusal_error
 from eval_gate.text.secret import Secret
 from tests.support.github import FakeGitHub
 from tests.support.github.loopback import Request
@@ -19,7 +19,7 @@ from tests.support.github.loopback import Request
 BLOBS = "http://blobs.invalid/"
 
 
-class DirectClient(Client):
+class DirectClient(GitHubClient):
     """A client whose requests are answered by the same functions of the fake as those of every other test.
 
     Nothing is held against GitHub's description: other tests do that, for each kind of request.
@@ -29,7 +29,7 @@ class DirectClient(Client):
         super().__init__(github.base, Secret(github.token), github.state.full_name, sleep=_never)
         self._github = github
 
-    def _once(
+    def _send_request(
         self,
         verb: str,
         path: str,
@@ -48,11 +48,11 @@ class DirectClient(Client):
             answer = self._github.rest.answer(Request(verb, target, headers, raw))
         if answer.status >= 300:
             message = str((answer.body or {}).get("message", ""))
-            raise refusal(RefusingAnswer(answer.status, {}, message), doing, permission)
+            raise build_refusal_error(ErrorResponse(answer.status, {}, message), doing, permission)
         found: JsonValue = answer.body
         return found
 
-    def transfers(self) -> httpx.Client:
+    def open_http_client(self) -> httpx.Client:
         """A connection for archives: an address for each, and then its bytes."""
         return httpx.Client(transport=httpx.MockTransport(self._transfer))
 
@@ -72,4 +72,4 @@ def _never(_seconds: float) -> None:
     raise AssertionError("the fake is never busy here")
 
 
-Connect = Callable[..., Client]
+Connect = Callable[..., GitHubClient]

@@ -9,21 +9,21 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval_gate.action.baseline import Origin, fitting, get_baseline
-from eval_gate.action.configuration import read_config
-from eval_gate.action.inputs import Settings, read_inputs
-from eval_gate.action.log import Log
+from eval_gate.action.baseline_lookup import BaselineOrigin, discard_unrelated_baseline, get_baseline
+from eval_gate.action.inputs import StepSettings, read_inputs
 from eval_gate.action.step import Step, open_step
+from eval_gate.action.step_config import load_step_config
+from eval_gate.action.step_log import StepLog
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import RunConfig
-from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.github.commands import LaterCommands
-from eval_gate.github.environment import read_environment
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.github.workflow_commands import DeferredCommands
+from eval_gate.github.workflow_environment import read_workflow_environment
 from eval_gate.model.result import GitFacts, MadeBy, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
-from eval_gate.results.ledger import ledger_bytes
-from eval_gate.results.names import RUN_NAME
-from eval_gate.results.record.json_pieces import full_pieces
+from eval_gate.results.history import encode_history
+from eval_gate.results.result_names import RUN_NAME
+from eval_gate.results.run_result.json_pieces import iter_full_pieces
 from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 from tests.support.github import GATE, FakeGitHub
@@ -99,15 +99,15 @@ class Runner:
         step, config, origin, lines = self._look(job)
         own = {"run_id": job.run_id, "sha": step.plan.head_sha, "at": at}
         run = made(job.gate, here, Extent.WHOLE, **own)
-        found = fitting(origin, run, Log(LaterCommands())).baseline
-        question = GateQuestion(found, config.policy)
-        judged = judge(rerun(job.gate, here, question, **own) if job.reruns else run, question)
+        found = discard_unrelated_baseline(origin, run, StepLog(DeferredCommands())).baseline
+        question = GateInputs(found, config.policy)
+        judged = decide_verdict(rerun(job.gate, here, question, **own) if job.reruns else run, question)
         assert judged.verdict is not None
         code = int(judged.verdict.exit_code)
         if isinstance(found, NoBaseline):
             return Said(code, None, found.unavailable, {}, lines=(*lines, found.reason))
         assert judged.comparison is not None
-        facts, record = judged.comparison.baseline, tuple(one.run_id for one in found.own_ledger.runs)
+        facts, record = judged.comparison.baseline, tuple(one.run_id for one in found.own_history.runs)
         changes = {int(one.case_id[-1]): one.change.value for one in judged.comparison.changes}
         return Said(code, facts.sha, False, changes, facts.base_sha, facts.commits_since, record, lines)
 
@@ -118,7 +118,7 @@ class Runner:
         run.passed = story.passes(run)
         return lambda: story.store(run, baseline)
 
-    def _look(self, job: Job) -> tuple[Step, RunConfig, Origin, tuple[str, ...]]:
+    def _look(self, job: Job) -> tuple[Step, RunConfig, BaselineOrigin, tuple[str, ...]]:
         self._event.write_text(json.dumps(job.event))
         check_out(self._workspace, job.checkout)
         variables = {
@@ -137,8 +137,8 @@ class Runner:
         inputs = {"baseline-branch": job.baseline_branch, "baseline-workflow": job.baseline_workflow}
         inputs["confirm"] = str(RERUNS if job.reruns else 0)
         settings, config = _read(tuple(inputs.items()), self._workspace)
-        step = open_step(read_environment(variables), settings)
-        log = Log(LaterCommands())
+        step = open_step(read_workflow_environment(variables), settings)
+        log = StepLog(DeferredCommands())
         origin = get_baseline(step, config, log)
         return step, config, origin, (*step.plan.reasons, *log.trail)
 
@@ -154,11 +154,11 @@ def check_out(workspace: Path, commit: str | None) -> None:
 
 
 @cache
-def _read(inputs: tuple[tuple[str, str], ...], workspace: Path) -> tuple[Settings, RunConfig]:
+def _read(inputs: tuple[tuple[str, str], ...], workspace: Path) -> tuple[StepSettings, RunConfig]:
     given = {"github-token": "t", "agent-endpoint": "http://agent.invalid", **dict(inputs)}
     variables = with_inputs(given)
     settings = read_inputs(variables)
-    return settings, read_config(settings, variables, workspace)
+    return settings, load_step_config(settings, variables, workspace)
 
 
 def key_of(gate: str, workflow: str = GATE) -> str:
@@ -181,7 +181,7 @@ def _made(gate: str, letters: str, extent: Extent) -> RunResult:
     """A result in which each case does what its letter says."""
     some = letters[:1] if extent is Extent.SOME else letters
     asked = _asked(gate, "U" * len(some) if extent is Extent.OUTAGE else some)
-    return Engine(asked, confirm=0, fields={"partial": extent is Extent.SOME}).run(GateQuestion(NONE_YET, Policy()))
+    return Engine(asked, confirm=0, fields={"partial": extent is Extent.SOME}).run(GateInputs(NONE_YET, Policy()))
 
 
 def made(gate: str, letters: str, extent: Extent, *, run_id: int, sha: str, at: str, workflow: str = GATE) -> RunResult:
@@ -189,7 +189,7 @@ def made(gate: str, letters: str, extent: Extent, *, run_id: int, sha: str, at: 
     return replace(_made(gate, letters, extent), **_own(gate, run_id, sha, at, workflow))
 
 
-def rerun(gate: str, letters: str, question: GateQuestion, *, run_id: int, sha: str, at: str) -> RunResult:
+def rerun(gate: str, letters: str, question: GateInputs, *, run_id: int, sha: str, at: str) -> RunResult:
     """The same of all cases, where what fails and should not is run again."""
     run = Engine(_asked(gate, letters), confirm=RERUNS).run(question)
     return replace(run, **_own(gate, run_id, sha, at))
@@ -203,5 +203,5 @@ def _own(gate: str, run_id: int, sha: str, at: str, workflow: str = GATE) -> dic
 
 def stored(run: RunResult, baseline: Baseline | NoBaseline) -> dict[str, bytes]:
     """What such a run leaves in its artifact, where that was its baseline."""
-    record = b"".join(piece.run_result for piece in full_pieces(run))
-    return {RUN_NAME: record, "ledger.json": ledger_bytes(ledger_after(run, baseline))}
+    record = b"".join(piece.run_result for piece in iter_full_pieces(run))
+    return {RUN_NAME: record, "ledger.json": encode_history(ledger_after(run, baseline))}

@@ -10,7 +10,7 @@ from typing import Any
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.results.baseline import Baseline, NoBaseline
-from eval_gate.results.ledger import EMPTY
+from eval_gate.results.history import EMPTY_HISTORY
 from eval_gate.struct import replace
 from tests.support.github import GATE, FakeGitHub, PullRequest, State
 from tests.support.histories import NONE_YET
@@ -343,8 +343,8 @@ class Story:
         name = f"{PLAIN}.{key_of(run.gate, workflow)}" if PLAIN in taken else PLAIN
         ended = self.repository.at(run.ended)
         self.state.add_artifact(run.run_id, stored(result, baseline), name, created_at=ended, expired=run.expired)
-        ledger = baseline.own_ledger if isinstance(baseline, Baseline) else EMPTY
-        self.results[run.run_id, run.gate] = Baseline(result, "main", ledger=ledger.with_run(result))
+        ledger = baseline.own_history if isinstance(baseline, Baseline) else EMPTY_HISTORY
+        self.results[run.run_id, run.gate] = Baseline(result, "main", history=ledger.with_run(result))
 
     def before(self, run: GateRun) -> Baseline | NoBaseline:
         """What such a run goes on from: the newest result of its branch at or before its commit."""

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from eval_gate.action.inputs import read_inputs
-from eval_gate.action.log import Log
-from eval_gate.action.plan import PlanFacts, make_plan
 from eval_gate.action.step import Step
-from eval_gate.github.client import Client
-from eval_gate.github.commands import Commands
-from eval_gate.github.environment import WorkflowEnvironment, read_environment
-from eval_gate.github.event import Event, read_event
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import PlanFacts, make_step_plan
+from eval_gate.github.client import GitHubClient
+from eval_gate.github.event import WorkflowEvent, read_event
+from eval_gate.github.workflow_commands import WorkflowCommands
+from eval_gate.github.workflow_environment import WorkflowEnvironment, read_workflow_environment
 from eval_gate.text.secret import Secret
 from tests.support.github import GATE, FakeGitHub, fake_github
 from tests.support.jobs import merge_variables, repository_facts, with_inputs
@@ -32,8 +32,8 @@ def github() -> Iterator[FakeGitHub]:
 
 
 @pytest.fixture
-def client(github: FakeGitHub) -> Iterator[Client]:
-    opened = Client(github.base, Secret(github.token), github.state.full_name, sleep=lambda _: None)
+def client(github: FakeGitHub) -> Iterator[GitHubClient]:
+    opened = GitHubClient(github.base, Secret(github.token), github.state.full_name, sleep=lambda _: None)
     yield opened
     opened.close()
 
@@ -43,12 +43,12 @@ class Desk:
     """Where a step is made: `desk.step("push", {...}, {"comment": "never"})`."""
 
     github: FakeGitHub
-    client: Client
+    client: GitHubClient
     folder: Path
     stream: io.StringIO = field(default_factory=io.StringIO)
 
     def __post_init__(self) -> None:
-        self.log = Log(Commands(self.stream))
+        self.log = StepLog(WorkflowCommands(self.stream))
         for name in ("output", "summary"):
             (self.folder / name).touch()
         for name in ("workspace", "temp"):
@@ -69,9 +69,9 @@ class Desk:
             GITHUB_REF="refs/heads/main",
             RUNNER_TEMP=str(self.folder / "temp"),
         )
-        return read_environment(variables | more)
+        return read_workflow_environment(variables | more)
 
-    def event(self, name: str, data: Mapping[str, object]) -> Event:
+    def event(self, name: str, data: Mapping[str, object]) -> WorkflowEvent:
         file = self.folder / "event.json"
         file.write_text(json.dumps({"repository": repository_facts(self.github)} | dict(data)))
         return read_event(name, file)
@@ -88,7 +88,7 @@ class Desk:
         settings = read_inputs(with_inputs(given))
         environment = self.environment(event_name, **(merge_variables(self.github, data) | variables))
         facts = PlanFacts(**{"default_branch": "main", **(known or {})})
-        plan = make_plan(environment, self.event(event_name, data), settings, facts)
+        plan = make_step_plan(environment, self.event(event_name, data), settings, facts)
         return Step(environment, settings, plan, self.client)
 
     @property
@@ -97,5 +97,5 @@ class Desk:
 
 
 @pytest.fixture
-def desk(github: FakeGitHub, client: Client, tmp_path: Path) -> Desk:
+def desk(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> Desk:
     return Desk(github, client, tmp_path)

@@ -6,10 +6,10 @@ import pytest
 
 from eval_gate.action.base_commit import (
     BaseCommit,
-    Workspace,
-    base_of_change,
-    base_of_group,
-    baseline_branch_of,
+    WorkspaceCommit,
+    choose_baseline_branch,
+    find_group_base,
+    find_pull_base,
 )
 from eval_gate.errors import GateError
 
@@ -37,24 +37,24 @@ CHANGES = {
 
 @pytest.mark.parametrize(("event", "checkout", "parents", "base"), CHANGES.values(), ids=CHANGES)
 def test_base_of_change__workspace__is_this(event, checkout, parents, base) -> None:
-    workspace = Workspace(event, checkout, parents)
+    workspace = WorkspaceCommit(event, checkout, parents)
     if base is not None:
-        assert base_of_change(workspace, HEAD, "#7") == base
+        assert find_pull_base(workspace, HEAD, "#7") == base
         return
     with pytest.raises(GateError) as caught:
-        base_of_change(workspace, HEAD, "#7")
+        find_pull_base(workspace, HEAD, "#7")
     assert (caught.value.code, int(caught.value.exit_code)) == ("other-checkout", 2)
     assert workspace.sha[:12] in caught.value.message
 
 
 @pytest.mark.parametrize(("checkout", "refused"), [(HEAD, False), (None, False), (MAIN, True)])
 def test_base_of_group__workspace__has_to_be_the_group(checkout, refused) -> None:
-    workspace = Workspace(HEAD, checkout)
+    workspace = WorkspaceCommit(HEAD, checkout)
     if not refused:
-        assert base_of_group(workspace, HEAD, MAIN) == BaseCommit(commit=MAIN)
+        assert find_group_base(workspace, HEAD, MAIN) == BaseCommit(commit=MAIN)
         return
     with pytest.raises(GateError, match="the merge group is 1111"):
-        base_of_group(workspace, HEAD, MAIN)
+        find_group_base(workspace, HEAD, MAIN)
 
 
 QUEUE = f"gh-readonly-queue/release/1.x/pr-7-{MAIN}"
@@ -77,4 +77,4 @@ QUEUE = f"gh-readonly-queue/release/1.x/pr-7-{MAIN}"
     ],
 )
 def test_baseline_branch__setting_and_event__is_this(named, base, ref, branch) -> None:
-    assert baseline_branch_of(named, "main", base, ref) == branch
+    assert choose_baseline_branch(named, "main", base, ref) == branch

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from eval_gate.action.configuration import read_config
 from eval_gate.action.inputs import INPUTS, OUTPUTS, CommentMode, read_inputs
-from eval_gate.action.publishing.publish import outputs_of
+from eval_gate.action.publishing.run_publication import build_outputs
+from eval_gate.action.step_config import load_step_config
 from eval_gate.config.policy import FailOn
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import ExitCode, GateError
@@ -65,7 +65,7 @@ def test_inputs__that_need_the_users_tools__are_refused_in_the_container_with_th
 
 
 def test_outputs__every_declared_one_is_written_and_no_other() -> None:
-    written = outputs_of(None, Outcome.ERROR, ExitCode.USAGE)
+    written = build_outputs(None, Outcome.ERROR, ExitCode.USAGE)
     assert list(written) == [one.name for one in OUTPUTS]
 
 
@@ -115,7 +115,7 @@ def test_inputs__many_mistakes__are_all_named_at_once() -> None:
 def test_set__other_keys_of_the_configuration__win_over_the_file(tmp_path) -> None:
     (tmp_path / "eval-gate.yaml").write_text("mustPass: [a]\nallowedRegressions: 2\n")
     said = given(set="  mustPass: refund-*, tag:money\n\nmaxErrors: 2 ")
-    policy = read_config(read_inputs(said), {}, tmp_path).policy
+    policy = load_step_config(read_inputs(said), {}, tmp_path).policy
     assert [str(one) for one in policy.must_pass] == ["refund-*", "tag:money"]
     assert (policy.max_errors, policy.allowed_regressions) == (2, 2)
 
@@ -143,7 +143,7 @@ def test_set__line_that_sets_nothing__is_an_error_with_its_number(line, said) ->
 
 def test_set__wrong_value__is_named_as_it_is_written(tmp_path) -> None:
     with pytest.raises(GateError) as caught:
-        read_config(read_inputs(given(set="maxErrors: many")), {}, tmp_path)
+        load_step_config(read_inputs(given(set="maxErrors: many")), {}, tmp_path)
     assert [problem.field for problem in caught.value.problems] == ["set: maxErrors"]
 
 
@@ -168,15 +168,15 @@ def test_inputs__path_or_number_that_no_system_takes__is_named(name) -> None:
 
 
 def test_config__nothing_said__fails_on_regressions_and_the_file_wins_over_that(tmp_path) -> None:
-    assert read_config(read_inputs(TOKEN), {}, tmp_path).policy.fail_on == {FailOn.REGRESSIONS}
+    assert load_step_config(read_inputs(TOKEN), {}, tmp_path).policy.fail_on == {FailOn.REGRESSIONS}
     (tmp_path / "eval-gate.yaml").write_text("failOn: [failures, stale]\ntimeoutMs: 5\n")
-    assert read_config(read_inputs(TOKEN), {}, tmp_path).policy.fail_on == {FailOn.FAILURES, FailOn.STALE}
-    config = read_config(read_inputs(given(fail_on="never", evals="a\nb")), {}, tmp_path)
+    assert load_step_config(read_inputs(TOKEN), {}, tmp_path).policy.fail_on == {FailOn.FAILURES, FailOn.STALE}
+    config = load_step_config(read_inputs(given(fail_on="never", evals="a\nb")), {}, tmp_path)
     assert (config.policy.fail_on, config.limits.timeout_ms) == ({FailOn.NEVER}, 5)
     assert config.evals == ("a", "b")
 
 
 def test_config__wrong_value__is_named_as_the_input_is(tmp_path) -> None:
     with pytest.raises(GateError) as caught:
-        read_config(read_inputs(given(timeout_ms="soon", min_pass_rate="90")), {}, tmp_path)
+        load_step_config(read_inputs(given(timeout_ms="soon", min_pass_rate="90")), {}, tmp_path)
     assert {problem.field for problem in caught.value.problems} == {"timeout-ms", "min-pass-rate"}

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.action.precedence import Overtaken, Publication, Publisher, is_of_run, overtakes, publisher_of
+from eval_gate.action.precedence import (
+    NewerResult,
+    Publication,
+    Publisher,
+    classify_publisher,
+    is_of_run,
+    is_superseding,
+)
 from eval_gate.model.result import MadeBy
 
 JOB, STEP, INPUTS, OTHER = "11111111", "22222222", "33333333", "99999999"
@@ -30,7 +37,7 @@ def made(gate: str = "gate.yml.gate", run_id: int = 5, attempt: int = 1, leg: st
     ],
 )
 def test_publisher_of__run_attempt_and_leg__decide(theirs, expected) -> None:
-    assert publisher_of(made(), theirs) is expected
+    assert classify_publisher(made(), theirs) is expected
 
 
 HEAD, BEFORE = "a" * 40, "b" * 40
@@ -57,23 +64,23 @@ def result(sha: str = HEAD, judged: tuple[int, int] | None = None, **maker) -> P
     ],
 )
 def test_overtakes__of_one_gate__commit_then_run_then_attempt_decide(theirs, expected) -> None:
-    assert overtakes(theirs, result(), HEAD) is expected
+    assert is_superseding(theirs, result(), HEAD) is expected
 
 
 def test_overtakes__a_result_of_the_head__counts_before_a_newer_one_of_another_commit() -> None:
-    assert overtakes(result(run_id=4), result(BEFORE), HEAD)
-    assert overtakes(result(run_id=99, judged=(4, 1)), result(BEFORE), HEAD)
+    assert is_superseding(result(run_id=4), result(BEFORE), HEAD)
+    assert is_superseding(result(run_id=99, judged=(4, 1)), result(BEFORE), HEAD)
 
 
 def test_overtakes__results_of_forks__go_by_the_run_that_was_judged() -> None:
     older, newer = result(run_id=99, judged=(4, 1)), result(run_id=98, judged=(6, 1))
-    assert overtakes(newer, older, HEAD)
-    assert not overtakes(older, newer, HEAD)
+    assert is_superseding(newer, older, HEAD)
+    assert not is_superseding(older, newer, HEAD)
 
 
 @given(st.lists(st.builds(result, st.sampled_from([HEAD, BEFORE]), st.none(), run_id=st.integers(1, 4))))
 def test_overtakes__any_results_of_one_gate__there_is_one_that_none_overtakes(results) -> None:
-    last = [one for one in results if not any(overtakes(other, one, HEAD) for other in results)]
+    last = [one for one in results if not any(is_superseding(other, one, HEAD) for other in results)]
     assert len({(one.sha == HEAD, one.order) for one in last}) == min(len(results), 1)
 
 
@@ -94,4 +101,4 @@ def test_is_of_run__what_another_run_published_for_it__is_not_by_itself(theirs, 
 @pytest.mark.parametrize("theirs", [True, False])
 @pytest.mark.parametrize("ours", [True, False])
 def test_overtaken__contradicts__only_another_outcome(ours, theirs) -> None:
-    assert Overtaken(7, theirs).contradicts(passed=ours) is (ours is not theirs)
+    assert NewerResult(7, theirs).is_contradicting(passed=ours) is (ours is not theirs)

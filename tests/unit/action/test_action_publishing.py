@@ -11,30 +11,37 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from eval_gate.action.baseline import get_baseline
-from eval_gate.action.log import Log
-from eval_gate.action.publishing.check import CheckDraft, annotate, check
-from eval_gate.action.publishing.comment import MAX_REMEMBERED, MAX_RETREATS, Draft, comment_at, draft_of, find_place
-from eval_gate.action.publishing.publish import outputs_of
-from eval_gate.action.publishing.store import store
+from eval_gate.action.baseline_lookup import get_baseline
+from eval_gate.action.publishing.check_run import CheckDraft, publish_check, write_annotations
+from eval_gate.action.publishing.comment import (
+    MAX_SHORTER_VERSIONS,
+    MAX_STORED_REGRESSIONS,
+    CommentDraft,
+    draft_comment,
+    find_comment_place,
+    write_comment_at,
+)
+from eval_gate.action.publishing.result_artifact import store_result
+from eval_gate.action.publishing.run_publication import build_outputs
 from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import PAGES, ExitCode, GateError
-from eval_gate.github.artifacts.baseline import ArtifactStore
-from eval_gate.github.artifacts.listed import BaselineSearch
-from eval_gate.github.checks import Conclusion
-from eval_gate.github.comments import CommentState, read_conversation
+from eval_gate.github.artifacts.artifact_search import BaselineSearch
+from eval_gate.github.artifacts.baseline_store import ArtifactStore
+from eval_gate.github.check_runs import CheckConclusion
+from eval_gate.github.comments import CommentState, read_thread
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.own_texts import with_state
+from eval_gate.github.marked_texts import append_state
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import GitFacts
+from eval_gate.reports.case_annotations import MAX_ANNOTATIONS, CaseAnnotation, CaseAnnotations
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.links import digest_of
-from eval_gate.reports.remarks import MAX_REMARKS, Remark, Remarks
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from eval_gate.results.write import write_result
+from eval_gate.reports.links import compute_case_digest
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.run_writer import write_result
 from eval_gate.struct import replace
 from tests.support.github import GATE, Fault, sha
 from tests.support.github.records import CheckRun
@@ -62,7 +69,7 @@ def judged(**cases: str):
 
 
 PASSED, FAILED = judged(a="passed"), judged(a="failed")
-UNDECIDED = judge_against(make_run({"a": "error"}), NOT_ASKED_FOR, Policy())
+UNDECIDED = judge_against(make_run({"a": "error"}), NOT_REQUESTED, Policy())
 CONTEXT = ReportContext(comment_key=KEY)
 
 
@@ -75,7 +82,7 @@ def bodies(github) -> list[str]:
 
 def comment(step, draft, context, log) -> str | None:
     """The comment alone, where the gate writes it beside the check run."""
-    return comment_at(find_place(step, draft, log).thread, step, draft, context, log).url
+    return write_comment_at(find_comment_place(step, draft, log).thread, step, draft, context, log).url
 
 
 def written(github, desk, step, *results) -> str:
@@ -88,7 +95,7 @@ def written(github, desk, step, *results) -> str:
             plan=replace(step.plan, head_sha=pull.head_sha),
             environment=replace(step.environment, run_id=100 + number),
         )
-        comment(now, draft_of(result), CONTEXT, desk.log)
+        comment(now, draft_comment(result), CONTEXT, desk.log)
     (body,) = bodies(github)
     return body
 
@@ -137,27 +144,27 @@ def test_comment__could_not_decide_between__what_was_broken_is_named_by_its_comm
 
 def test_comment__the_same_commit_again__says_nothing_about_a_push(github, desk, step) -> None:
     for result in (BOTH, ONE):
-        comment(step, draft_of(result), CONTEXT, desk.log)
+        comment(step, draft_comment(result), CONTEXT, desk.log)
     assert ["Since" in body for body in bodies(github)] == [False]
 
 
 @pytest.mark.parametrize("forged", ["", "AAAA", "A===", "////" * 600])
 def test_comment__somebody_edited_what_was_broken__only_the_counts_are_wrong(github, desk, step, forged) -> None:
     state = CommentState(sha="b" * 40, run_id=1, outcome="fail", regressed=forged)
-    github.state.add_comment(7, with_state(f"<!-- eval-gate:v1 key={KEY} -->", state))
-    comment(step, draft_of(BOTH), CONTEXT, desk.log)
+    github.state.add_comment(7, append_state(f"<!-- eval-gate:v1 key={KEY} -->", state))
+    comment(step, draft_comment(BOTH), CONTEXT, desk.log)
     (body,) = bodies(github)
     assert "2 regressions" in body
     assert "Since your last push: 2 new" in body or "Since" not in body
 
 
-@pytest.mark.parametrize(("count", "known"), [(MAX_REMEMBERED, True), (MAX_REMEMBERED + 1, False)])
+@pytest.mark.parametrize(("count", "known"), [(MAX_STORED_REGRESSIONS, True), (MAX_STORED_REGRESSIONS + 1, False)])
 def test_comment__very_many_regressions__are_remembered_while_there_is_room(
     github, client, desk, step, count, known
 ) -> None:
     many = judged(**{f"c{number}": "failed" for number in range(count)})
-    comment(step, draft_of(many), CONTEXT, desk.log)
-    sticky = read_conversation(client, 7, KEY).sticky
+    comment(step, draft_comment(many), CONTEXT, desk.log)
+    sticky = read_thread(client, 7, KEY).sticky
     assert sticky is not None
     assert sticky.state is not None
     assert (sticky.state.regressed is not None) is known
@@ -173,22 +180,22 @@ def test_comment__what_is_there_is_newer__stays(github, desk, step, pull, there,
     run_id = {"newer": 9002, "same": 9001, "older": 9000}.get(there, 9999)
     about = "b" * 40 if there == "newer of another commit" else pull.head_sha
     text = f"<!-- eval-gate:v1 key={KEY} -->\nthere"
-    body = text if there == "none" else with_state(text, CommentState(sha=about, run_id=run_id, outcome="pass"))
+    body = text if there == "none" else append_state(text, CommentState(sha=about, run_id=run_id, outcome="pass"))
     github.state.add_comment(7, body)
-    comment(step, draft_of(FAILED), CONTEXT, desk.log)
+    comment(step, draft_comment(FAILED), CONTEXT, desk.log)
     assert (bodies(github) != [body]) is overwritten
 
 
 def test_comment__somebody_edited_its_memory__is_updated_all_the_same(github, desk, step) -> None:
     nested = base64.b64encode(b"[" * 2_500).decode()
     github.state.add_comment(7, f"<!-- eval-gate:v1 key={KEY} -->\n<!-- eval-gate:state {nested} -->")
-    comment(step, draft_of(FAILED), CONTEXT, desk.log)
+    comment(step, draft_comment(FAILED), CONTEXT, desk.log)
     assert ["1 regression" in body for body in bodies(github)] == [True]
 
 
 def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
-    comment(step, draft_of(FAILED), CONTEXT, desk.log)
-    sticky = read_conversation(client, 7, KEY).sticky
+    comment(step, draft_comment(FAILED), CONTEXT, desk.log)
+    sticky = read_thread(client, 7, KEY).sticky
     assert sticky is not None
     assert sticky.state == CommentState(
         sha=pull.head_sha,
@@ -196,22 +203,22 @@ def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
         attempt=1,
         outcome="fail",
         red_sha=pull.head_sha,
-        leg=step.made_by.leg,
+        leg=step.maker.leg,
         gate=KEY,
-        regressed=base64.b64encode(bytes.fromhex(digest_of(CaseKey(FILE, "a")))).decode(),
+        regressed=base64.b64encode(bytes.fromhex(compute_case_digest(CaseKey(FILE, "a")))).decode(),
     )
 
 
 def test_comment__never_short_enough__is_given_up_and_said(github, desk, step) -> None:
-    github.faults.add("POST", "/comments$", *[Fault.status(422, message=TOO_LONG)] * (MAX_RETREATS + 1))
-    assert comment(step, draft_of(FAILED), CONTEXT, desk.log) is None
+    github.faults.add("POST", "/comments$", *[Fault.status(422, message=TOO_LONG)] * (MAX_SHORTER_VERSIONS + 1))
+    assert comment(step, draft_comment(FAILED), CONTEXT, desk.log) is None
     assert bodies(github) == []
     assert ["No comment: " in loss for loss in desk.log.losses] == [True]
 
 
 def test_comment__refused_for_another_reason__is_not_made_shorter(github, desk, step) -> None:
     github.faults.add("POST", "/comments$", Fault.status(422, message="Validation Failed"))
-    assert comment(step, draft_of(FAILED), CONTEXT, desk.log) is None
+    assert comment(step, draft_comment(FAILED), CONTEXT, desk.log) is None
     assert len(github.requests("POST", "/comments$")) == 1
 
 
@@ -223,14 +230,14 @@ def test_comment__is_rendered_shorter_each_time(github, desk, step) -> None:
         starts.append(start)
         return f"<!-- eval-gate:v1 key={KEY} -->\n{start}"
 
-    url = comment(step, Draft(Outcome.FAIL, noteworthy=True, render=render), CONTEXT, desk.log)
+    url = comment(step, CommentDraft(Outcome.FAIL, noteworthy=True, render=render), CONTEXT, desk.log)
     assert (starts, url is not None) == ([0, 1, 2], True)
 
 
 @pytest.mark.parametrize("fault", [Fault.permission(), Fault.status(401), Fault.status(404), Fault.primary_limit(3600)])
 def test_comment__github_refuses_to_be_read__is_lost_and_said_and_raises_nothing(github, desk, step, fault) -> None:
     github.faults.add("POST", "/graphql", fault)
-    assert comment(step, draft_of(FAILED), CONTEXT, desk.log) is None
+    assert comment(step, draft_comment(FAILED), CONTEXT, desk.log) is None
     assert len(desk.log.losses) == 1
     assert "::warning " in desk.said
 
@@ -239,8 +246,10 @@ def test_comment__github_refuses_to_be_read__is_lost_and_said_and_raises_nothing
 
 
 def test_lost__token_was_not_expected_to_write__is_no_warning(desk) -> None:
-    log = Log(desk.log.commands, "a pull request from a fork gets a read-only token")
-    log.lost("No comment", GitHubError(FailureKind.FORBIDDEN, "writing", "no", permission="pull-requests: write"))
+    log = StepLog(desk.log.commands, "a pull request from a fork gets a read-only token")
+    log.record_loss(
+        "No comment", GitHubError(FailureKind.FORBIDDEN, "writing", "no", permission="pull-requests: write")
+    )
     assert log.losses == [f"No comment: a pull request from a fork gets a read-only token; see {PAGES}/forks.md"]
     assert "::warning" not in desk.said
 
@@ -249,22 +258,22 @@ def test_lost__token_was_not_expected_to_write__is_no_warning(desk) -> None:
     "kind", [FailureKind.RATE_LIMITED, FailureKind.SERVER, FailureKind.NOT_FOUND, FailureKind.UNAUTHORIZED]
 )
 def test_lost__for_another_reason_than_the_read_only_token__is_a_warning(desk, kind) -> None:
-    log = Log(desk.log.commands, "a pull request from a fork gets a read-only token")
-    log.lost("No comment", GitHubError(kind, "writing", "because"))
+    log = StepLog(desk.log.commands, "a pull request from a fork gets a read-only token")
+    log.record_loss("No comment", GitHubError(kind, "writing", "because"))
     assert log.losses == log.trail == ["No comment: writing: because"]
     assert "::warning title=Eval Gate::No comment: writing: because" in desk.said
 
 
 # --- the check run
 
-REMARKS = Remarks(
-    tuple(Remark("evals/a.json", n + 1, f"case {n}", "why", blocking=n < 7) for n in range(MAX_REMARKS)), 50
+REMARKS = CaseAnnotations(
+    tuple(CaseAnnotation("evals/a.json", n + 1, f"case {n}", "why", blocking=n < 7) for n in range(MAX_ANNOTATIONS)), 50
 )
-DRAFT = CheckDraft(Conclusion.FAILURE, "1 regression", "words", "page", REMARKS)
+DRAFT = CheckDraft(CheckConclusion.FAILURE, "1 regression", "words", "page", REMARKS)
 
 
 def test_check__more_cases_than_are_annotated__says_how_many(github, desk, step) -> None:
-    check(step, DRAFT, desk.log)
+    publish_check(step, DRAFT, desk.log)
     (made,) = github.state.check_runs.values()
     assert len(made.annotations) == 10
     assert made.fields["output"]["summary"] == "words\n50 more cases are not annotated.\n"
@@ -272,14 +281,14 @@ def test_check__more_cases_than_are_annotated__says_how_many(github, desk, step)
 
 def test_check__without_annotations__counts_none_that_are_missing(github, desk, pull) -> None:
     step = desk.step("pull_request", pull_request_event(github, pull), {"annotations": "false"})
-    check(step, DRAFT, desk.log)
+    publish_check(step, DRAFT, desk.log)
     (made,) = github.state.check_runs.values()
     assert (made.annotations, made.fields["output"]["summary"]) == ([], "words")
 
 
 def test_check__cannot_be_written__cases_are_annotated_by_the_step_instead(github, desk, step) -> None:
     github.faults.add("POST", "/check-runs$", Fault.permission())
-    assert check(step, DRAFT, desk.log).url is None
+    assert publish_check(step, DRAFT, desk.log).url is None
     assert desk.said.count("\n::error title=case ") == 7
     assert "50 more cases are not annotated; all are in the job summary" in desk.said
     assert "`permissions: checks: write`" in desk.said
@@ -288,13 +297,13 @@ def test_check__cannot_be_written__cases_are_annotated_by_the_step_instead(githu
 @pytest.mark.parametrize("inputs", [{"check-run": ""}, {"check-run": "", "annotations": "false"}])
 def test_check__not_wanted__none_is_written(github, desk, pull, inputs) -> None:
     step = desk.step("pull_request", pull_request_event(github, pull), inputs)
-    assert check(step, DRAFT, desk.log).url is None
+    assert publish_check(step, DRAFT, desk.log).url is None
     assert github.state.check_runs == {}
     assert desk.said.count("::error title=case ") == (0 if "annotations" in inputs else 7)
 
 
 def test_annotate__what_blocks_is_an_error__the_rest_a_warning(desk) -> None:
-    annotate(desk.log.commands, Remarks(REMARKS.shown))
+    write_annotations(desk.log.commands, CaseAnnotations(REMARKS.items))
     assert desk.said.count("::error title=case ") == 7
     assert desk.said.count("::warning title=case ") == 3
     assert "not annotated" not in desk.said
@@ -303,9 +312,9 @@ def test_annotate__what_blocks_is_an_error__the_rest_a_warning(desk) -> None:
 def test_check__mark__tells_this_gate_of_this_attempt_from_others(github, desk, pull) -> None:
     for attempt in ("1", "2"):
         step = desk.step("pull_request", pull_request_event(github, pull), GITHUB_RUN_ATTEMPT=attempt)
-        check(step, DRAFT, desk.log)
+        publish_check(step, DRAFT, desk.log)
     marks = [one.fields["external_id"] for one in github.state.check_runs.values()]
-    assert marks == [f"{KEY}.9001.{attempt}.{step.made_by.leg}" for attempt in (1, 2)]
+    assert marks == [f"{KEY}.9001.{attempt}.{step.maker.leg}" for attempt in (1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -323,7 +332,7 @@ def test_check__one_of_this_name_is_there__the_name_is_kept_only_for_this_gate(
 ) -> None:
     there = {"name": "eval-gate", "head_sha": pull.head_sha, "status": "completed", "conclusion": "failure"}
     github.state.check_runs[1] = CheckRun(1, {"external_id": external_id, "started_at": "2026-01-01T00:00:00Z"} | there)
-    check(desk.step("pull_request", pull_request_event(github, pull)), DRAFT, desk.log)
+    publish_check(desk.step("pull_request", pull_request_event(github, pull)), DRAFT, desk.log)
     assert [one.fields["name"] for one in github.state.check_runs.values()] == ["eval-gate", name]
 
 
@@ -332,7 +341,7 @@ def test_check__one_of_this_name_is_there__the_name_is_kept_only_for_this_gate(
 
 @pytest.fixture
 def record(desk) -> Path:
-    return write_result(desk.folder / "workspace" / "results", FAILED).record
+    return write_result(desk.folder / "workspace" / "results", FAILED).file
 
 
 def test_store__result__holds_what_people_read_and_nothing_that_a_link_leads_to(github, desk, step, record) -> None:
@@ -342,7 +351,7 @@ def test_store__result__holds_what_people_read_and_nothing_that_a_link_leads_to(
     (folder / "cases.jsonl").write_text("{}")
     (folder / "secret.json").symlink_to("/etc/passwd")
     (folder / "deep.json").mkdir()
-    stored = store(step, record, desk.log)
+    stored = store_result(step, record, desk.log)
     assert stored is not None
     with zipfile.ZipFile(io.BytesIO(github.state.artifacts[stored.id].zip_bytes)) as packed:
         assert packed.namelist() == ["run.json", "left-s-c-1234abcd.md", "report.html", "weather.golden.json"]
@@ -365,7 +374,7 @@ def test_store__something_is_missing__is_a_warning_with_the_other_way_and_raises
 ) -> None:
     """Everything else is still to be published: the comment, the check, the verdict."""
     step = desk.step("pull_request", pull_request_event(github, pull), **missing)
-    assert store(step, record, desk.log) is None
+    assert store_result(step, record, desk.log) is None
     assert "::warning title=Eval Gate::The result was not stored: " in desk.said
     assert "actions/upload-artifact" in desk.said
     assert [one.partition(":")[0] for one in desk.log.trail] == ["the result was not stored"]
@@ -374,7 +383,7 @@ def test_store__something_is_missing__is_a_warning_with_the_other_way_and_raises
 
 def test_store__not_wanted__is_silent(github, desk, pull, record) -> None:
     step = desk.step("pull_request", pull_request_event(github, pull), {"upload": "false"})
-    assert store(step, record, desk.log) is None
+    assert store_result(step, record, desk.log) is None
     assert (desk.said, github.log) == ("", [])
 
 
@@ -384,8 +393,8 @@ def test_store__by_hand_for_a_pull_request__leaves_no_baseline_behind(github, de
     known = {"pull": _as_now(pull), "checkout": pull.head_sha}
     step = desk.step("workflow_dispatch", {"inputs": {"pr-number": "7"}}, known=known)
     result = replace(FAILED, git=GitFacts(sha=step.plan.head_sha))
-    store(step, write_result(desk.folder / "workspace" / "results", result).record, desk.log)
-    found = ArtifactStore(client, BaselineSearch(("eval-gate-results",), "main", (GATE,), None, 1)).nearest(
+    store_result(step, write_result(desk.folder / "workspace" / "results", result).file, desk.log)
+    found = ArtifactStore(client, BaselineSearch(("eval-gate-results",), "main", (GATE,), None, 1)).find_nearest(
         datetime.now(UTC)
     )
     assert isinstance(found, NoBaseline)
@@ -482,7 +491,7 @@ def test_baseline__run_that_was_named__is_held_against_the_branch(github, desk, 
 
 
 def test_outputs__nothing_known__are_there_and_empty() -> None:
-    found = outputs_of(None, Outcome.ERROR, ExitCode.INCOMPLETE)
+    found = build_outputs(None, Outcome.ERROR, ExitCode.INCOMPLETE)
     assert {name for name, value in found.items() if value} == {"verdict", "exit-code"}
     assert (found["verdict"], found["exit-code"]) == ("error", "3")
 
@@ -493,12 +502,12 @@ def test_outputs__regression_that_somebody_accepted__is_not_counted(kind) -> Non
     run = make_run({"a": "failed", "b": "failed"})
     waivers = make_waivers(make_waiver("a", kind))
     result = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})), waivers=waivers)
-    assert outputs_of(result, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "1"
+    assert build_outputs(result, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "1"
     unwaived = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})))
-    assert outputs_of(unwaived, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "2"
+    assert build_outputs(unwaived, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "2"
 
 
 def test_outputs__no_baseline__regressions_are_unknown_and_not_none() -> None:
-    result = judge_against(make_run({"a": "failed"}), NOT_ASKED_FOR, Policy())
-    found = outputs_of(result, Outcome.FAIL, ExitCode.FAILED)
+    result = judge_against(make_run({"a": "failed"}), NOT_REQUESTED, Policy())
+    found = build_outputs(result, Outcome.FAIL, ExitCode.FAILED)
     assert (found["regressions"], found["new-passes"], found["failed"], found["cost-usd"]) == ("", "", "1", "")

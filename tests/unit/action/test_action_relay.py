@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.action.relay import find_pull_requests, relayed_result, unjudged
+from eval_gate.action.relay import find_pull_request_steps, load_relayed_result, recompute_result
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.case import Location
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.model.usage import Usage
-from eval_gate.reports.check import render_check
+from eval_gate.reports.case_annotations import CaseAnnotations, build_annotations
+from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.page.render import render_html
-from eval_gate.reports.remarks import Remarks, remarks_of
-from eval_gate.reports.view.view import view_of
+from eval_gate.reports.page.html import render_html
+from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.baseline import Baseline
 from tests.support.github import Fault, sha
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -69,14 +69,14 @@ def relay(desk, fork):
 
 
 def test_find__pull_request_of_the_fork_s_branch__is_that_one(desk, fork, relay) -> None:
-    (found,) = find_pull_requests(relay(), desk.log)
+    (found,) = find_pull_request_steps(relay(), desk.log)
     assert (found.plan.pull_number, found.plan.base_branch, found.plan.head_sha) == (9, "main", fork[0].head_sha)
 
 
 def test_find__same_branch_name_of_others__is_not_taken(desk, github, fork, relay) -> None:
     for number, owner in ((10, "eve/bot"), (11, "acme/bot")):
         github.state.add_pull(number, head_repo=owner, head_ref="main", head_sha=fork[0].head_sha)
-    (found,) = find_pull_requests(relay(), desk.log)
+    (found,) = find_pull_request_steps(relay(), desk.log)
     assert found.plan.pull_number == 9
 
 
@@ -90,13 +90,13 @@ def test_find__no_open_pull_request_has_this_head__there_is_nothing_to_publish(d
             pull.head_sha = sha("newer")
         case _:
             pull.head_ref = "other"
-    assert find_pull_requests(relay(head_sha=fork[1].head_sha), desk.log) == ()
+    assert find_pull_request_steps(relay(head_sha=fork[1].head_sha), desk.log) == ()
     assert "nothing is published" in desk.said
 
 
 def test_find__fork_was_deleted__there_is_nothing_to_publish(desk, github, fork, relay) -> None:
     fork[1].head_repository_full_name = fork[1].head_repository_id = None
-    assert find_pull_requests(relay(), desk.log) == ()
+    assert find_pull_request_steps(relay(), desk.log) == ()
     assert github.requests("GET", "/pulls") == []
     assert "was deleted, so its pull request cannot be told" in desk.said
     assert "no open pull request" not in desk.said
@@ -109,7 +109,7 @@ def test_find__event_says_something_else_than_github__github_is_believed_or_it_i
     desk, fork, relay, lie
 ) -> None:
     try:
-        (found,) = find_pull_requests(relay(**lie), desk.log)
+        (found,) = find_pull_request_steps(relay(**lie), desk.log)
     except GateError as error:
         assert (error.code, error.exit_code) == ("baseline-untrusted", ExitCode.INCOMPLETE)
     else:
@@ -120,7 +120,7 @@ def test_find__run_was_no_pull_request_s__is_refused(desk, fork, relay) -> None:
     step = relay()
     fork[1].event = "push"
     with pytest.raises(GateError) as caught:
-        find_pull_requests(step, desk.log)
+        find_pull_request_steps(step, desk.log)
     assert caught.value.code == "baseline-untrusted"
 
 
@@ -128,7 +128,7 @@ def test_find__run_was_no_pull_request_s__is_refused(desk, fork, relay) -> None:
 def test_find__github_does_not_answer__is_an_error_and_never_a_pass(desk, github, relay, route) -> None:
     github.faults.add("GET", route, *[Fault.status(502)] * 5)
     with pytest.raises(GateError) as caught:
-        find_pull_requests(relay(), desk.log)
+        find_pull_request_steps(relay(), desk.log)
     assert (caught.value.code, caught.value.exit_code) == ("github-unavailable", ExitCode.INCOMPLETE)
 
 
@@ -140,7 +140,7 @@ def test_result__several_of_one_name__is_the_newest_and_expired_ones_do_not_coun
         github.state.add_artifact(fork[1], {"run.json": data_of(make_run({"a": "passed"}, run_id=word))})
     github.state.add_artifact(fork[1], {"run.json": b"{}"}, expired=True)
     github.state.add_artifact(fork[1], {"run.json": b"{}"}, name="another")
-    assert relayed_result(relay(), desk.log).run_id == "newer"
+    assert load_relayed_result(relay(), desk.log).run_id == "newer"
 
 
 @pytest.mark.parametrize("files", [None, b"no zip", {"run.json": b"{}"}, {"../run.json": b"{}"}, {"x": b""}])
@@ -148,7 +148,7 @@ def test_result__nothing_that_can_be_read__is_an_error_and_never_a_pass(desk, gi
     if files is not None:
         github.state.add_artifact(fork[1], files)
     with pytest.raises(GateError) as caught:
-        relayed_result(relay(), desk.log)
+        load_relayed_result(relay(), desk.log)
     assert (caught.value.code, caught.value.exit_code) == ("no-result", ExitCode.INCOMPLETE)
 
 
@@ -160,7 +160,7 @@ def test_result__what_it_says_of_itself__is_made_anew(desk, github, fork, relay)
     claimed["suites"][0]["cases"][1] |= {"passed": True}
     claimed["suites"][0] |= {"regressions": ["x"], "summary": {"passed": 3}}
     github.state.add_artifact(fork[1], {"run.json": json.dumps(claimed).encode()})
-    found = relayed_result(relay(), desk.log)
+    found = load_relayed_result(relay(), desk.log)
     assert (found.summary.passed, found.summary.failed, found.summary.not_run, found.complete) == (1, 1, 1, False)
     assert found.git == GitFacts(sha=fork[0].head_sha, repository="acme/bot")
     assert (found.verdict, found.comparison, found.baseline_run_id) == (None, None, None)
@@ -178,7 +178,7 @@ def test_unjudged__any_statuses__counts_follow_from_them_and_from_nothing_else(s
         for n, statuses in enumerate(suites)
     ]
     flat = [one for statuses in suites for one in statuses]
-    found = unjudged(make_run(*made, complete=complete), GIT)
+    found = recompute_result(make_run(*made, complete=complete), GIT)
     assert found.summary.total_cases == len(flat)
     assert found.summary.passed == flat.count(Status.PASSED)
     assert found.summary.not_run == flat.count(Status.NOT_RUN)
@@ -196,11 +196,11 @@ def published(**case: object) -> list[str]:
     run = json.loads(data_of(make_run(make_suite_result(CASES))))
     run["suites"][0]["cases"][1] |= msgspec.to_builtins(case)
     text = json.dumps(run).replace("Infinity", "1e999")
-    relayed = unjudged(msgspec.json.decode(text, type=RunResult), GIT)
+    relayed = recompute_result(msgspec.json.decode(text, type=RunResult), GIT)
     then = make_baseline_run(make_suite_result([make_result("a", cost_usd=0.1), make_result("b", cost_usd=0.1)]))
     context = ReportContext(repository="acme/bot", head_sha="a" * 40, comment_key="k")
-    view = view_of(judge_against(relayed, Baseline(then, "b", 1.0, 1), Policy()), context)
-    check = render_check(view)
+    view = build_view(judge_against(relayed, Baseline(then, "b", 1.0, 1), Policy()), context)
+    check = render_check_run(view)
     return [render_comment(view), render_summary(view), check.title, check.summary, check.page, render_html(view)]
 
 
@@ -259,5 +259,5 @@ def test_relay__place_of_a_case_outside_of_the_repository__is_no_link_that_leads
 
 def test_relay__place_outside_of_the_repository__is_not_annotated() -> None:
     run = make_run(make_suite_result([make_result("b", "failed", location=Location(file="../x", line=1))]))
-    view = view_of(judge_against(run, Baseline(make_baseline_run({"b": "passed"}), "b"), Policy()), ReportContext())
-    assert remarks_of(view) == Remarks()
+    view = build_view(judge_against(run, Baseline(make_baseline_run({"b": "passed"}), "b"), Policy()), ReportContext())
+    assert build_annotations(view) == CaseAnnotations()

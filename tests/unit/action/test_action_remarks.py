@@ -10,14 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.github.checks import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
+from eval_gate.github.check_runs import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.reports.check import MAX_TITLE, cancelled_title, check_title, problem_title, render_check
+from eval_gate.reports.case_annotations import MAX_ANNOTATION_TEXT, CaseAnnotations, build_annotations
+from eval_gate.reports.check_run import (
+    MAX_TITLE,
+    format_cancelled_title,
+    format_check_title,
+    format_problem_title,
+    render_check_run,
+)
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.remarks import MAX_WORDS, Remarks, remarks_of
-from eval_gate.reports.view.view import View, view_of
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.reports.view.report_view import ReportView, build_view
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.sizes import size
 from tests.support.verdicts import judge_against
@@ -60,7 +66,7 @@ ABSENT = st.builds(NoBaseline, st.just("no-artifact"), TEXT, st.booleans())
 
 
 @st.composite
-def views(draw) -> View:
+def views(draw) -> ReportView:
     ids = draw(st.lists(TEXT.filter(str.strip), min_size=1, max_size=6, unique=True))
     cases = [
         make_result(
@@ -79,15 +85,15 @@ def views(draw) -> View:
     )
     then = make_baseline_run({case_id: draw(STATUS) for case_id in [*ids, "gone"]})
     baseline = Baseline(then, "b", draw(st.none() | st.floats(0, 400)), draw(st.none() | st.integers(0, 400)))
-    judged = judge_against(now, draw(st.sampled_from([baseline, NOT_ASKED_FOR]) | ABSENT), draw(POLICY))
-    return view_of(judged, ReportContext(name=draw(TEXT), baseline_branch=draw(TEXT) or None))
+    judged = judge_against(now, draw(st.sampled_from([baseline, NOT_REQUESTED]) | ABSENT), draw(POLICY))
+    return build_view(judged, ReportContext(name=draw(TEXT), baseline_branch=draw(TEXT) or None))
 
 
 @pytest.mark.slow
 @settings(max_examples=size(150))
 @given(views())
 def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_takes(view) -> None:
-    text = render_check(view)
+    text = render_check_run(view)
     assert 0 < len(text.title) <= MAX_TITLE == 80
     assert not CONTROLS.search(text.title)
     assert text.title == text.title.strip()
@@ -100,7 +106,7 @@ def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_tak
 @settings(max_examples=size(150))
 @given(views())
 def test_check__title__never_says_better_than_the_verdict(view) -> None:
-    title = check_title(view)
+    title = format_check_title(view)
     match view.verdict.outcome:
         case Outcome.ERROR:
             assert title.startswith("Could not decide:")
@@ -116,7 +122,7 @@ def test_check__title__never_says_better_than_the_verdict(view) -> None:
 @settings(max_examples=size(150))
 @given(views())
 def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(view) -> None:
-    remarks = remarks_of(view).shown
+    remarks = build_annotations(view).items
     for remark in remarks:
         path = PurePosixPath(remark.file)
         assert remark.line > 0
@@ -124,7 +130,7 @@ def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(
         assert not path.is_absolute()
         assert ".." not in path.parts
         assert 0 < len(remark.title) <= MAX_ANNOTATION_TITLE
-        assert 0 < len(remark.message) <= MAX_WORDS <= MAX_MESSAGE
+        assert 0 < len(remark.message) <= MAX_ANNOTATION_TEXT <= MAX_MESSAGE
         assert not CONTROLS.search(remark.title + remark.message)
         assert not remark.blocking or view.verdict.outcome is Outcome.FAIL
     words = [remark.title.partition(":")[0] for remark in remarks]
@@ -141,15 +147,15 @@ def test_remarks__every_regression_whose_place_is_known__has_one_or_is_counted(v
         for row in view.regressions
         if row.location and row.location.line > 0 and row.location.file == "evals/a.json"
     ]
-    remarks = remarks_of(view)
-    titles = [remark.title for remark in remarks.shown if remark.file == "evals/a.json"]
-    assert sum(title.startswith("Regression: ") for title in titles) + remarks.left_out >= len(known)
+    remarks = build_annotations(view)
+    titles = [remark.title for remark in remarks.items if remark.file == "evals/a.json"]
+    assert sum(title.startswith("Regression: ") for title in titles) + remarks.omitted_count >= len(known)
 
 
-def judged(count: int, status: str = "failed") -> View:
+def judged(count: int, status: str = "failed") -> ReportView:
     cases = [make_result(f"c{number:04}", status) for number in range(count)]
     then = make_baseline_run({case.id: "passed" for case in cases})
-    return view_of(
+    return build_view(
         judge_against(make_run(make_suite_result(cases)), Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))),
         ReportContext(),
     )
@@ -157,12 +163,12 @@ def judged(count: int, status: str = "failed") -> View:
 
 @pytest.mark.parametrize(("cases", "shown"), [(9, 9), (10, 10), (11, 10), (250, 10)])
 def test_remarks__very_many__are_ten_and_the_others_are_counted(cases, shown) -> None:
-    found = remarks_of(judged(cases))
-    assert (len(found.shown), found.left_out) == (shown, cases - shown)
+    found = build_annotations(judged(cases))
+    assert (len(found.items), found.omitted_count) == (shown, cases - shown)
 
 
 def test_remarks__passing_cases__have_none() -> None:
-    assert remarks_of(judged(5, "passed")) == Remarks()
+    assert build_annotations(judged(5, "passed")) == CaseAnnotations()
 
 
 @pytest.mark.slow
@@ -171,13 +177,15 @@ def test_check__very_many_of_everything__the_title_is_cut() -> None:
     then = {f"r{n}": "passed" for n in range(1_000)} | {f"n{n}": "failed" for n in range(1_000)}
     now = {case: "failed" if status == "passed" else "passed" for case, status in then.items()}
     baseline = Baseline(make_baseline_run(then), "b", 400.0, 400)
-    view = view_of(judge_against(make_run(now), baseline, Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
-    assert check_title(view) == ("1000 regressions, 1000 new passes, baseline is stale — 1000/2000 pass (baseline…")
+    view = build_view(judge_against(make_run(now), baseline, Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
+    assert format_check_title(view) == (
+        "1000 regressions, 1000 new passes, baseline is stale — 1000/2000 pass (baseline…"
+    )
 
 
 def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_steer() -> None:
     run = make_run({"a": "error"}, stopped="first\n::error::x\x1b[31m\u202e" + "y" * 200)
-    title = check_title(view_of(judge_against(run, NOT_ASKED_FOR, Policy()), ReportContext()))
+    title = format_check_title(build_view(judge_against(run, NOT_REQUESTED, Policy()), ReportContext()))
     assert title.startswith("Could not decide: first ⏎ ::error::x")
     assert (len(title), title.endswith("…")) == (80, True)
     assert not CONTROLS.search(title)
@@ -187,13 +195,13 @@ def test_check__long_reason__the_title_is_cut_between_words() -> None:
     run = make_run(
         {"a": "error"}, stopped="the agent refused every connection to http://host.docker.internal:8080/chat"
     )
-    title = check_title(view_of(judge_against(run, NOT_ASKED_FOR, Policy()), ReportContext()))
+    title = format_check_title(build_view(judge_against(run, NOT_REQUESTED, Policy()), ReportContext()))
     assert title == "Could not decide: the agent refused every connection to…"
 
 
 def test_check__hostile_reason__is_no_markdown_in_the_summary() -> None:
     run = make_run({"a": "error"}, stopped="<script> @team [x](http://evil.test) `a`")
-    summary = render_check(view_of(judge_against(run, NOT_ASKED_FOR, Policy()), ReportContext())).summary
+    summary = render_check_run(build_view(judge_against(run, NOT_REQUESTED, Policy()), ReportContext())).summary
     assert not re.search(r"<script|@team|\]\(http", summary)
 
 
@@ -202,8 +210,8 @@ def test_remarks__a_reason_that_nobody_can_see__is_still_a_message(error) -> Non
     """GitHub refuses a check whose annotation says nothing, with all the others."""
     run = make_run(make_suite_result([make_result("a", "failed", error=error)]))
     for with_baseline in (True, False):
-        baseline = Baseline(make_baseline_run({"a": "passed"}), "b") if with_baseline else NOT_ASKED_FOR
-        (remark,) = remarks_of(view_of(judge_against(run, baseline, Policy()), ReportContext())).shown
+        baseline = Baseline(make_baseline_run({"a": "passed"}), "b") if with_baseline else NOT_REQUESTED
+        (remark,) = build_annotations(build_view(judge_against(run, baseline, Policy()), ReportContext())).items
         assert remark.message.rpartition("fail. ")[2].strip()
 
 
@@ -213,13 +221,13 @@ def test_remarks__a_reason_that_nobody_can_see__is_still_a_message(error) -> Non
 def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:
     done = data.draw(st.integers(0, total))
     cases = {f"c{number}": "passed" if number < done else "not_run" for number in range(total)}
-    title = cancelled_title(view_of(judge_against(make_run(cases), NOT_ASKED_FOR, Policy()), ReportContext()))
+    title = format_cancelled_title(build_view(judge_against(make_run(cases), NOT_REQUESTED, Policy()), ReportContext()))
     assert title == f"Cancelled at {done}/{total}"
 
 
 @given(TEXT, st.booleans())
 def test_problem__any_message__is_a_short_line_that_says_whose_fault_it_is(message, usage) -> None:
-    title = problem_title(message, usage=usage)
+    title = format_problem_title(message, usage=usage)
     assert title.startswith("Configuration error" if usage else "Could not decide")
     assert len(title) <= 80
     assert not CONTROLS.search(title)
@@ -228,6 +236,6 @@ def test_problem__any_message__is_a_short_line_that_says_whose_fault_it_is(messa
 def test_check__all_classes_at_once__the_title_is_about_the_regressions() -> None:
     then = make_baseline_run({"r": "passed", "n": "failed", "s": "failed", "p": "passed"})
     now = make_run({"r": "failed", "n": "passed", "s": "failed", "p": "passed", "a": "failed"})
-    view = view_of(judge_against(now, Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
+    view = build_view(judge_against(now, Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
     assert [change.case_id for change in view.comparison.of(CaseClass.REGRESSION)] == ["r"]
-    assert check_title(view) == "1 regression, 1 new pass — 2/5 pass (baseline 2)"
+    assert format_check_title(view) == "1 regression, 1 new pass — 2/5 pass (baseline 2)"

@@ -23,7 +23,7 @@ MOST_LOST = 0.04
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
     monkeypatch.chdir(tmp_path)
     with fake_github() as github:
-        monkeypatch.setattr("eval_gate.action.step.Client", lambda *_: DirectClient(github))
+        monkeypatch.setattr("eval_gate.action.step.GitHubClient", lambda *_: DirectClient(github))
         yield Runner(github, tmp_path)
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from eval_gate.action.inputs import read_inputs
-from eval_gate.action.step import open_step, step_to_publish, tidied
+from eval_gate.action.step import open_publishing_step, open_step, open_temporary_folder
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.text.escape import MAX_KEY
 from tests.support.jobs import RUNNER_ID, pull_request_event
@@ -117,7 +117,7 @@ def test_step__merge_group__has_the_check_of_the_pull_requests_in_it(desk, githu
     assert desk.step("merge_group", event).check_names[0] == name
     assert desk.step("pull_request", pull_request_event(github, pull)).check_names[0] == name
     desk.event("merge_group", event)
-    broken = step_to_publish(desk.environment("merge_group"), read_inputs({"INPUT_GITHUB-TOKEN": github.token}))
+    broken = open_publishing_step(desk.environment("merge_group"), read_inputs({"INPUT_GITHUB-TOKEN": github.token}))
     assert broken is not None
     assert broken.check_names[0] == name
     broken.client.close()
@@ -133,7 +133,7 @@ def test_step__merge_group__has_the_check_of_the_pull_requests_in_it(desk, githu
 )
 def test_step__publication__names_the_workflow_and_whether_it_is_of_all_cases(desk, inputs, gate) -> None:
     step = desk.step("push", PUSH, inputs)
-    assert (step.publication.maker.gate, step.made_by.gate) == (gate, step.key)
+    assert (step.publication.maker.gate, step.maker.gate) == (gate, step.key)
 
 
 def test_open_step__no_token__is_said(desk) -> None:
@@ -160,8 +160,8 @@ def test_temporary__on_the_machine_of_the_job__is_not_where_others_may_put_anoth
         os.chown(folder, RUNNER_ID, RUNNER_ID)
         os.seteuid(RUNNER_ID)
         try:
-            with tidied(desk.environment("push", RUNNER_TEMP=folder)) as environment:
-                place = environment.temporary
+            with open_temporary_folder(desk.environment("push", RUNNER_TEMP=folder)) as environment:
+                place = environment.temporary_folder
         finally:
             os.seteuid(0)
     assert place is not None

@@ -5,7 +5,7 @@ import typer
 from typer.main import get_command
 
 from eval_gate.cli import options
-from eval_gate.cli.running.run import run
+from eval_gate.cli.runs.run import run
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError
 
@@ -32,7 +32,7 @@ def test_run__own_option_of_a_setting__is_left_as_it_is() -> None:
 
 
 def test_given_settings__settings__are_those_with_a_value() -> None:
-    assert options.given_settings({"evals": [], "trials": None, "strict": False, "maxErrors": 0}) == {
+    assert options.select_given_settings({"evals": [], "trials": None, "strict": False, "maxErrors": 0}) == {
         "strict": False,
         "maxErrors": 0,
     }

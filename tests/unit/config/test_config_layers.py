@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.config.load import BY_A_PERSON, find_config, load_config
+from eval_gate.config.loader import BY_A_PERSON, find_config, load_config
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.settings import RECORDED_RULES, SETTINGS, RunConfig
 from eval_gate.errors import GateError

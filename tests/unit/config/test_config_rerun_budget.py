@@ -7,8 +7,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget, parse_rerun_spread
-from eval_gate.config.wire import read_config
+from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget, parse_rerun_interval
+from eval_gate.config.wire import parse_config
 
 
 @pytest.mark.parametrize(
@@ -37,26 +37,26 @@ def test_parse__anything_else__says_what_is_known(text) -> None:
 
 @pytest.mark.parametrize(("cases", "most"), [(3, 100), (100, 100), (2_000, 2_000)])
 def test_usual__is_as_much_as_the_run_itself(cases, most) -> None:
-    assert RerunBudget.usual(cases) == RerunBudget(executions=most)
+    assert RerunBudget.compute_default(cases) == RerunBudget(executions=most)
 
 
 @pytest.mark.parametrize("value", [50, "5m", "$2"])
 def test_configuration__as_a_number_or_a_text__is_read(value) -> None:
-    assert parse_rerun_budget(read_config(json.dumps({"rerunBudget": value})).limits.rerun_budget)
+    assert parse_rerun_budget(parse_config(json.dumps({"rerunBudget": value})).limits.rerun_budget)
 
 
 @pytest.mark.parametrize("value", [0, "soon", 1.5, True])
 def test_configuration__something_else__is_refused(value) -> None:
     with pytest.raises(ValidationError):
-        read_config(json.dumps({"rerunBudget": value}))
+        parse_config(json.dumps({"rerunBudget": value}))
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("0.5h", 1800), (" 24h ", 86_400), ("0s", 0)])
 def test_rerun_spread__a_time__is_so_many_seconds(text, seconds) -> None:
-    assert parse_rerun_spread(text) == seconds
+    assert parse_rerun_interval(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["5", "$5", "soon", "", "25h", "-5m", "5 m"])
 def test_rerun_spread__anything_else__is_refused_with_what_it_may_be(text) -> None:
     with pytest.raises(ValueError, match="is not a time such as 30s or 5m, 24h at most"):
-        parse_rerun_spread(text)
+        parse_rerun_interval(text)

@@ -8,8 +8,8 @@ import typer
 from typer.main import get_command
 
 from eval_gate.cli.program import app
-from eval_gate.cli.terminal.help import OwnWords
-from eval_gate.config.load import load_config
+from eval_gate.cli.terminal.help import CheckedCommand
+from eval_gate.config.loader import load_config
 from eval_gate.config.setting import LARGEST
 from eval_gate.config.settings import SETTINGS
 from eval_gate.config.values import has_infinite
@@ -90,7 +90,7 @@ def test_options__path_with_a_name_too_long__is_refused_by_every_command() -> No
             else:
                 words = [*given, one.opts[0], LONG]
             tried.add(name)
-            assert isinstance(command, OwnWords), name
+            assert isinstance(command, CheckedCommand), name
             with pytest.raises(typer.BadParameter, match="holds a name of 256 bytes"):
                 command.make_context(name, words)
     assert tried >= {"run", "calibrate", "merge", "judge", "report", "view", "init", "import", "agent-evals", "demo"}

@@ -109,8 +109,8 @@ def test_finished__in_the_journal_alone__is_as_it_was_in_memory(tmp_path_factory
     with Journal(tmp_path_factory.mktemp("journal") / "cases.jsonl") as journal:
         on_disk, in_memory = finished(journal, *records), finished(journal, *records, most=9)
         journal.append(record("b"))  # what was read does not move what is written
-        assert on_disk.of(A) == in_memory.of(A) == records
-        assert [msgspec.json.encode(one).decode() for one in on_disk.of(A)] == [
+        assert on_disk.load_trials(A) == in_memory.load_trials(A) == records
+        assert [msgspec.json.encode(one).decode() for one in on_disk.load_trials(A)] == [
             msgspec.json.encode(one).decode() for one in records
         ]
         assert [one.case_id for one, _ in read_lines(journal._file)][-1:] == ["b"]
@@ -119,14 +119,14 @@ def test_finished__in_the_journal_alone__is_as_it_was_in_memory(tmp_path_factory
 def test_finished__let_go__is_there_no_more(tmp_path) -> None:
     with Journal(tmp_path / "cases.jsonl") as journal:
         kept = finished(journal, record("a"), record("a", 1), record("b"), most=1)
-        assert [one.trial for one in kept.of(A)] == [0, 1]
-        kept.let_go(A)
-        assert (kept.of(A), kept.keys()) == ([], {(B, 0)})
+        assert [one.trial for one in kept.load_trials(A)] == [0, 1]
+        kept.forget_case(A)
+        assert (kept.load_trials(A), kept.list_keys()) == ([], {(B, 0)})
 
 
 def test_finished__the_same_trial_again__is_the_later_one(tmp_path) -> None:
     with Journal(tmp_path / "cases.jsonl") as journal:
-        assert [one.score for one in finished(journal, record(score=0.1), record(score=0.9)).of(A)] == [0.9]
+        assert [one.score for one in finished(journal, record(score=0.1), record(score=0.9)).load_trials(A)] == [0.9]
 
 
 @pytest.mark.parametrize(("lists", "left"), [(True, [0, 2]), (False, [0])])
@@ -136,8 +136,8 @@ def test_finished__trials_that_were_not_judged__are_not_kept_of_an_earlier_proce
         kept = finished(journal, record("a"), broke, silent, record("b", status=Status.ERROR))
         assert kept.keep_judged(A, lists=lists)
         assert not kept.keep_judged(B, lists=lists)
-        assert [one.trial for one in kept.of(A)] == left
-        assert kept.cases() == [A]
+        assert [one.trial for one in kept.load_trials(A)] == left
+        assert kept.list_cases() == [A]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_finished__journal_changed_meanwhile__is_an_error_that_says_so(tmp_path,
         assert changed != file.read_text()
         file.write_text(changed)
         with pytest.raises(GateError, match="was changed while the run wrote it") as caught:
-            kept.of(A)
+            kept.load_trials(A)
     assert (caught.value.code, caught.value.exit_code) == ("journal-corrupt", ExitCode.INCOMPLETE)
 
 

@@ -4,18 +4,18 @@ import json
 
 import pytest
 
-from eval_gate.engine.retention import details_of, results_of
+from eval_gate.engine.retention import build_details, truncate_judge_prompts
 from eval_gate.model import limits
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall
 from eval_gate.model.execution import EvaluatorResult, KeptCall, Status
-from eval_gate.results.lessening import error_unquoted, json_beginning, lesser, without_prompts
+from eval_gate.results.detail_truncation import drop_error_quotes, drop_judge_prompts, reduce_details, truncate_json
 
 LONG = {"text": "é" * limits.KEPT_CALL}
 
 
 def test_details_of__calls__keep_arguments_result_success_and_duration() -> None:
     call = ToolCall(name="t", params={"a": 1}, result=[1], success=False, duration_ms=2.5)
-    found = details_of(Response(text="hi", tool_calls=(call, ToolCall(name="u"))))
+    found = build_details(Response(text="hi", tool_calls=(call, ToolCall(name="u"))))
     assert found.tool_calls == (
         KeptCall(name="t", arguments={"a": 1}, result=[1], success=False, duration_ms=2.5),
         KeptCall(name="u"),
@@ -26,28 +26,28 @@ def test_details_of__calls__keep_arguments_result_success_and_duration() -> None
 def test_details_of__arguments_that_are_no_mapping__are_as_the_target_reported_them() -> None:
     message = OutputMessage(role="assistant", tool_calls=(OutputCall(tool="t", input="plain"),))
     call = ToolCall(name="t", params={"input": "plain"})
-    found = details_of(Response(text="", messages=(message,), tool_calls=(call,)))
+    found = build_details(Response(text="", messages=(message,), tool_calls=(call,)))
     assert found.tool_calls == (KeptCall(name="t", arguments="plain"),)
 
 
 def test_details_of__long_arguments_and_result__are_the_beginning_of_their_json() -> None:
-    (found,) = details_of(Response(text="", tool_calls=(ToolCall(name="t", params=LONG, result=LONG),))).tool_calls
+    (found,) = build_details(Response(text="", tool_calls=(ToolCall(name="t", params=LONG, result=LONG),))).tool_calls
     text = json.dumps(LONG, ensure_ascii=False, separators=(",", ":"))[: limits.KEPT_CALL]
     assert (found.arguments, found.result, found.cut) == (text, text, ("arguments", "result"))
     only = ToolCall(name="t", params={"a": 1}, result=LONG)
-    assert details_of(Response(text="", tool_calls=(only,))).tool_calls[0].cut == ("result",)
+    assert build_details(Response(text="", tool_calls=(only,))).tool_calls[0].cut == ("result",)
 
 
 @pytest.mark.parametrize("length", [limits.KEPT_CALL - 2, limits.KEPT_CALL - 1])
 def test_beginning__text__counts_its_quotes(length) -> None:
-    found = json_beginning("x" * length, limits.KEPT_CALL)
+    found = truncate_json("x" * length, limits.KEPT_CALL)
     assert found == ("x" * length if length <= limits.KEPT_CALL - 2 else '"' + "x" * (limits.KEPT_CALL - 1))
 
 
 def test_details_of__too_much__is_counted() -> None:
     calls = tuple(ToolCall(name="t") for _ in range(limits.KEPT_CALLS + 3))
     talk = tuple(Message(role="user", content="x") for _ in range(limits.KEPT_MESSAGES + 2))
-    found = details_of(Response(text="x" * (limits.KEPT_ANSWER + 1), tool_calls=calls, conversation=talk))
+    found = build_details(Response(text="x" * (limits.KEPT_ANSWER + 1), tool_calls=calls, conversation=talk))
     assert found.left_out == {"toolCalls": 3, "messages": 2, "characters": 1}
     assert (len(found.tool_calls), len(found.conversation)) == (limits.KEPT_CALLS, limits.KEPT_MESSAGES)
     assert (len(found.response or ""), found.response_truncated) == (limits.KEPT_ANSWER, True)
@@ -56,7 +56,7 @@ def test_details_of__too_much__is_counted() -> None:
 def test_details_of__long_exchange__keeps_its_first_messages() -> None:
     size = limits.KEPT_ANSWER
     talk = tuple(Message(role="user", content=str(number) * size * 2) for number in range(9))
-    found = details_of(Response(text="", conversation=talk))
+    found = build_details(Response(text="", conversation=talk))
     room = limits.KEPT_CONVERSATION // size
     assert [message.content for message in found.conversation] == [str(number) * size for number in range(room)]
     assert found.left_out == {"messages": 9 - room}
@@ -67,7 +67,7 @@ def test_details_of__calls_within_messages__are_bounded_too() -> None:
         Message(role="assistant", tool_calls=(ToolCall(name="t", params=LONG), ToolCall(name="u", params={"a": 1}))),
         Message(role="assistant", tool_calls=(ToolCall(name="v"),) * 200),
     )
-    first, second = details_of(Response(text="", conversation=talk)).conversation
+    first, second = build_details(Response(text="", conversation=talk)).conversation
     assert [[len(str(value)) for value in call.params.values()] for call in first.tool_calls] == [
         [limits.KEPT_CALL],
         [1],
@@ -77,14 +77,14 @@ def test_details_of__calls_within_messages__are_bounded_too() -> None:
 
 def test_lesser__another_execution__keeps_less_and_says_so() -> None:
     call = ToolCall(name="t", params={"a": "x" * 1_000}, result="ok")
-    full = details_of(
+    full = build_details(
         Response(
             text="x" * 30_000,
             tool_calls=(call,) * (limits.OTHER_CALLS + 4),
             conversation=(Message(role="user", content="x"),),
         )
     )
-    found = lesser(full)
+    found = reduce_details(full)
     assert found.response == "x" * limits.OTHER_ANSWER
     assert (found.response_truncated, found.response_length, found.conversation) == (True, 30_000, ())
     assert found.left_out == {"toolCalls": 4, "messages": 1, "characters": 30_000 - limits.OTHER_ANSWER}
@@ -94,14 +94,16 @@ def test_lesser__another_execution__keeps_less_and_says_so() -> None:
 
 
 def test_lesser__part_that_was_cut_before__is_not_quoted_once_more() -> None:
-    (full,) = details_of(Response(text="", tool_calls=(ToolCall(name="t", result=LONG),))).tool_calls
-    (found,) = lesser(details_of(Response(text="", tool_calls=(ToolCall(name="t", result=LONG),)))).tool_calls
+    (full,) = build_details(Response(text="", tool_calls=(ToolCall(name="t", result=LONG),))).tool_calls
+    (found,) = reduce_details(
+        build_details(Response(text="", tool_calls=(ToolCall(name="t", result=LONG),)))
+    ).tool_calls
     assert (found.result, found.cut) == (str(full.result)[: limits.OTHER_CALL], ("result",))
 
 
 def test_lesser__short_answer__is_as_it_was() -> None:
-    full = details_of(Response(text="hi", tool_calls=(ToolCall(name="t", params={"a": 1}),)))
-    assert lesser(full) == full
+    full = build_details(Response(text="hi", tool_calls=(ToolCall(name="t", params={"a": 1}),)))
+    assert reduce_details(full) == full
 
 
 def judged(**facts) -> EvaluatorResult:
@@ -110,7 +112,7 @@ def judged(**facts) -> EvaluatorResult:
 
 
 def test_results_of__long_prompts_of_members__are_cut_and_named() -> None:
-    (found,) = results_of([judged(systemPrompt="s", userPrompt="u" * 50_000, model="gpt", replies=1)])
+    (found,) = truncate_judge_prompts([judged(systemPrompt="s", userPrompt="u" * 50_000, model="gpt", replies=1)])
     assert found.evaluator_results[0].evaluator_provider_request == {
         "systemPrompt": "s",
         "userPrompt": "u" * limits.KEPT_PROMPT,
@@ -121,7 +123,7 @@ def test_results_of__long_prompts_of_members__are_cut_and_named() -> None:
 
 
 def test_without_prompts__members__keep_the_other_facts() -> None:
-    (found,) = without_prompts([judged(systemPrompt="s", userPrompt="u", model="gpt")])
+    (found,) = drop_judge_prompts([judged(systemPrompt="s", userPrompt="u", model="gpt")])
     assert found.evaluator_results[0].evaluator_provider_request == {"model": "gpt"}
 
 
@@ -136,4 +138,4 @@ def test_without_prompts__members__keep_the_other_facts() -> None:
     ],
 )
 def test_error_unquoted__what_a_server_says_of_its_status__is_not_kept(error, kept) -> None:
-    assert error_unquoted(error, Status.ERROR, None, ()) == kept
+    assert drop_error_quotes(error, Status.ERROR, None, ()) == kept

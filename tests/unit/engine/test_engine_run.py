@@ -8,14 +8,14 @@ import weakref
 import msgspec
 import pytest
 
-from eval_gate.config.settings import RunLimits, Store
+from eval_gate.config.settings import ResponseRetention, RunLimits
 from eval_gate.engine.run import Run
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.model.specs.evaluator import ResponseContains
-from eval_gate.results.write import write_result
+from eval_gate.results.run_writer import write_result
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
@@ -162,19 +162,19 @@ class Doubts:
         self.times = times
         self.asked = False
 
-    fresh = frozenset()
+    new_cases = frozenset()
 
-    def doubtful(self, result):
+    def find_rerun_candidates(self, result):
         self.asked = True
         return [key for key, _ in result.cases()]
 
-    def turn(self, waiting):
+    def select_next(self, waiting):
         return waiting
 
-    def wants_rerun(self, key, reruns):
+    def should_rerun(self, key, reruns):
         return len(reruns) < self.times
 
-    def end(self, key, reruns):
+    def get_rerun_end(self, key, reruns):
         return RerunEnd.DECIDED if len(reruns) >= self.times else RerunEnd.STOPPED
 
 
@@ -195,7 +195,7 @@ def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(
     limits = RunLimits(timeout_ms=50, trials=2)
     cases = [make_case(f"c{number}") for number in range(100)]
     result = execute(
-        make_plan(make_suite(*cases), target=target, limits=limits, concurrency=concurrency, confirming=doubts),
+        make_plan(make_suite(*cases), target=target, limits=limits, concurrency=concurrency, rerun_policy=doubts),
         tmp_path,
     )
     assert limit <= len(target.asked) <= 2 * limit
@@ -209,7 +209,7 @@ def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(
 def test_run__some_cases_hang_and_others_answer_in_between__goes_on_and_runs_them_again(tmp_path) -> None:
     slow = (0, 1, 2, 3, 5, 6, 7, 8)
     target, limits = hanging(*slow), RunLimits(timeout_ms=20)
-    plan = make_plan(make_suite(*ten_cases()), target=target, limits=limits, confirming=Doubts(3))
+    plan = make_plan(make_suite(*ten_cases()), target=target, limits=limits, rerun_policy=Doubts(3))
     result = execute(plan, tmp_path)
     assert (result.stopped, result.summary.errored, result.summary.passed) == (None, 8, 2)
     assert {case.id: case.reruns for case in result.suites[0].cases} == {f"c{number}": 3 for number in range(10)}
@@ -228,7 +228,7 @@ def test_run__cases_that_hang_side_by_side__are_not_the_whole_target_before_ther
 
 def test_run__few_cases_and_no_answer_at_all__their_re_runs_end_early_too(tmp_path) -> None:
     target, limits = hanging(), RunLimits(timeout_ms=20)
-    plan = make_plan(make_suite(*ten_cases()[:4]), target=target, limits=limits, confirming=Doubts(6))
+    plan = make_plan(make_suite(*ten_cases()[:4]), target=target, limits=limits, rerun_policy=Doubts(6))
     result = execute(plan, tmp_path)
     assert len(target.asked) == 4 + 5
     assert result.stopped is not None
@@ -358,6 +358,6 @@ def test_run__responses_not_stored__are_nowhere(tmp_path) -> None:
     async def secret(request):
         return Response(text="ok top-secret")
 
-    plan = make_plan(target=ScriptedTarget(secret), limits=RunLimits(store=Store.NONE))
+    plan = make_plan(target=ScriptedTarget(secret), limits=RunLimits(store=ResponseRetention.NONE))
     write_result(tmp_path, execute(plan, tmp_path))
     assert not [file for file in tmp_path.rglob("*.json*") if "top-secret" in file.read_text()]

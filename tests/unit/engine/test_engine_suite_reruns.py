@@ -8,17 +8,17 @@ import pytest
 
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.journal import JOURNAL_NAME, read_lines
-from eval_gate.engine.plan import SUITE_RERUNS
 from eval_gate.engine.run import Run
+from eval_gate.engine.run_plan import SUITE_RERUNS
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.model.usage import Usage
-from eval_gate.results.write import run_folder
+from eval_gate.results.run_writer import make_run_folder
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
-from tests.unit.engine.test_engine_confirming import Again, cases
-from tests.unit.engine.test_engine_folders_shared import sharing
+from tests.unit.engine.test_engine_rerun_policy import Again, cases
+from tests.unit.engine.test_engine_workspaces_shared import sharing
 
 pytestmark = pytest.mark.contract("agent_evals.run.again")
 
@@ -42,7 +42,7 @@ class Folders(ScriptedTarget):
 
 def run(folder, confirming, target=None, *suites, observer=None, **fields) -> RunResult:
     plan = make_plan(*(suites or [ABCD]), target=target or Folders(), **fields)
-    made = Run(plan.confirmed_by(confirming, 6), folder, watching := observer or Watching())
+    made = Run(plan.with_rerun_policy(confirming, 6), folder, watching := observer or Watching())
     watching.run = made
     return asyncio.run(made.execute())
 
@@ -99,8 +99,8 @@ def test_rerun__budget__counts_every_execution_that_it_takes(tmp_path, budget, r
 def test_rerun_budget__long_suite_of_cases_that_need_each_other__reaches_for_a_few_runs_of_it() -> None:
     long = sharing(*map(str, range(90)), file="long.json")
     alone = make_suite(*(make_case(str(number)) for number in range(90)))
-    assert make_plan(long).rerun_budget().executions == SUITE_RERUNS * 90
-    assert make_plan(alone).rerun_budget().executions == 100
+    assert make_plan(long).compute_rerun_budget().executions == SUITE_RERUNS * 90
+    assert make_plan(alone).compute_rerun_budget().executions == 100
 
 
 def test_rerun__case_before_it_fails__counts_and_says_so(tmp_path) -> None:
@@ -127,8 +127,8 @@ class Killed(Watching):
         super().__init__()
         self._after = after
 
-    def finished(self, record) -> None:
-        super().finished(record)
+    def on_trial(self, record) -> None:
+        super().on_trial(record)
         if len(self.records) == self._after:
             self.run.stop("killed")
 
@@ -144,7 +144,7 @@ def test_resume__killed_in_a_run_before_a_case__keeps_what_is_finished_and_begin
         "c": (0, 2),
         "d": (2, 0),
     }
-    records = [record for record, _ in read_lines(run_folder(tmp_path, result.run_id) / JOURNAL_NAME)]
+    records = [record for record, _ in read_lines(make_run_folder(tmp_path, result.run_id) / JOURNAL_NAME)]
     assert len(records) == 14
     assert result.summary.estimated_cost_usd == pytest.approx(7.0)
 

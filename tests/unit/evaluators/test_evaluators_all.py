@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.base import EvaluatorError, Judgement
+from eval_gate.evaluators.base import CaseScore, EvaluatorError
 from eval_gate.model.case import Aggregation
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.specs.agent_evals import (
@@ -22,7 +22,7 @@ from tests.support.grading import judgement_of
 NOTE = FileEntry(path="note.txt", kind="file", text="milk")
 
 
-def judged(*specs: SuiteAssertion, text: str = "It is in Rome.", files=(NOTE,)) -> Judgement:
+def judged(*specs: SuiteAssertion, text: str = "It is in Rome.", files=(NOTE,)) -> CaseScore:
     response = Response(text=text, files=files)
     return judgement_of(*specs, response=response, aggregation=Aggregation.ALL)
 

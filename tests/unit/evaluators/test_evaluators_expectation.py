@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eval_gate.evaluators.expectation import expectation_of, words_of
+from eval_gate.evaluators.expectation import describe_evaluator, describe_expectation
 from eval_gate.model.case import Brief
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS
 from eval_gate.model.specs import agent_evals as suite
@@ -159,7 +159,7 @@ CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
 
 @pytest.mark.parametrize(("spec", "lines"), CASES, ids=lambda value: type(value).__name__)
 def test_words_of__evaluator__says_what_it_checks(spec, lines) -> None:
-    assert list(words_of(spec, NO_TOKENS)) == lines
+    assert list(describe_evaluator(spec, NO_TOKENS)) == lines
 
 
 def every_spec(kind: type[specs.EvaluatorSpec] = specs.EvaluatorSpec) -> Iterator[type[specs.EvaluatorSpec]]:
@@ -178,18 +178,18 @@ def test_words_of__class_without_words__is_a_defect_that_says_so() -> None:
         type: str = "unknown"
 
     with pytest.raises(LookupError, match="Unknown"):
-        list(words_of(Unknown(), NO_TOKENS))
+        list(describe_evaluator(Unknown(), NO_TOKENS))
 
 
 def test_expectation_of__tokens__stand_for_what_they_lead_to() -> None:
     case = make_case(expect=[specs.ResponseContains(values=("{{seed:a.b}} now", "{{seed:gone}}"))])
-    lines = expectation_of(case, TokenData(seed={"a": {"b": 7}})).lines
+    lines = describe_expectation(case, TokenData(seed={"a": {"b": 7}})).lines
     assert lines == ('answer contains "7 now"', 'answer contains "{{seed:gone}}"')
 
 
 def test_expectation_of__outcome_and_reference__come_first() -> None:
     brief = Brief(question="q", linked_question="q", expected_outcome="is\nkind", reference_answer="Hello\nyou")
-    found = expectation_of(make_case(expect=[specs.LlmJudge()], brief=brief), NO_TOKENS)
+    found = describe_expectation(make_case(expect=[specs.LlmJudge()], brief=brief), NO_TOKENS)
     assert found == (
         ("expected outcome: is kind", "reference answer: Hello you", "a judge gives the full score"),
         False,
@@ -199,13 +199,13 @@ def test_expectation_of__outcome_and_reference__come_first() -> None:
 @pytest.mark.parametrize("count", [KEPT_CHECKS, KEPT_CHECKS + 1])
 def test_expectation_of__many_checks__are_cut_and_say_so(count) -> None:
     spec = specs.ResponseContains(values=tuple(str(number) for number in range(count)))
-    found = expectation_of(make_case(expect=[spec]), NO_TOKENS)
-    assert (len(found.lines), found.cut) == (KEPT_CHECKS, count > KEPT_CHECKS)
+    found = describe_expectation(make_case(expect=[spec]), NO_TOKENS)
+    assert (len(found.lines), found.is_truncated) == (KEPT_CHECKS, count > KEPT_CHECKS)
 
 
 def test_expectation_of__long_values__are_cut_and_say_so() -> None:
     brief = Brief(question="q", linked_question="q", expected_outcome="x " * 100_000)
     spec = specs.ResponseContains(values=("y" * 1_000_000,))
-    found = expectation_of(make_case(expect=[spec], brief=brief), NO_TOKENS)
+    found = describe_expectation(make_case(expect=[spec], brief=brief), NO_TOKENS)
     assert [len(line) for line in found.lines] == [KEPT_CHECK, KEPT_CHECK]
-    assert found.cut
+    assert found.is_truncated

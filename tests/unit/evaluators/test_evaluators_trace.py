@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from eval_gate.evaluators.trace import (
     MAX_NAME,
     MAX_NAMES,
-    calls_of,
-    messages_json,
-    messages_of,
-    reports_calls,
-    shown_messages,
-    summary_json,
-    trace_json,
-    trace_summary,
+    build_prompt_messages,
+    find_messages,
+    has_reported_calls,
+    list_called_tools,
+    messages_to_json,
+    summarize_trace,
+    summary_to_json,
+    trace_to_json,
 )
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.result import TraceSummary
@@ -71,16 +71,16 @@ def events(text: str) -> tuple[TraceEvent, ...]:
 
 @pytest.mark.contract("agentv.trace-data-model.tracesummary-computation")
 def test_trace_summary__tracesummary_computation__is_the_specs_own() -> None:
-    summary = trace_summary(Response(text="x", trace=events(EVENTS)))
-    assert summary_json(summary) == json.loads(EVENTS_SUMMARY)
+    summary = summarize_trace(Response(text="x", trace=events(EVENTS)))
+    assert summary_to_json(summary) == json.loads(EVENTS_SUMMARY)
     backwards = tuple(reversed(events(EVENTS)))
-    assert trace_summary(Response(text="x", trace=backwards)) == summary, "names are sorted"
+    assert summarize_trace(Response(text="x", trace=backwards)) == summary, "names are sorted"
 
 
 @pytest.mark.contract("agentv.trace-data-model.tracesummary-from-outputmessages")
 def test_trace_summary__tracesummary_from_outputmessages__is_the_specs_own() -> None:
     response = Response(text="x", messages=messages(MESSAGES))
-    assert summary_json(trace_summary(response)) == json.loads(MESSAGES_SUMMARY)
+    assert summary_to_json(summarize_trace(response)) == json.loads(MESSAGES_SUMMARY)
 
 
 @pytest.mark.contract("agentv.behaviour.trace-summary")
@@ -93,50 +93,50 @@ def test_trace_summary__trace_with_errors_and_nameless_calls__counts_all_events(
         TraceEvent(type="error", text="no"),
         TraceEvent(type="message", text="done"),
     )
-    summary = trace_summary(Response(text="x", trace=trace))
+    summary = summarize_trace(Response(text="x", trace=trace))
     assert summary == TraceSummary(event_count=6, tool_names=("a",), tool_calls_by_name={"a": 1}, error_count=1)
 
 
 @pytest.mark.contract("agentv.behaviour.trace-none")
 def test_trace_summary__bare_text__is_none() -> None:
-    assert (trace_summary(BARE), calls_of(BARE), messages_of(BARE)) == (None, None, None)
+    assert (summarize_trace(BARE), list_called_tools(BARE), find_messages(BARE)) == (None, None, None)
 
 
 def test_trace_summary__plain_calls__a_failed_one_is_an_error() -> None:
     calls = (ToolCall(name="b", success=False), ToolCall(name="a", success=True), ToolCall(name="b"))
     response = Response(text="x", tool_calls=calls)
-    assert trace_summary(response) == TraceSummary(
+    assert summarize_trace(response) == TraceSummary(
         event_count=3, tool_names=("a", "b"), tool_calls_by_name={"a": 1, "b": 2}, error_count=1
     )
     reported = replace(response, messages=with_messages("b", "a", "b").messages)
-    summary = trace_summary(reported)
+    summary = summarize_trace(reported)
     assert summary is not None
     assert summary.error_count == 0, "output messages never say that a call failed"
 
 
 def test_trace_summary__no_call_made__is_zeros_and_not_none() -> None:
     nothing = TraceSummary(event_count=0, tool_names=(), tool_calls_by_name={}, error_count=0)
-    assert trace_summary(Response(text="x")) == nothing
-    assert trace_summary(with_messages()) == nothing
-    assert trace_summary(with_trace()) == nothing
+    assert summarize_trace(Response(text="x")) == nothing
+    assert summarize_trace(with_messages()) == nothing
+    assert summarize_trace(with_trace()) == nothing
 
 
 @pytest.mark.contract("agentv.evaluator-outputmessages-context.outputmessages-available-in-evaluator-context")
 def test_messages_of__outputmessages_available_in_evaluator_context__with_their_calls() -> None:
     made = replace(with_messages("search", "verify"), trace=with_trace("other").trace)
-    found = messages_of(made)
+    found = find_messages(made)
     assert found == made.messages
     assert found is not None
     assert [call.tool for message in found for call in message.tool_calls] == ["search", "verify"]
-    assert calls_of(made) == ["search", "verify"]
+    assert list_called_tools(made) == ["search", "verify"]
 
 
 @pytest.mark.contract("agentv.evaluator-outputmessages-context.fallback-to-trace-when-outputmessages-absent")
 def test_messages_of__fallback_to_trace_when_outputmessages_absent__has_no_messages() -> None:
     made = with_trace("search", "verify")
-    assert messages_of(made) is None
-    assert calls_of(made) == ["search", "verify"]
-    assert trace_json(made.trace) == [
+    assert find_messages(made) is None
+    assert list_called_tools(made) == ["search", "verify"]
+    assert trace_to_json(made.trace) == [
         {"type": "tool_call", "name": "search"},
         {"type": "tool_result"},
         {"type": "tool_call", "name": "verify"},
@@ -149,12 +149,12 @@ def test_calls_of__calls_in_messages_of_any_role__count() -> None:
     made = tuple(
         OutputMessage(role=role, tool_calls=(OutputCall(tool=f"{role}s"),)) for role in ("tool", "planner", "assistant")
     )
-    assert calls_of(Response(text="x", messages=made)) == ["tools", "planners", "assistants"]
+    assert list_called_tools(Response(text="x", messages=made)) == ["tools", "planners", "assistants"]
 
 
 def test_messages_of__plain_calls__are_one_message_of_the_assistant() -> None:
     calls = (ToolCall(name="search", params={"q": "Rome"}, id="c1"), ToolCall(name="verify"))
-    assert messages_of(Response(text="In Rome.", tool_calls=calls)) == (
+    assert find_messages(Response(text="In Rome.", tool_calls=calls)) == (
         OutputMessage(
             role="assistant",
             content="In Rome.",
@@ -165,11 +165,11 @@ def test_messages_of__plain_calls__are_one_message_of_the_assistant() -> None:
 
 def test_messages_of__exchange_that_we_led__is_known_whatever_the_target_says() -> None:
     talk = (Message(role="user", content="Where?"), Message(role="assistant", content="In Rome."))
-    assert calls_of(replace(BARE, conversation=talk)) == []
+    assert list_called_tools(replace(BARE, conversation=talk)) == []
 
 
 def test_messages_of__no_message_at_all__is_nothing_reported() -> None:
-    assert messages_of(replace(BARE, messages=())) is None
+    assert find_messages(replace(BARE, messages=())) is None
 
 
 @pytest.mark.contract("agentv.behaviour.trace-camel-case")
@@ -183,7 +183,7 @@ def test_messages_json__every_field__is_camel_case_and_only_what_is_there() -> N
         timestamp="2025-01-01T00:00:00Z",
         metadata={"latency_ms": 150},
     )
-    assert messages_json((full, OutputMessage(role="tool"))) == [
+    assert messages_to_json((full, OutputMessage(role="tool"))) == [
         {
             "role": "assistant",
             "name": "planner",
@@ -203,12 +203,12 @@ def test_messages_json__every_field__is_camel_case_and_only_what_is_there() -> N
         },
         {"role": "tool"},
     ]
-    assert messages_json(None) is None
+    assert messages_to_json(None) is None
 
 
 def test_shown_messages__bare_text_or_trace__is_shown_as_a_message() -> None:
-    assert shown_messages(BARE) == [{"role": "assistant", "content": "In Rome."}]
-    [message] = shown_messages(with_trace("a", text="x"))
+    assert build_prompt_messages(BARE) == [{"role": "assistant", "content": "In Rome."}]
+    [message] = build_prompt_messages(with_trace("a", text="x"))
     assert (message["content"], message["toolCalls"]) == ("x", [{"tool": "a", "input": {}}])
 
 
@@ -227,13 +227,13 @@ def test_judgement__of_an_agentv_case__has_the_summary_whatever_judges_it(respon
 
 def test_trace_summary__hostile_names__stay_bounded_and_can_be_written() -> None:
     strange = ["x" * 10_000, "\ud800", *(f"tool{number}" for number in range(5_000)), "often", "often"]
-    summary = trace_summary(with_messages(*strange))
+    summary = summarize_trace(with_messages(*strange))
     assert summary is not None
     assert summary.event_count == len(strange)
     assert len(summary.tool_names) == len(summary.tool_calls_by_name) == MAX_NAMES
     assert summary.tool_calls_by_name["often"] == 2, "what is called most is kept"
     assert max(map(len, summary.tool_names)) <= MAX_NAME
-    assert msgspec.json.encode(trace_summary(with_messages("\ud800"))).decode()
+    assert msgspec.json.encode(summarize_trace(with_messages("\ud800"))).decode()
 
 
 NAMES = st.lists(st.sampled_from(["search", "verify", "Search", "ä"]) | st.text(min_size=1, max_size=8), max_size=20)
@@ -241,14 +241,14 @@ NAMES = st.lists(st.sampled_from(["search", "verify", "Search", "ä"]) | st.text
 
 @given(NAMES)
 def test_trace_summary__messages_and_an_equivalent_trace__agree_on_names_and_counts(names) -> None:
-    of_messages, of_trace = trace_summary(with_messages(*names)), trace_summary(with_trace(*names))
+    of_messages, of_trace = summarize_trace(with_messages(*names)), summarize_trace(with_trace(*names))
     assert of_messages is not None
     assert of_trace is not None
     assert of_messages.tool_names == of_trace.tool_names == tuple(sorted(of_messages.tool_names))
     assert of_messages.tool_calls_by_name == of_trace.tool_calls_by_name
     assert sum(of_messages.tool_calls_by_name.values()) == of_messages.event_count == len(names)
     assert of_trace.event_count == 2 * len(names)
-    assert calls_of(with_messages(*names)) == calls_of(with_trace(*names)) == names
+    assert list_called_tools(with_messages(*names)) == list_called_tools(with_trace(*names)) == names
 
 
 @pytest.mark.parametrize(
@@ -264,5 +264,5 @@ def test_trace_summary__messages_and_an_equivalent_trace__agree_on_names_and_cou
     ids=["silent", "says nothing", "promised", "calls", "calls unasked", "our own exchange"],
 )
 def test_reports_calls__response__is_a_report_or_silence(response, reported) -> None:
-    assert reports_calls(response) is reported
-    assert (calls_of(response) is not None) is reported
+    assert has_reported_calls(response) is reported
+    assert (list_called_tools(response) is not None) is reported

@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators import aggregate
-from eval_gate.evaluators.base import EvaluatorError, Judgement, JudgeReply
-from eval_gate.evaluators.weighing import TOLERANCE, is_full, weighted_mean
+from eval_gate.evaluators import aggregation
+from eval_gate.evaluators.base import CaseScore, EvaluatorError, JudgeReply
+from eval_gate.evaluators.weighted_mean import TOLERANCE, compute_weighted_mean, is_full
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import (
     EvaluatorSpec,
@@ -40,7 +40,7 @@ def verdict(score: float, **fields) -> str:
     return json.dumps({"score": score} | fields)
 
 
-def graded(*scores: float, weights: tuple[float, ...] = ()) -> Judgement:
+def graded(*scores: float, weights: tuple[float, ...] = ()) -> CaseScore:
     """One judge per score, so that each evaluator gets its own whatever is asked first."""
     names = [f"judge{number}" for number in range(len(scores))]
     fields = [{"weight": weight} for weight in weights] or [{}] * len(scores)
@@ -152,7 +152,7 @@ def test_weighted__long_sentence__is_cut() -> None:
     names = tuple("x" * 300 for _ in range(9))
     judgement = judgement_of(ToolTrajectory(mode="exact", expected=names, label="l" * 999), response=with_messages("b"))
     assert judgement.error is not None
-    assert len(judgement.error) <= aggregate.MAX_ERROR
+    assert len(judgement.error) <= aggregation.MAX_ERROR
 
 
 def test_weighted__required_check_of_no_weight_is_not_met__fails_at_a_full_score() -> None:
@@ -199,7 +199,7 @@ def test_weighted__one_cannot_judge__the_others_are_ended_and_it_is_an_error() -
         judges = {"stuck": stuck, "broken": FailsOnceAsked(stuck)}
         async with asyncio.timeout(10):
             with pytest.raises(EvaluatorError, match=r"^broken: the judge j could not be asked: 503$"):
-                await aggregate.judge(make_context(*specs, judges=judges))
+                await aggregation.score_case(make_context(*specs, judges=judges))
         return stuck, len(asyncio.all_tasks())
 
     stuck, tasks = asyncio.run(main())
@@ -212,7 +212,7 @@ def test_weighted__cancelled__ends_every_evaluator() -> None:
         stuck = [Stuck(), Stuck()]
         specs = [LlmJudge(label=name, judge_target=name) for name in "ab"]
         context = make_context(*specs, judges=dict(zip("ab", stuck, strict=True)))
-        task = asyncio.create_task(aggregate.judge(context))
+        task = asyncio.create_task(aggregation.score_case(context))
         for one in stuck:
             await one.asked.wait()
         task.cancel()
@@ -235,7 +235,7 @@ def test_weighted__judges__are_asked_side_by_side() -> None:
 
         specs = (LlmJudge(label="a"), LlmJudge(label="b"))
         async with asyncio.timeout(10):
-            assert (await aggregate.judge(make_context(*specs, judge=Meeting()))).passed
+            assert (await aggregation.score_case(make_context(*specs, judge=Meeting()))).passed
 
     asyncio.run(main())
 
@@ -252,7 +252,7 @@ WEIGHTED = st.tuples(st.floats(0, allow_infinity=False) | st.sampled_from([0.0, 
 
 @given(st.lists(WEIGHTED, min_size=1, max_size=8))
 def test_weighted_mean__any__is_within_the_scores_that_count(weighted) -> None:
-    mean = weighted_mean(weighted)
+    mean = compute_weighted_mean(weighted)
     counted = [score for weight, score in weighted if weight > 0]
     if not counted:
         assert mean == 0.0
@@ -267,16 +267,16 @@ def test_weighted_mean__any__is_within_the_scores_that_count(weighted) -> None:
 def test_weighted_mean__any_order__is_the_same(weighted, random) -> None:
     shuffled = list(weighted)
     random.shuffle(shuffled)
-    assert weighted_mean(shuffled) == weighted_mean(weighted)
+    assert compute_weighted_mean(shuffled) == compute_weighted_mean(weighted)
 
 
 @given(st.lists(WEIGHTED, min_size=1, max_size=8), st.lists(SCORES, max_size=4))
 def test_weighted_mean__evaluators_of_weight_zero__do_not_matter(weighted, scores) -> None:
-    assert weighted_mean([*weighted, *((0.0, score) for score in scores)]) == weighted_mean(weighted)
+    assert compute_weighted_mean([*weighted, *((0.0, score) for score in scores)]) == compute_weighted_mean(weighted)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(1e-3, 1e3))
 def test_weighted_mean__equal_weights__is_the_mean(scores, weight) -> None:
-    assert weighted_mean([(weight, score) for score in scores]) == pytest.approx(
+    assert compute_weighted_mean([(weight, score) for score in scores]) == pytest.approx(
         math.fsum(scores) / len(scores), abs=1e-8
     )

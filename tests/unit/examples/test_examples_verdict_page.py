@@ -10,7 +10,7 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import GroundKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment
-from eval_gate.reports.view.view import view_of
+from eval_gate.reports.view.report_view import build_view
 from tests.support.write_verdict_page import DROPPED, EXAMPLES, PAGE, TOOL, UNGATED, judged, pages, report_words
 
 MOST_WORDS = 2_600
@@ -55,14 +55,14 @@ def test_example__one_broken_tool__is_confirmed_by_some_of_its_cases_and_spares_
 @pytest.mark.rows_each("example")
 def test_example__its_words__stand_in_the_comment(example) -> None:
     made = judged(example)
-    comment = render_comment(view_of(made.run, ReportContext(baseline_branch="main")))
+    comment = render_comment(build_view(made.run, ReportContext(baseline_branch="main")))
     for words in report_words(made).split("; "):
         assert words in comment
 
 
 def test_flaky_case__no_number_of_failures__confirms_the_one_that_failed_nine_times() -> None:
     made = judged("flaky")
-    assert made.confirmation.needed(made.facts[f"case-{UNGATED}"].record.counts) is None
+    assert made.confirmation.count_needed_failures(made.facts[f"case-{UNGATED}"].record.counts) is None
 
 
 def test_page__words__are_no_more_than_somebody_reads() -> None:

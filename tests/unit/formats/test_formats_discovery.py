@@ -9,7 +9,7 @@ import pytest
 from eval_gate.errors import GateError
 from eval_gate.formats import documents
 from eval_gate.formats.base import ReadOptions
-from eval_gate.formats.discovery import discover, load_suites
+from eval_gate.formats.discovery import find_eval_files, load_suites
 
 SUITE = json.dumps([{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}}])
 
@@ -33,13 +33,13 @@ def test_load__a_tier_in_the_name_and_every_key_misspelt__is_refused_and_not_lef
     (tmp_path / "users.json").write_text('[{"id": "u-1"}]')
     (tmp_path / "answers.golden.json").write_text('{"paris": 1}')
     with pytest.raises(GateError) as caught:
-        load_suites(discover([str(tmp_path)], tmp_path), tmp_path, ReadOptions())
+        load_suites(find_eval_files([str(tmp_path)], tmp_path), tmp_path, ReadOptions())
     said = "none of its cases has `input`, `expect` or `rubric`: a misspelt key?"
     assert [str(one) for one in caught.value.problems] == [f"b.labeled.json:1: {said}"]
 
 
 def names(tree, *patterns: str) -> list[str]:
-    return [file.path.relative_to(tree).as_posix() for file in discover(patterns, tree)]
+    return [file.path.relative_to(tree).as_posix() for file in find_eval_files(patterns, tree)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_discover__absolute_path_and_glob__work_too(tree) -> None:
 
 def test_discover__pattern_to_nowhere__is_an_error_even_beside_others(tree) -> None:
     with pytest.raises(GateError) as caught:
-        discover(["evals", "evals/a.goldn.json", "nothing/*.json"], tree)
+        find_eval_files(["evals", "evals/a.goldn.json", "nothing/*.json"], tree)
     assert [str(problem) for problem in caught.value.problems] == [
         'there is no "evals/a.goldn.json" (did you mean "a.golden.json"?)',
         'nothing matches "nothing/*.json"',
@@ -77,7 +77,7 @@ def test_discover__link_out_of_the_folder__is_not_followed(tree) -> None:
 
 
 def load(tree, *patterns: str):
-    return load_suites(discover(patterns, tree), tree, ReadOptions())
+    return load_suites(find_eval_files(patterns, tree), tree, ReadOptions())
 
 
 def test_load_suites__folder_with_other_json__reads_the_evals_only(tree) -> None:
@@ -185,8 +185,8 @@ def test_load_suites__another_notation_than_its_format_has__is_said(tree) -> Non
 def test_load_suites__yaml__costs_nothing_where_there_is_none(tree) -> None:
     code = (
         "import sys; from pathlib import Path; from eval_gate.formats.base import ReadOptions; "
-        "from eval_gate.formats.discovery import discover, load_suites; "
-        "root = Path(sys.argv[1]); load_suites(discover(['evals'], root), root, ReadOptions()); "
+        "from eval_gate.formats.discovery import find_eval_files, load_suites; "
+        "root = Path(sys.argv[1]); load_suites(find_eval_files(['evals'], root), root, ReadOptions()); "
         "sys.exit('yaml' in sys.modules or 'wcmatch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tree)], check=False).returncode == 0

@@ -18,20 +18,20 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from eval_gate.action.relay import unjudged
+from eval_gate.action.relay import recompute_result
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.must_pass import with_idle_patterns
-from eval_gate.gate.waivers.file import KnownWaivers
+from eval_gate.gate.must_pass import add_idle_pattern_warnings
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import GitFacts, RunResult, Shard
 from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import LEDGER_NAME
-from eval_gate.results.merge import merge
-from eval_gate.results.read import baseline_of, read_run
-from eval_gate.results.write import write_ledger, write_result
+from eval_gate.results.history import HISTORY_NAME
+from eval_gate.results.merge import merge_runs
+from eval_gate.results.run_reader import read_run, require_baseline
+from eval_gate.results.run_writer import write_history, write_result
 from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine, permuted_ledger
@@ -63,13 +63,13 @@ class World:
             branch = branch.pushed(cases, self.policy, number, confirm=self.confirm, trials=self.trials)
         return branch
 
-    def question(self, baseline: Baseline) -> GateQuestion:
-        return GateQuestion(baseline, self.policy, waivers=self.waivers)
+    def question(self, baseline: Baseline) -> GateInputs:
+        return GateInputs(baseline, self.policy, waivers=self.waivers)
 
     def run(self, baseline: Baseline) -> RunResult:
         """As `run` and the action make it."""
         question = self.question(baseline)
-        return judge(Engine(self.here, self.confirm, self.trials).run(question), question)
+        return decide_verdict(Engine(self.here, self.confirm, self.trials).run(question), question)
 
 
 def quarantine(case: str) -> Waiver:
@@ -153,30 +153,32 @@ class Desk:
     def __init__(self, world: World, branch: Branch, folder: Path) -> None:
         self.world, self.folder = world, folder
         assert branch.newest is not None
-        write_ledger(folder, branch.newest.run_id, branch.ledger)
+        write_history(folder, branch.newest.run_id, branch.ledger)
         write_result(folder, branch.newest)
         self.main = str(folder / branch.newest.run_id)
 
     @property
     def baseline(self) -> Baseline:
         """As the command line finds it."""
-        found = baseline_of(_NOBODY, self.main, self.folder)
+        found = require_baseline(_NOBODY, self.main, self.folder)
         assert found.result.run_id != _NOBODY.run_id
         return found
 
     def forget(self) -> None:
         """The ledger beside the baseline is gone."""
-        (Path(self.main) / LEDGER_NAME).unlink()
+        (Path(self.main) / HISTORY_NAME).unlink()
 
     def kept(self, run: RunResult, name: str) -> RunResult:
         """Written and read again."""
-        write_ledger(self.folder, name, ledger_after(run, self.baseline))
+        write_history(self.folder, name, ledger_after(run, self.baseline))
         write_result(self.folder, replace(run, run_id=name))
         return read_run(name, self.folder)
 
     def again(self, run: RunResult) -> RunResult:
         """As `compare` and a step with `results:` judge it."""
-        return judge(with_idle_patterns(run, self.world.policy.must_pass), self.world.question(self.baseline))
+        return decide_verdict(
+            add_idle_pattern_warnings(run, self.world.policy.must_pass), self.world.question(self.baseline)
+        )
 
     def merged(self, parts: Sequence[Sequence[Asked]]) -> RunResult:
         """Each part run and judged alone, then joined and judged."""
@@ -186,8 +188,8 @@ class Desk:
             question = world.question(self.baseline)
             shard = {"shard": Shard(index=number, count=len(parts))}
             engine = Engine(part, world.confirm, world.trials, planned=len(world.here), fields=shard)
-            judged.append(self.kept(judge(engine.run(question), question), f"part-{number}"))
-        return self.again(self.kept(merge(judged, "merged"), "merged"))
+            judged.append(self.kept(decide_verdict(engine.run(question), question), f"part-{number}"))
+        return self.again(self.kept(merge_runs(judged, "merged"), "merged"))
 
 
 def spared(run: RunResult) -> list[str]:
@@ -225,8 +227,8 @@ def test_judges__stored_run__is_judged_again_as_at_first(world: World) -> None:
     def check(desk: Desk, run: RunResult) -> None:
         stored = desk.kept(run, "here")
         assert said(desk.again(stored)) == said(run)
-        relayed = unjudged(stored, GitFacts(sha="f" * 40))
-        assert said(judge(relayed, world.question(desk.baseline))) == said(run)
+        relayed = recompute_result(stored, GitFacts(sha="f" * 40))
+        assert said(decide_verdict(relayed, world.question(desk.baseline))) == said(run)
         desk.forget()
         assert said(desk.again(stored)) == said(run)
 
@@ -331,8 +333,8 @@ def test_judges__relayed_part_of_a_plan__is_held_to_the_bar_of_the_whole_plan(de
     world = world_of({"c0": "FPFFPFF"}, *[dict.fromkeys(names, "P")] * 4)
     at = desk(world)
     question = world.question(at.baseline)
-    run = judge(Engine(world.here, planned=4000, fields={"partial": True}).run(question), question)
-    relayed = judge(unjudged(at.kept(run, "here"), GitFacts(sha="f" * 40)), question)
+    run = decide_verdict(Engine(world.here, planned=4000, fields={"partial": True}).run(question), question)
+    relayed = decide_verdict(recompute_result(at.kept(run, "here"), GitFacts(sha="f" * 40)), question)
     assert relayed.comparison.evidence == run.comparison.evidence
     assert said(relayed) == said(run)
 
@@ -397,7 +399,7 @@ def test_merge__part_that_is_missing__its_cases_are_not_gone(desk) -> None:
     at = desk(world)
     question = world.question(at.baseline)
     first = Engine(world.here[:1], planned=2, fields={"shard": Shard(index=1, count=2)}).run(question)
-    joined = at.again(merge([judge(first, question)], "joined"))
+    joined = at.again(merge_runs([decide_verdict(first, question)], "joined"))
     assert (classes(joined), joined.comparison.measured.removed) == ({"a": CaseClass.STILL_PASSING}, 0)
     assert joined.verdict.exit_code == 3
 
@@ -437,10 +439,12 @@ def test_judges__cases_were_spared__all_say_the_same_of_them(desk) -> None:
     world = much_broke()
     at = desk(world)
     run = world.run(at.baseline)
-    assert (run.verdict.exit_code, len(spared(run))) == (1, 28)
+    assert (run.verdict.exit_code, len(spared(run))) == (1, 19)
     stored = at.kept(run, "here")
     assert said(at.again(stored)) == said(run)
-    assert said(judge(unjudged(stored, GitFacts(sha="f" * 40)), world.question(at.baseline))) == said(run)
+    assert said(decide_verdict(recompute_result(stored, GitFacts(sha="f" * 40)), world.question(at.baseline))) == said(
+        run
+    )
     at.forget()
     assert said(at.again(stored)) == said(run)
 
@@ -466,9 +470,9 @@ def test_judge__the_confirmed_ones_are_accepted_later__spared_cases_keep_the_gat
     for names, outcome in ((confirmed, Outcome.ERROR), (("c*",), Outcome.PASS)):
         given = tuple(replace(quarantine(name), kind=WaiverKind.ACCEPTED) for name in names)
         waivers = KnownWaivers(TODAY, given)
-        judged = judge(run, replace(world.question(at.baseline), waivers=waivers))
+        judged = decide_verdict(run, replace(world.question(at.baseline), waivers=waivers))
         assert (names, judged.verdict.outcome) == (names, outcome)
     more = replace(world.policy, allowed_regressions=30)
-    assert judge(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.ERROR
+    assert decide_verdict(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.ERROR
     more = replace(world.policy, allowed_regressions=31)
-    assert judge(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.PASS
+    assert decide_verdict(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.PASS

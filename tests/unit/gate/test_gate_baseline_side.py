@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
 from eval_gate.model.usage import Usage
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import EMPTY, ledger_of
+from eval_gate.results.history import EMPTY_HISTORY, build_history
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 DETAILS = CaseDetails(response="It comes on Sunday.", tool_calls=(KeptCall(name="t", arguments={"a": 1}),))
@@ -33,8 +33,8 @@ def then(case_id: str = "a", status: str = "passed", **fields):
 
 def compared(before, now, ledger=None, **policy):
     old, new = make_baseline_run(make_suite_result([before])), make_run(make_suite_result([now]))
-    baseline = Baseline(old, "x", ledger=ledger_of([old]) if ledger is None else ledger)
-    judged = judge(new, GateQuestion(baseline, Policy(**policy)))
+    baseline = Baseline(old, "x", history=build_history([old]) if ledger is None else ledger)
+    judged = decide_verdict(new, GateInputs(baseline, Policy(**policy)))
     assert judged.comparison is not None
     return judged
 
@@ -91,7 +91,7 @@ def test_judge__several_executions__tells_how_each_ended() -> None:
 def test_judge__again_without_the_ledger__says_what_the_record_says() -> None:
     old, older = make_baseline_run({"a": "passed"}), make_run({"a": "failed"}, run_id="older", timestamp="2020")
     new = make_run(make_suite_result([make_result("a", "failed")]))
-    first = judge(new, GateQuestion(Baseline(old, "x", ledger=ledger_of([old, older])), Policy()))
-    again = judge(first, GateQuestion(Baseline(old, "x", ledger=EMPTY), Policy()))
+    first = decide_verdict(new, GateInputs(Baseline(old, "x", history=build_history([old, older])), Policy()))
+    again = decide_verdict(first, GateInputs(Baseline(old, "x", history=EMPTY_HISTORY), Policy()))
     assert [run.run_id for run in first.comparison.history] == [old.run_id, "older"]
     assert (again.comparison.history, again.comparison.changes[0].past) == (first.comparison.history, "PF")

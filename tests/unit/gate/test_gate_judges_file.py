@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.gate.judge_comparisons import MAX_JUDGES, parse_comparisons, with_comparisons
+from eval_gate.gate.judge_agreement import MAX_JUDGES, merge_comparisons, parse_comparisons
 from eval_gate.model.calibration import JudgeComparison
 
 
@@ -17,21 +17,21 @@ def compared(judge: str = "j", **facts) -> JudgeComparison:
 
 def test_written__read_again__is_the_same() -> None:
     one, other = compared("a", prompts=("0" * 16,)), compared("b", evaluator="tone", run_id="r")
-    found = parse_comparisons(with_comparisons([other], [one]).encode(), shown_as="f")
+    found = parse_comparisons(merge_comparisons([other], [one]).encode(), shown_as="f")
     asdict = msgspec.structs.asdict
     assert [asdict(each) for each in found] == [asdict(one), asdict(other)]
 
 
 def test_written__same_judge_and_evaluator__the_new_one_stays() -> None:
     found = parse_comparisons(
-        with_comparisons([compared(agreed=4)], [compared(agreed=5, false_passes=0)]).encode(), shown_as="f"
+        merge_comparisons([compared(agreed=4)], [compared(agreed=5, false_passes=0)]).encode(), shown_as="f"
     )
     assert [one.agreed for one in found] == [5]
 
 
 def test_written__too_many__is_refused() -> None:
     with pytest.raises(GateError, match="not valid"):
-        with_comparisons([compared(str(number)) for number in range(MAX_JUDGES + 1)], [])
+        merge_comparisons([compared(str(number)) for number in range(MAX_JUDGES + 1)], [])
 
 
 @pytest.mark.parametrize(

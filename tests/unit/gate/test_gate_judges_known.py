@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from eval_gate.gate.judge_comparisons import Comparisons, with_judges
+from eval_gate.gate.judge_agreement import JudgeComparisons, add_judges
 from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge
 from eval_gate.model.result import Shard, Yardstick
 from eval_gate.struct import replace
@@ -24,17 +24,17 @@ def run(*yardsticks: Yardstick, **fields):
 
 
 def knowing(made, *entries, proposed=()):
-    (found,) = with_judges(made, lambda: Comparisons(entries, proposed)).judges.judges
+    (found,) = add_judges(made, lambda: JudgeComparisons(entries, proposed)).judges.judges
     return found
 
 
 def test_judges__nobody_graded__nobody_is_asked_and_an_older_word_is_gone() -> None:
-    def ask() -> Comparisons:
+    def ask() -> JudgeComparisons:
         raise AssertionError
 
     plain = make_graded_run({"a": 1.0})
-    forged = with_judges(run(Yardstick(judge="j")), lambda: Comparisons([compared()])).judges
-    assert with_judges(replace(plain, judges=forged), ask).judges is None
+    forged = add_judges(run(Yardstick(judge="j")), lambda: JudgeComparisons([compared()])).judges
+    assert add_judges(replace(plain, judges=forged), ask).judges is None
 
 
 @pytest.mark.parametrize(
@@ -77,5 +77,5 @@ def test_judge__only_the_change_has_compared_it__is_proposed_and_not_known() -> 
 
 def test_judges__several__those_first_who_graded_most() -> None:
     made = run(Yardstick(judge="a"), Yardstick(judge="b"), Yardstick(judge="b"))
-    found = with_judges(made, Comparisons).judges.judges
+    found = add_judges(made, JudgeComparisons).judges.judges
     assert [(one.judge, one.cases) for one in found] == [("b", 2), ("a", 1)]

@@ -6,8 +6,8 @@ import pytest
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.evidence.late import Lateness
-from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.gate.evidence.timeouts import TimeoutCounts
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import GroundKind
 from eval_gate.model.result import RunResult, Shard
@@ -27,8 +27,8 @@ def judged(mine: str, others: list[str], passing: int = 10) -> RunResult:
     steady, branch = ["P"] * (len(others) + passing + 1), Branch()
     for number in range(6):
         branch = branch.pushed(cases(*steady), RULES, number)
-    question = GateQuestion(branch.baseline, RULES)
-    return judge(Engine(cases(mine, *others, *steady[:passing])).run(question), question)
+    question = GateInputs(branch.baseline, RULES)
+    return decide_verdict(Engine(cases(mine, *others, *steady[:passing])).run(question), question)
 
 
 def of_mine(run: RunResult) -> tuple[CaseClass, GroundKind | None]:
@@ -101,7 +101,7 @@ def test_judge__more_than_a_third_hangs__is_not_decided_by_their_reruns() -> Non
 def test_lateness__reruns_beside_first_executions__tell_cases_that_hang_from_a_slow_day(
     late, reruns, late_reruns, hang
 ) -> None:
-    assert Lateness(20, late, late, 0, reruns, late_reruns).of_hanging_cases is hang
+    assert TimeoutCounts(20, late, late, 0, reruns, late_reruns).has_hanging_cases is hang
 
 
 @pytest.mark.contract("verdict.crash")
@@ -120,7 +120,7 @@ def test_reruns__few_are_late_here__a_shard_asks_on_until_its_answers_decide(sha
         branch = branch.pushed(cases, RULES, number)
     mine = Asked("a.json", "case-0", "FTF")
     part = Engine((mine, *cases[1:]), fields={"shard": shard} if shard else {})
-    made = part.run(GateQuestion(branch.baseline, RULES)).by_key()[mine.key]
+    made = part.run(GateInputs(branch.baseline, RULES)).by_key()[mine.key]
     answered = [trial for trial in made.trials if not trial.timed_out]
     assert len(made.trials) == len(answered) + 1
     assert len(answered) == (2 if shard else 1)

@@ -15,20 +15,20 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from eval_gate.action.relay import unjudged
+from eval_gate.action.relay import recompute_result
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.selection import Selection
 from eval_gate.errors import ExitCode
-from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.waivers.file import KnownWaivers
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.execution import Blame
 from eval_gate.model.result import HELD_BACK, CaseResult, GitFacts, RunResult, Shard
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.render import render
+from eval_gate.reports.rendering import render
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import ledger_of
-from eval_gate.results.merge import merge
+from eval_gate.results.history import build_history
+from eval_gate.results.merge import merge_runs
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.sizes import size
 from tests.support.verdicts import make_waiver
@@ -87,20 +87,22 @@ def ran(change: Change) -> RunResult:
     """The run of the change, in as many parts as it has, put together."""
     cases = []
     for number, one in enumerate(change.after):
-        if one is None or not change.selection.takes(CaseKey(one.file, one.id), one.tags, TIERS[one.file].value):
+        if one is None or not change.selection.includes_case(
+            CaseKey(one.file, one.id), one.tags, TIERS[one.file].value
+        ):
             continue
         how = change.broken.get(number)
         fields = {"status": "passed"} if how is None else SKIPPED.get(how, {"status": "failed", "error": "wrong"})
         cases.append((one, one.result(**fields)))
     random.Random(change.seed).shuffle(cases)
-    fields = {"partial": change.selection.chosen, "selections": change.selection.chosen_cases}
+    fields = {"partial": change.selection.has_filters, "selections": change.selection.chosen_cases}
     if change.parts == 1:
         return run_of(cases, **fields)
     runs = [
         run_of(cases[at :: change.parts], shard=Shard(index=at + 1, count=change.parts), run_id=f"part-{at}", **fields)
         for at in range(change.parts)
     ]
-    return merge(runs[change.lost :], "joined")
+    return merge_runs(runs[change.lost :], "joined")
 
 
 @st.composite
@@ -156,11 +158,11 @@ def test_judge__case_that_passed_is_broken_here__is_named_or_the_gate_is_not_gre
     )
     given_ = [make_waiver("flaky-*", "quarantine"), make_waiver("known-1"), make_waiver("case-1", new=False)]
     waivers = KnownWaivers(TODAY, data.draw(st.sampled_from([(), given_])), trusted=data.draw(st.booleans()))
-    question = GateQuestion(Baseline(then, "main", ledger=ledger_of([then])), policy, waivers)
+    question = GateInputs(Baseline(then, "main", history=build_history([then])), policy, waivers)
     run = ran(change)
-    judged = judge(run, question)
+    judged = decide_verdict(run, question)
     assert judged.verdict is not None
-    relayed = judge(unjudged(run, GitFacts(sha="9e8d7c6b5a4f")), question)
+    relayed = decide_verdict(recompute_result(run, GitFacts(sha="9e8d7c6b5a4f")), question)
     assert relayed.verdict is not None
     assert relayed.verdict.exit_code is judged.verdict.exit_code
     code = judged.verdict.exit_code
@@ -172,7 +174,7 @@ def test_judge__case_that_passed_is_broken_here__is_named_or_the_gate_is_not_gre
     for number, was in enumerate(change.before):
         if number not in change.broken:
             continue
-        if not change.selection.takes(CaseKey(was.file, was.id), was.tags, TIERS[was.file].value):
+        if not change.selection.includes_case(CaseKey(was.file, was.id), was.tags, TIERS[was.file].value):
             continue
         names = {was.id, *([one.id] if (one := change.after[number]) else [])}
         assert any(name in said for name in names), (was, change.after[number], change.broken[number], said)
@@ -183,21 +185,21 @@ def test_judge__must_pass_case_without_a_result__is_never_green() -> None:
     was = Written(GOLDEN, "case-0", ("fast",), "measure")
     other = Written(GOLDEN, "case-1", ("fast",), "another measure")
     then = make_baseline_run(*run_of([(was, was.result("passed")), (other, other.result("passed"))]).suites)
-    question = GateQuestion(Baseline(then, "main"), Policy(must_pass=("case-0",), max_errors=5))
+    question = GateInputs(Baseline(then, "main"), Policy(must_pass=("case-0",), max_errors=5))
     chosen = Selection(tags=("fast",))
     for after, broken in (([None, other], {}), *(([was, other], {0: how}) for how in SKIPPED)):
-        judged = judge(ran(Change([was, other], after, broken, chosen)), question)
+        judged = decide_verdict(ran(Change([was, other], after, broken, chosen)), question)
         assert judged.verdict is not None
         assert judged.verdict.exit_code is not ExitCode.PASSED, broken
 
 
 def test_judge__record_of_chosen_cases_that_does_not_say_which__could_not_decide() -> None:
     then = make_baseline_run({"a": "passed", "b": "passed"})
-    judged = judge(make_run({"a": "passed"}, partial=True), GateQuestion(Baseline(then, "main"), Policy()))
+    judged = decide_verdict(make_run({"a": "passed"}, partial=True), GateInputs(Baseline(then, "main"), Policy()))
     assert judged.verdict is not None
     assert (judged.verdict.exit_code, judged.verdict.reasons[0].code) == (ExitCode.INCOMPLETE, "not-run")
     failed = make_baseline_run({"a": "passed", "b": "failed"})
-    judged = judge(make_run({"a": "passed"}, partial=True), GateQuestion(Baseline(failed, "main"), Policy()))
+    judged = decide_verdict(make_run({"a": "passed"}, partial=True), GateInputs(Baseline(failed, "main"), Policy()))
     assert judged.verdict is not None
     assert judged.verdict.exit_code is ExitCode.PASSED
 
@@ -205,14 +207,14 @@ def test_judge__record_of_chosen_cases_that_does_not_say_which__could_not_decide
 def test_judge__must_pass_case_of_another_shard__is_not_missed_in_this_one() -> None:
     here, there = Written(GOLDEN, "case-0", ("fast",), "measure"), Written(GOLDEN, "case-1", ("fast",), "other")
     then = make_baseline_run(*run_of([(one, one.result("passed")) for one in (here, there)]).suites)
-    question = GateQuestion(Baseline(then, "main"), Policy(must_pass=("case-*",)))
+    question = GateInputs(Baseline(then, "main"), Policy(must_pass=("case-*",)))
     chosen = Selection(tags=("fast",))
     fields = {"partial": True, "selections": chosen.chosen_cases}
     parts = [
         run_of([(one, one.result("passed"))], shard=Shard(index=at, count=2), run_id=f"part-{at}", **fields)
         for at, one in enumerate((here, there), 1)
     ]
-    for run in (*parts, merge(parts, "joined")):
-        judged = judge(run, question)
+    for run in (*parts, merge_runs(parts, "joined")):
+        judged = decide_verdict(run, question)
         assert judged.verdict is not None
         assert judged.verdict.exit_code is ExitCode.PASSED, judged.verdict.reasons

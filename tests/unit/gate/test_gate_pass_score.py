@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.pass_score import good_enough, held_to, judged_as
+from eval_gate.gate.pass_score import apply_pass_score, apply_recorded_pass_score, is_passing_case
 from eval_gate.model.execution import Status, Trial
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
-from eval_gate.results.ledger import ledger_of
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline
+from eval_gate.results.history import build_history
 from eval_gate.struct import replace
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_result, make_run
@@ -49,7 +49,7 @@ from tests.support.verdicts import judge_against
     ],
 )
 def test_acceptable__case_and_pass_score__counts_so(case, least, accepted) -> None:
-    assert good_enough(case, least) is accepted
+    assert is_passing_case(case, least) is accepted
 
 
 def test_held_to__accepted_cases__count_as_passes_everywhere() -> None:
@@ -62,7 +62,7 @@ def test_held_to__accepted_cases__count_as_passes_everywhere() -> None:
             make_graded("e", status="error"),
         ]
     )
-    held = held_to(run, 0.75)
+    held = apply_pass_score(run, 0.75)
     cases = {case.id: case for case in held.suites[0].cases}
     assert [case.status.value for case in cases.values()] == ["passed", "failed", "passed", "passed", "error"]
     assert all(case.passed == (case.status is Status.PASSED) for case in cases.values())
@@ -76,7 +76,7 @@ def test_held_to__accepted_cases__count_as_passes_everywhere() -> None:
 
 @pytest.mark.parametrize("run", [make_graded_run({"a": 0.85}), make_run({"a": "failed"})], ids=["at-one", "not-graded"])
 def test_held_to__nothing_to_accept__is_the_same_run(run) -> None:
-    assert held_to(run, 1.0 if run.suites[0].cases[0].graded else 0.5) is run
+    assert apply_pass_score(run, 1.0 if run.suites[0].cases[0].graded else 0.5) is run
 
 
 def test_held_to__case_without_grades_among_graded_ones__stays_as_its_record_says() -> None:
@@ -84,31 +84,31 @@ def test_held_to__case_without_grades_among_graded_ones__stays_as_its_record_say
     ends = ((Status.PASSED, 1.0), (Status.FAILED, 0.9))
     tie = tuple(Trial(status=status, score=score, duration_ms=40) for status, score in ends)
     plain = replace(make_result("b"), trials=tie, error="slow")
-    held = held_to(make_graded_run([make_graded("a", 0.85), plain]), 0.8)
+    held = apply_pass_score(make_graded_run([make_graded("a", 0.85), plain]), 0.8)
     assert [case.status.value for case in held.suites[0].cases] == ["passed", "passed"]
     assert held.suites[0].cases[1] == plain
 
 
 def test_held_to__case_that_another_tool_called_flaky__stays_so_without_executions() -> None:
-    held = held_to(make_graded_run([replace(make_graded("a", 0.85), flaky=True)]), 0.8)
+    held = apply_pass_score(make_graded_run([replace(make_graded("a", 0.85), flaky=True)]), 0.8)
     assert (held.suites[0].cases[0].passed, held.suites[0].cases[0].flaky) == (True, True)
 
 
 @pytest.mark.contract("agentv.results.status-and-threshold-apart")
 def test_judge__pass_score__leaves_the_record_as_it_is() -> None:
     run = make_graded_run({"a": 0.85})
-    judged = judge_against(run, NOT_ASKED_FOR, Policy(pass_score=0.8))
+    judged = judge_against(run, NOT_REQUESTED, Policy(pass_score=0.8))
     assert judged.verdict is not None
     assert (judged.verdict.outcome.value, judged.verdict.pass_score) == ("pass", 0.8)
     assert judged.suites == run.suites
     assert judged.summary == run.summary
-    assert judged_as(judged).summary.passed == 1
+    assert apply_recorded_pass_score(judged).summary.passed == 1
 
 
 def test_judge__history__is_held_to_the_pass_score_too() -> None:
     runs = tuple(make_graded_baseline({"a": score}, run_id=f"r{score}") for score in (0.9, 0.85, 0.2))
     judged = judge_against(
-        make_graded_run({"a": 0.5}), Baseline(runs[0], "b", ledger=ledger_of(runs)), Policy(pass_score=0.8)
+        make_graded_run({"a": 0.5}), Baseline(runs[0], "b", history=build_history(runs)), Policy(pass_score=0.8)
     )
     assert judged.comparison is not None
     change = judged.comparison.changes[0]
@@ -118,7 +118,7 @@ def test_judge__history__is_held_to_the_pass_score_too() -> None:
 
 def test_judged_as__run_without_a_verdict__is_itself() -> None:
     run = make_graded_run({"a": 0.85})
-    assert judged_as(run) is run
+    assert apply_recorded_pass_score(run) is run
 
 
 CASES = st.builds(
@@ -135,8 +135,8 @@ SCORES = st.floats(0.01, 1)
 @pytest.mark.slow
 @given(RUNS, SCORES)
 def test_held_to__twice__is_as_once_and_counts_what_it_holds(run, least) -> None:
-    held = held_to(run, least)
-    assert held_to(held, least) == held
+    held = apply_pass_score(run, least)
+    assert apply_pass_score(held, least) == held
     cases = held.suites[0].cases
     assert held.summary.passed == sum(case.status is Status.PASSED for case in cases)
     assert held.summary.failed == sum(case.status is Status.FAILED for case in cases)
@@ -148,10 +148,12 @@ def test_held_to__twice__is_as_once_and_counts_what_it_holds(run, least) -> None
 @given(RUNS, SCORES, SCORES)
 def test_held_to__higher_score__accepts_no_other_case(run, one, other) -> None:
     low, high = sorted((one, other))
-    accepted = [{case.id for case in held_to(run, least).suites[0].cases if case.passed} for least in (low, high)]
+    accepted = [
+        {case.id for case in apply_pass_score(run, least).suites[0].cases if case.passed} for least in (low, high)
+    ]
     assert accepted[1] <= accepted[0]
 
 
 def test_good_enough__case_that_broke_after_passing_executions__does_not_pass() -> None:
-    assert not good_enough(make_result("a", "error", trials="PPE"), 1.0)
-    assert good_enough(make_result("a", "passed", trials="PPF"), 1.0)
+    assert not is_passing_case(make_result("a", "error", trials="PPE"), 1.0)
+    assert is_passing_case(make_result("a", "passed", trials="PPF"), 1.0)

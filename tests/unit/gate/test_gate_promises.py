@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, FailOn, Policy
-from eval_gate.gate.judge import GateQuestion, judge
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult
 from tests.support.histories import Asked, Branch, Engine
@@ -27,8 +27,8 @@ def judged(here: str, passing: int, record: str, confirm: int = DEFAULT_CONFIRM)
     branch = Branch()
     for number, letter in enumerate(record):
         branch = branch.pushed(cases(letter), RULES, number, confirm=confirm)
-    question = GateQuestion(branch.baseline, RULES)
-    return judge(Engine(cases(here), confirm).run(question), question)
+    question = GateInputs(branch.baseline, RULES)
+    return decide_verdict(Engine(cases(here), confirm).run(question), question)
 
 
 def red(run: RunResult) -> bool:

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from eval_gate.engine.settling import settle
+from eval_gate.engine.case_result import join_trials
 from eval_gate.model.result import RerunEnd
-from eval_gate.results.ledger import executions_of
+from eval_gate.results.history import split_executions
 from tests.support.histories import Asked
 from tests.support.sizes import size
 
@@ -145,11 +145,11 @@ def test_simulation__a_case__is_as_the_engine_makes_it(branch, tape) -> None:
     """The simulation joins executions in its own way, which is fast; nothing that a verdict looks at may differ."""
     asked = Asked("suite.json", "case-0", tape)
     records = [asked.record(at) for at in range(len(tape))]
-    real = settle(asked.case(), records, first=1, end=RerunEnd.DECIDED)
+    real = join_trials(asked.case(), records, first=1, end=RerunEnd.DECIDED)
     fast = branch._case(0, tuple(tape), RerunEnd.DECIDED)
     looked_at = ("status", "passed", "score", "graded", "flaky", "reruns", "rerun_end", "blame")
     assert [getattr(fast, name) for name in looked_at] == [getattr(real, name) for name in looked_at]
-    assert executions_of(fast) == executions_of(real)
+    assert split_executions(fast) == split_executions(real)
 
 
 @pytest.mark.parametrize("tape", TAPES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.gate.suspects import DOZEN, FEW, Suspects, share_of_shard
+from eval_gate.gate.suspects import ENOUGH_CONFIRMED, MAX_ALWAYS_RERUN, Suspects, compute_shard_share
 from eval_gate.model.case import CaseKey
 from eval_gate.struct import replace
 
@@ -19,69 +19,69 @@ def suspects(*causes: str, allowed: int | None = 0, uncounted: int = 0) -> Suspe
     return Suspects(dict(zip(mine, causes, strict=True)), allowed, frozenset(mine[:uncounted]))
 
 
-@pytest.mark.parametrize("count", [1, DOZEN])
+@pytest.mark.parametrize("count", [1, ENOUGH_CONFIRMED])
 def test_suspects__a_dozen_or_fewer__are_all_rerun_whatever_is_known(count) -> None:
     mine = keys(count)
     few = suspects(*"a" * count)
-    assert few.turn(mine, ()) == mine
-    assert not any(few.spares(key, mine) for key in mine)
+    assert few.select_next(mine, ()) == mine
+    assert not any(few.can_skip(key, mine) for key in mine)
 
 
 def test_suspects__one_cause__a_dozen_first_and_the_others_never() -> None:
     mine, many = keys(50), suspects(*"a" * 50)
-    assert many.turn(mine, ()) == mine[:DOZEN]
-    assert many.turn(mine[DOZEN:], mine[:DOZEN]) == []
-    assert all(many.spares(key, mine[:DOZEN]) for key in mine[DOZEN:])
-    assert not many.spares(mine[20], mine[: DOZEN - 1])
+    assert many.select_next(mine, ()) == mine[:ENOUGH_CONFIRMED]
+    assert many.select_next(mine[ENOUGH_CONFIRMED:], mine[:ENOUGH_CONFIRMED]) == []
+    assert all(many.can_skip(key, mine[:ENOUGH_CONFIRMED]) for key in mine[ENOUGH_CONFIRMED:])
+    assert not many.can_skip(mine[20], mine[: ENOUGH_CONFIRMED - 1])
 
 
 def test_suspects__first_ones_are_let_go__all_others_at_once() -> None:
     mine, many = keys(50), suspects(*"a" * 50)
-    assert many.turn(mine[DOZEN:], ()) == mine[DOZEN:]
+    assert many.select_next(mine[ENOUGH_CONFIRMED:], ()) == mine[ENOUGH_CONFIRMED:]
 
 
 def test_suspects__some_are_confirmed__as_many_again_as_are_missing_to_a_dozen() -> None:
     mine, many = keys(50), suspects(*"a" * 50)
-    assert many.turn(mine[DOZEN:], mine[:9]) == mine[DOZEN : DOZEN + 3]
+    assert many.select_next(mine[ENOUGH_CONFIRMED:], mine[:9]) == mine[ENOUGH_CONFIRMED : ENOUGH_CONFIRMED + 3]
 
 
 def test_suspects__several_causes__by_turns_and_the_rare_ones_among_them() -> None:
     mine, many = keys(22), suspects(*"a" * 20, "b", "c")
-    assert many.turn(mine, ()) == [mine[0], mine[20], mine[21], *mine[1:10]]
+    assert many.select_next(mine, ()) == [mine[0], mine[20], mine[21], *mine[1:10]]
 
 
 def test_suspects__one_shard_of_several__confirms_its_share() -> None:
-    assert [share_of_shard(count) for count in (1, 2, 4, 5, 50)] == [12, 6, 3, 3, 3]
+    assert [compute_shard_share(count) for count in (1, 2, 4, 5, 50)] == [12, 6, 3, 3, 3]
     mine = keys(6)
-    part = replace(suspects(*"a" * 6), enough=3)
-    assert part.turn(mine, ()) == mine[:3]
-    assert part.spares(mine[4], mine[:3])
-    assert not replace(suspects(*"a" * FEW), enough=3).many
+    part = replace(suspects(*"a" * 6), enough_confirmed=3)
+    assert part.select_next(mine, ()) == mine[:3]
+    assert part.can_skip(mine[4], mine[:3])
+    assert not replace(suspects(*"a" * MAX_ALWAYS_RERUN), enough_confirmed=3).is_limited
 
 
 def test_suspects__allowed_regressions__are_not_certain_before_one_more() -> None:
     mine, many = keys(50), suspects(*"a" * 50, allowed=14)
-    assert many.turn(mine, ()) == mine[:15]
-    assert not many.spares(mine[20], mine[:14])
-    assert many.spares(mine[20], mine[:15])
+    assert many.select_next(mine, ()) == mine[:15]
+    assert not many.can_skip(mine[20], mine[:14])
+    assert many.can_skip(mine[20], mine[:15])
 
 
 def test_suspects__accepted_ones__come_last_and_make_nothing_certain() -> None:
     mine, many = keys(50), suspects(*"a" * 50, uncounted=20)
-    assert many.turn(mine, ()) == mine[20:32]
-    assert not many.spares(mine[40], mine[:20])
-    assert many.spares(mine[40], mine[9:21])
+    assert many.select_next(mine, ()) == mine[20:32]
+    assert not many.can_skip(mine[40], mine[:20])
+    assert many.can_skip(mine[40], mine[9:21])
 
 
 @pytest.mark.parametrize("count", [3, 50])
 def test_suspects__nothing_fails_the_gate__spares_none(count) -> None:
     mine, many = keys(count), suspects(*"a" * count, allowed=None)
-    assert many.turn(mine, ()) == mine
-    assert not many.spares(mine[2], mine)
+    assert many.select_next(mine, ()) == mine
+    assert not many.can_skip(mine[2], mine)
 
 
 def test_suspects__cases_that_may_not_be_spared__are_in_the_first_turn() -> None:
     mine, many = keys(50), suspects(*"a" * 50)
     other = CaseKey("a.json", "must-pass")
-    assert many.turn([*mine, other], ())[0] == other
-    assert not many.spares(other, mine)
+    assert many.select_next([*mine, other], ())[0] == other
+    assert not many.can_skip(other, mine)

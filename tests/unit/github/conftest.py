@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from eval_gate.github.client import Client
+from eval_gate.github.client import GitHubClient
 from eval_gate.text.secret import Secret
 from tests.support.github import FakeGitHub, Fault, Faults, fake_github
 from tests.support.github.loopback import Answer, Door, LoopbackServer, Request
@@ -29,8 +29,8 @@ def waits() -> list[float]:
 
 
 @pytest.fixture
-def client(github: FakeGitHub, waits: list[float]) -> Iterator[Client]:
-    opened = Client(github.base, Secret(github.token), github.state.full_name, sleep=waits.append)
+def client(github: FakeGitHub, waits: list[float]) -> Iterator[GitHubClient]:
+    opened = GitHubClient(github.base, Secret(github.token), github.state.full_name, sleep=waits.append)
     yield opened
     opened.close()
 

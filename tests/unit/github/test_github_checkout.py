@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.github.checkout import checked_out, checkout_around, checkouts_below
+from eval_gate.github.checkout import find_checkout, find_head_commit, iter_checkouts
 
 SHA, OTHER, LONG = "1" * 40, "2" * 40, "abcdef01" * 8
 
@@ -23,7 +23,7 @@ def git(tmp_path) -> Path:
 
 def head(git: Path, text: str | bytes) -> str | None:
     (git / "HEAD").write_bytes(text.encode() if isinstance(text, str) else text)
-    return checked_out(git.parent)
+    return find_head_commit(git.parent)
 
 
 @pytest.mark.parametrize("text", [SHA, f"{SHA}\n", f"{SHA}\r\n", LONG])
@@ -66,8 +66,8 @@ def test_checkout__branch_without_a_commit__is_unknown(git) -> None:
 
 
 def test_checkout__no_git__is_unknown(tmp_path) -> None:
-    assert checked_out(tmp_path) is None
-    assert checked_out(tmp_path / "missing") is None
+    assert find_head_commit(tmp_path) is None
+    assert find_head_commit(tmp_path / "missing") is None
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -82,7 +82,7 @@ def test_checkout__worktree__is_what_its_own_head_names(git, tmp_path, named, re
     checkout = tmp_path / "x"
     checkout.mkdir()
     (checkout / ".git").write_text(f"gitdir: {'../.git/worktrees/x' if relative else own}\n")
-    assert checked_out(checkout) == SHA
+    assert find_head_commit(checkout) == SHA
 
 
 def test_checkout__git_folder_elsewhere__is_read_there(git, tmp_path) -> None:
@@ -90,12 +90,12 @@ def test_checkout__git_folder_elsewhere__is_read_there(git, tmp_path) -> None:
     checkout = tmp_path / "x"
     checkout.mkdir()
     (checkout / ".git").write_text(f"gitdir: {git.rename(tmp_path / 'elsewhere')}\n")
-    assert checked_out(checkout) == SHA
+    assert find_head_commit(checkout) == SHA
 
 
 def test_checkout__git_folder_that_is_not_there__is_unknown(tmp_path) -> None:
     (tmp_path / ".git").write_text("gitdir: /somewhere/.git/worktrees/x\n")
-    assert checked_out(tmp_path) is None
+    assert find_head_commit(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -137,12 +137,12 @@ def test_checkout__branch_file_that_holds_no_commit__is_unknown(git, text) -> No
 
 def test_checkout__links_to_other_files__say_nothing_of_what_is_in_them(git) -> None:
     (git / "HEAD").symlink_to("/etc/passwd")
-    assert checked_out(git.parent) is None
+    assert find_head_commit(git.parent) is None
 
 
 def test_checkout__folders_and_nobody_s_files__are_unknown(git) -> None:
     (git / "HEAD").mkdir()
-    assert checked_out(git.parent) is None
+    assert find_head_commit(git.parent) is None
     (git / "HEAD").rmdir()
     (git / "refs" / "heads" / "main").mkdir()
     assert head(git, "ref: refs/heads/main") is None
@@ -171,8 +171,8 @@ def test_checkout__around_a_path__is_the_nearest_in_the_workspace(git, path, com
     theirs = git.parent / "theirs" / ".git"
     theirs.mkdir(parents=True)
     head(theirs, OTHER)
-    found = checkout_around(git.parent, path)
-    assert (found and checked_out(found)) == commit
+    found = find_checkout(git.parent, path)
+    assert (found and find_head_commit(found)) == commit
 
 
 def test_checkout__below_a_folder__are_all_of_them(git) -> None:
@@ -180,6 +180,6 @@ def test_checkout__below_a_folder__are_all_of_them(git) -> None:
     theirs = git.parent / "tools" / "deep" / "theirs" / ".git"
     theirs.mkdir(parents=True)
     root = git.parent
-    assert list(checkouts_below(root, "tools")) == [theirs.parent]
-    assert set(checkouts_below(root, ".")) == {root, theirs.parent}
-    assert list(checkouts_below(root, "tools/deep/theirs/.git")) == list(checkouts_below(root, "missing")) == []
+    assert list(iter_checkouts(root, "tools")) == [theirs.parent]
+    assert set(iter_checkouts(root, ".")) == {root, theirs.parent}
+    assert list(iter_checkouts(root, "tools/deep/theirs/.git")) == list(iter_checkouts(root, "missing")) == []

@@ -8,17 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from eval_gate.github.client import ATTEMPTS, ApiAnswer, Client
-from eval_gate.github.comments import read_conversation
-from eval_gate.github.commits import distance, pull_request, repository
+from eval_gate.github.background_calls import call_with_timeout
+from eval_gate.github.client import ATTEMPTS, ApiResponse, GitHubClient
+from eval_gate.github.comments import read_thread
+from eval_gate.github.commits import compare_commits, get_pull_request, get_repository
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.side_by_side import within
 from eval_gate.text.secret import Secret
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 
 
-class Thing(ApiAnswer):
+class Thing(ApiResponse):
     id: int
 
 
@@ -58,8 +58,8 @@ ODD_GRAPH = {
 def asking(says, waits):
     """A client of a server that gives this answer."""
 
-    def ask(*answers: Answer) -> Client:
-        return Client(says(*answers).base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+    def ask(*answers: Answer) -> GitHubClient:
+        return GitHubClient(says(*answers).base, Secret("t0ken"), "acme/bot", sleep=waits.append)
 
     return ask
 
@@ -77,14 +77,14 @@ def test_get__answer_that_is_not_documented__is_an_error_that_names_the_call(ask
 def test_page__no_list_of_what_was_asked_for__is_an_error_that_names_the_call(asking, body) -> None:
     client = asking(Answer(200, body=body))
     with pytest.raises(GitHubError) as caught:
-        client.page("listing things", "/things", Thing, permission="contents: read", key="things")
+        client.get_page("listing things", "/things", Thing, permission="contents: read", key="things")
     assert str(caught.value).startswith("listing things: GitHub's answer has another shape than documented (")
 
 
 @pytest.mark.parametrize("answer", ODD_GRAPH.values(), ids=ODD_GRAPH)
 def test_graphql__answer_that_is_not_documented__is_an_error_that_names_the_call(asking, answer) -> None:
     with pytest.raises(GitHubError) as caught:
-        read_conversation(asking(answer), 7, "k")
+        read_thread(asking(answer), 7, "k")
     assert str(caught.value).startswith("looking for the comment on #7: ")
 
 
@@ -94,15 +94,15 @@ def test_graphql__trouble_of_theirs_inside_a_success__is_repeated(asking, waits)
         "Something went wrong while executing your query. This may be the result of a timeout, or it could be a bug."
     )
     client = asking(Answer(200, body={"data": None, "errors": [{"message": words}]}), Answer(200, body={"data": {}}))
-    assert client.graphql("asking", "query { viewer { login } }", {}, permission="pull-requests: read") == {}
+    assert client.run_graphql("asking", "query { viewer { login } }", {}, permission="pull-requests: read") == {}
     assert len(waits) == 1
 
 
 def test_page__pages_of_exactly_the_asked_size__are_read_until_a_shorter_one(says) -> None:
     full, rest = [{"id": n} for n in range(100)], [{"id": 100}]
     oracle = says(Answer(200, body=full), Answer(200, body=rest))
-    client = Client(oracle.base, Secret("t0ken"), "acme/bot")
-    found = list(client.pages("listing", "/things", Thing, permission="contents: read"))
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot")
+    found = list(client.iter_items("listing", "/things", Thing, permission="contents: read"))
     assert [one.id for one in found] == list(range(101))
     assert [request.query["page"] for request in oracle.requests] == ["1", "2"]
     assert {request.query["per_page"] for request in oracle.requests} == {"100"}
@@ -110,14 +110,14 @@ def test_page__pages_of_exactly_the_asked_size__are_read_until_a_shorter_one(say
 
 def test_pages__only_the_first_item_is_wanted__one_page_is_asked_for(says) -> None:
     oracle = says(Answer(200, body=[{"id": n} for n in range(100)]))
-    client = Client(oracle.base, Secret("t0ken"), "acme/bot")
-    assert next(client.pages("listing", "/things", Thing, permission="contents: read")).id == 0
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot")
+    assert next(client.iter_items("listing", "/things", Thing, permission="contents: read")).id == 0
     assert len(oracle.requests) == 1
 
 
 def test_post__answer_unreadable__is_looked_for_before_it_is_made_again(says, waits) -> None:
     oracle = says(Answer(201, raw=b'{"id": 1'), Answer(201, body={"id": 2}))
-    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     written = client.post("making", "/things", {}, Thing, permission="checks: write", made=lambda: Thing(id=7))
     assert (written.id, len(oracle.requests)) == (7, 1)
 
@@ -125,7 +125,7 @@ def test_post__answer_unreadable__is_looked_for_before_it_is_made_again(says, wa
 def test_post__refused_for_now__is_not_looked_for(says, waits) -> None:
     """A limit is said before anything is done: looking costs requests that are short already."""
     oracle = says(Answer(429, body={"message": "slow down"}), Answer(201, body={"id": 2}))
-    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     looked: list[int] = []
     written = client.post("making", "/things", {}, Thing, permission="checks: write", made=lambda: looked.append(1))
     assert (written.id, looked, len(waits)) == (2, [], 1)
@@ -137,7 +137,7 @@ def test_limit__time_to_wait_is_odd__waits_are_never_negative_nor_endless(says, 
     oracle = says(
         Answer(429, body={"message": "slow down"}, headers={"Retry-After": after}), Answer(200, body={"id": 1})
     )
-    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     try:
         client.get("reading", "/thing", Thing, permission="contents: read")
     except GitHubError as error:
@@ -147,8 +147,8 @@ def test_limit__time_to_wait_is_odd__waits_are_never_negative_nor_endless(says, 
 
 def test_requests__every_one__names_its_sender_its_version_and_the_token_once(github, client) -> None:
     github.state.add_pull(7)
-    repository(client)
-    pull_request(client, 7)
+    get_repository(client)
+    get_pull_request(client, 7)
     for exchange in github.requests("*"):
         assert exchange.headers["user-agent"].startswith("eval-gate/")
         assert exchange.headers["x-github-api-version"] == "2022-11-28"
@@ -159,21 +159,21 @@ def test_requests__every_one__names_its_sender_its_version_and_the_token_once(gi
 @pytest.mark.parametrize("token", ["tök€n", "a\nb", "a\x00b", "\ufeffghs_x"])
 def test_token__that_no_header_can_hold__is_an_error_and_is_not_shown(github, token) -> None:
     with pytest.raises(GitHubError) as caught:
-        repository(Client(github.base, Secret(token), "acme/bot", sleep=lambda _: None))
+        get_repository(GitHubClient(github.base, Secret(token), "acme/bot", sleep=lambda _: None))
     assert token not in str(caught.value)
 
 
 @pytest.mark.parametrize("branch", ["release/1.x", "a#b", "a b?c=d&e", "ü/日本", "100%25"])
 def test_compare__branch_with_any_name__is_one_part_of_the_path(github, client, branch) -> None:
     github.state.add_commit("next", github.state.branches["main"], branch=branch)
-    found = distance(client, "main", branch)
+    found = compare_commits(client, "main", branch)
     assert found is not None
     assert (found.ahead_by, found.merge_base_commit.sha) == (1, github.state.branches["main"])
 
 
 def test_broken_for_a_while__every_try_is_counted_and_none_is_left(github, client, waits) -> None:
     github.faults.add("GET", "/repos/acme/bot$", *[Fault.status(500)] * (ATTEMPTS - 1))
-    assert repository(client).default_branch == "main"
+    assert get_repository(client).default_branch == "main"
     assert len(waits) == ATTEMPTS - 1
     assert all(0 <= wait <= 8 for wait in waits)
 
@@ -185,7 +185,7 @@ def test_calls__two_at_a_time_each_refused_once__each_is_repeated_by_itself(gith
     for path in ("/repos/acme/bot$", "/pulls/7$"):
         github.faults.add("GET", path, Fault.meet(refused, 502), Fault.meet(answered))
     with ThreadPoolExecutor(2) as beside:
-        first, second = beside.submit(repository, client), beside.submit(pull_request, client, 7)
+        first, second = beside.submit(get_repository, client), beside.submit(get_pull_request, client, 7)
         assert (first.result().default_branch, second.result().number) == ("main", 7)
     assert len(waits) == 2
 
@@ -207,7 +207,7 @@ def test_limit__told_to_one_call__holds_back_the_calls_beside_it(says, status) -
         else:
             beside_waits.set()
 
-    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=sleep)
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=sleep)
 
     def get() -> int:
         return client.get("reading the thing", "/thing", Thing, permission="contents: read").id
@@ -227,7 +227,9 @@ def test_limit__told_to_one_call__holds_back_the_calls_beside_it(says, status) -
 def test_limit__that_nobody_waits_for__holds_back_no_other_call(says, waits) -> None:
     """One of REST's calls may be an hour away, and GraphQL's not."""
     limit = Answer(403, body={"message": "API rate limit exceeded"}, headers={"Retry-After": "3000"})
-    client = Client(says(limit, Answer(200, body={"id": 1})).base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+    client = GitHubClient(
+        says(limit, Answer(200, body={"id": 1})).base, Secret("t0ken"), "acme/bot", sleep=waits.append
+    )
     with pytest.raises(GitHubError, match="for 3000 s to come"):
         client.get("reading the thing", "/thing", Thing, permission="contents: read")
     assert client.get("reading the thing", "/thing", Thing, permission="contents: read").id == 1
@@ -237,15 +239,15 @@ def test_limit__that_nobody_waits_for__holds_back_no_other_call(says, waits) -> 
 def test_call__asked_on_the_way_of_another_from_within_a_time_limit__is_tried_once(says, waits) -> None:
     """The way to an artifact of our own: its address is asked in the thread that has so much time for the whole."""
     oracle = says(Answer(500))
-    client = Client(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError):
-        client.repeated(lambda: within(20, "fetching", lambda: repository(client)))
+        client.call_with_retries(lambda: call_with_timeout(20, "fetching", lambda: get_repository(client)))
     assert len(oracle.requests) == ATTEMPTS
 
 
 def test_calls__one_after_the_other__share_a_connection(says) -> None:
     oracle = says(Answer(200, body={"id": 1}))
-    client = Client(oracle.base, Secret("t0ken"), "acme/bot")
+    client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot")
     for _ in range(3):
         client.get("reading", "/thing", Thing, permission="contents: read")
     assert oracle.connections == 1
@@ -260,8 +262,8 @@ class Seen(deque):
 
 def test_close__another_thread_takes_the_last_connection__is_no_error(github, monkeypatch) -> None:
     """A step ends while calls that nobody waits for any more are under way."""
-    client = Client(github.base, Secret(github.token), "acme/bot")
-    assert repository(client).default_branch == "main"
+    client = GitHubClient(github.base, Secret(github.token), "acme/bot")
+    assert get_repository(client).default_branch == "main"
     monkeypatch.setattr(client, "_idle", Seen(client._idle))
     client.close()
-    assert repository(client).default_branch == "main"
+    assert get_repository(client).default_branch == "main"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.github.commit_files import CommitFiles
-from eval_gate.github.git_objects import GitObjects, git_dir_of
+from eval_gate.github.git_objects import GitObjects, find_git_dir
 from tests.support.git import commit_all, git
 
 
@@ -24,7 +24,9 @@ def checkout(tmp_path) -> Path:
 
 
 def has(folder: Path, name: str, commit: str, data: bytes | None = None) -> bool:
-    return CommitFiles(folder, commit).has(folder / name, (folder / name).read_bytes() if data is None else data)
+    return CommitFiles(folder, commit).has_content(
+        folder / name, (folder / name).read_bytes() if data is None else data
+    )
 
 
 def grow(folder: Path) -> str:
@@ -57,7 +59,9 @@ def test_commit_files__however_git_keeps_objects__every_file_of_the_commit_is_fo
     listed = git(checkout, "ls-files", "-z").strip("\0").split("\0")
     files = CommitFiles(checkout, commit)
     assert len(listed) == 63
-    assert [one for one in listed if one != "link" and not files.has(Path(one), (checkout / one).read_bytes())] == []
+    assert [
+        one for one in listed if one != "link" and not files.has_content(Path(one), (checkout / one).read_bytes())
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -100,10 +104,10 @@ def test_commit_files__over_links__each_is_held_against_the_commit(checkout) -> 
 def test_commit_files__checkout_below_the_workspace__has_its_own_paths(checkout) -> None:
     commit = commit_all(checkout)
     files = CommitFiles(checkout.parent, commit)
-    assert files.has(checkout / "evals" / "a.json", b"[1]\n")
+    assert files.has_content(checkout / "evals" / "a.json", b"[1]\n")
     shutil.copytree(checkout / "evals", checkout.parent / "evals")
-    assert not files.has(checkout.parent / "evals" / "a.json", b"[1]\n")
-    assert not files.can_be_read(checkout.parent / "evals" / "a.json")
+    assert not files.has_content(checkout.parent / "evals" / "a.json", b"[1]\n")
+    assert not files.can_read(checkout.parent / "evals" / "a.json")
 
 
 def test_commit_files__line_ends_of_windows__are_the_same_file(checkout) -> None:
@@ -128,14 +132,14 @@ def test_commit_files__objects_that_are_not_what_they_are_called__are_none(check
     """Whoever can write there can take away, and put nothing in place of what a commit holds."""
     commit = commit_all(checkout)
     objects = GitObjects(checkout / ".git")
-    tree = objects.tree_of(commit)
+    tree = objects.find_tree(commit)
     assert tree is not None
     file = checkout / ".git" / "objects" / tree[:2] / tree[2:]
     data = file.read_bytes()
     file.chmod(0o644)
     if how == "another":
         (checkout / "evals" / "a.json").write_text("[9]\n")
-        other = GitObjects(checkout / ".git").tree_of(commit_all(checkout))
+        other = GitObjects(checkout / ".git").find_tree(commit_all(checkout))
         assert other is not None
         data = (checkout / ".git" / "objects" / other[:2] / other[2:]).read_bytes()
     file.write_bytes({"cut": data[:-12], "changed": data[:-1] + b"x", "none": b""}.get(how, data))
@@ -157,6 +161,6 @@ def test_commit_files__broken_packs__are_passed_over(checkout) -> None:
 
 
 def test_git_dir__of_what_is_no_checkout__is_none(tmp_path) -> None:
-    assert git_dir_of(tmp_path) is None
+    assert find_git_dir(tmp_path) is None
     (tmp_path / ".git").write_text("elsewhere\n")
-    assert git_dir_of(tmp_path) is None
+    assert find_git_dir(tmp_path) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.github import event as module
-from eval_gate.github.event import Event, MergeGroup, read_event
+from eval_gate.github.event import MergeGroupPayload, WorkflowEvent, read_event
 
 SHA = "1" * 40
 REPOSITORY = {"id": 1, "full_name": "acme/bot", "default_branch": "main", "fork": False}
@@ -20,7 +20,7 @@ PULL = {"number": 7, "state": "open", "draft": True, "head": SIDE, "base": SIDE,
 
 @pytest.fixture
 def read(tmp_path):
-    def read(data: object, name: str = "pull_request") -> Event:
+    def read(data: object, name: str = "pull_request") -> WorkflowEvent:
         file = tmp_path / "event.json"
         file.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
         return read_event(name, file)
@@ -81,7 +81,7 @@ def test_event__workflow_run__has_nullable_parts(read) -> None:
     ],
 )
 def test_merge_group__branch_of_the_queue__names_the_last_pull_request(ref, number) -> None:
-    assert MergeGroup(head_sha=SHA, head_ref=ref, base_sha=SHA, base_ref="refs/heads/main").pull_number == number
+    assert MergeGroupPayload(head_sha=SHA, head_ref=ref, base_sha=SHA, base_ref="refs/heads/main").pull_number == number
 
 
 BROKEN = {

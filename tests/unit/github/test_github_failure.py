@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from eval_gate.github.failure import FailureKind, RefusingAnswer, refusal
+from eval_gate.github.failure import ErrorResponse, FailureKind, build_refusal_error
 
 NINE = "Sun, 22 Nov 2026 09:00:00 GMT"
 NINE_S = 1_795_338_000
@@ -13,7 +13,7 @@ NINE_S = 1_795_338_000
 def limited(date: str | None, reset: float) -> float | None:
     """How long to wait by an answer that says when the limit ends."""
     headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(reset)} | ({"date": date} if date else {})
-    error = refusal(RefusingAnswer(403, headers, "rate limit exceeded"), "reading a run")
+    error = build_refusal_error(ErrorResponse(403, headers, "rate limit exceeded"), "reading a run")
     assert error.kind is FailureKind.RATE_LIMITED
     return error.wait_s
 

@@ -10,21 +10,28 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.github.artifacts.artifact_search import list_run_artifacts
+from eval_gate.github.artifacts.artifact_service import ArtifactService, reserve_artifact, write_archive
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
-from eval_gate.github.artifacts.listed import artifacts_of_run
-from eval_gate.github.artifacts.service import ArtifactService, archive, reserve
-from eval_gate.github.checks import (
+from eval_gate.github.check_runs import (
     Annotation,
+    AnnotationLevel,
+    CheckConclusion,
     CheckContent,
-    Conclusion,
-    Level,
-    checks_on,
-    repeat_check,
+    copy_check_result,
+    list_commit_checks,
     write_check,
 )
-from eval_gate.github.client import ATTEMPTS, Client, Patience
-from eval_gate.github.comments import delete_comment, read_conversation, write_comment
-from eval_gate.github.commits import ancestors, distance, pull_request, pull_requests_of, repository, workflow_run
+from eval_gate.github.client import ATTEMPTS, GitHubClient, GitHubTimeouts
+from eval_gate.github.comments import delete_comment, read_thread, write_comment
+from eval_gate.github.commits import (
+    compare_commits,
+    get_pull_request,
+    get_repository,
+    get_workflow_run,
+    iter_ancestors,
+    list_pull_requests,
+)
 from eval_gate.github.failure import MAX_WAIT_S, FailureKind, GitHubError
 from eval_gate.text.secret import Secret
 from tests.support.agents import unused_port
@@ -38,7 +45,7 @@ class World:
     """A GitHub with one of everything, and our connection to it, which notes waits instead of waiting."""
 
     github: FakeGitHub
-    client: Client
+    client: GitHubClient
     waits: list[float]
     folder: Path
 
@@ -62,15 +69,15 @@ class Call:
 
 
 def check(world: World) -> object:
-    remarks = tuple(Annotation("evals/a.json", n + 1, Level.FAILURE, "t", "m") for n in range(10))
+    remarks = tuple(Annotation("evals/a.json", n + 1, AnnotationLevel.FAILURE, "t", "m") for n in range(10))
     texts = ("title", "summary", "", "https://github.com/acme/bot/actions/runs/1", "us.1")
-    return write_check(world.client, CheckContent("eval-gate", world.head, Conclusion.FAILURE, *texts, remarks))
+    return write_check(world.client, CheckContent("eval-gate", world.head, CheckConclusion.FAILURE, *texts, remarks))
 
 
 def repeat(world: World) -> object:
     check(world)
-    (written,) = checks_on(world.client, world.head)
-    return repeat_check(world.client, written, written)
+    (written,) = list_commit_checks(world.client, world.head)
+    return copy_check_result(world.client, written, written)
 
 
 def comment(world: World) -> object:
@@ -78,7 +85,7 @@ def comment(world: World) -> object:
 
 
 def update(world: World) -> object:
-    sticky = read_conversation(world.client, 7, KEY).sticky
+    sticky = read_thread(world.client, 7, KEY).sticky
     return write_comment(world.client, 7, KEY, f"<!-- eval-gate:v1 key={KEY} -->\nupdated", sticky)
 
 
@@ -89,9 +96,9 @@ def existing(world: World) -> World:
 
 def store(world: World) -> object:
     file = world.folder / "x.zip"
-    archive([(Path(__file__), "run.json")], file)
+    write_archive([(Path(__file__), "run.json")], file)
     service = ArtifactService(world.github.results_url, Secret(world.github.runtime_token))
-    return reserve(world.client, service, "eval-gate-results", now=datetime.now(UTC)).fill(file)
+    return reserve_artifact(world.client, service, "eval-gate-results", now=datetime.now(UTC)).upload_file(file)
 
 
 def download(world: World) -> object:
@@ -100,14 +107,22 @@ def download(world: World) -> object:
 
 
 CALLS = [
-    Call("repository", lambda w: repository(w.client), "GET", r"/repos/acme/bot$"),
-    Call("pull request", lambda w: pull_request(w.client, 7), "GET", r"/pulls/7$"),
-    Call("pull request of", lambda w: pull_requests_of(w.client, "acme", "feature", w.head), "GET", r"/pulls\?"),
-    Call("run", lambda w: workflow_run(w.client, 50), "GET", r"/actions/runs/50$"),
-    Call("artifacts", lambda w: artifacts_of_run(w.client, 50, "eval-gate-results"), "GET", r"/runs/50/artifacts"),
-    Call("compare", lambda w: distance(w.client, "main", w.head), "GET", "/compare/", gone_is_fine=frozenset({404})),
-    Call("commits", lambda w: list(ancestors(w.client, w.head)), "GET", r"/commits\?", gone_is_fine=frozenset({404})),
-    Call("find comment", lambda w: read_conversation(w.client, 7, KEY), "POST", "/graphql"),
+    Call("repository", lambda w: get_repository(w.client), "GET", r"/repos/acme/bot$"),
+    Call("pull request", lambda w: get_pull_request(w.client, 7), "GET", r"/pulls/7$"),
+    Call("pull request of", lambda w: list_pull_requests(w.client, "acme", "feature", w.head), "GET", r"/pulls\?"),
+    Call("run", lambda w: get_workflow_run(w.client, 50), "GET", r"/actions/runs/50$"),
+    Call("artifacts", lambda w: list_run_artifacts(w.client, 50, "eval-gate-results"), "GET", r"/runs/50/artifacts"),
+    Call(
+        "compare",
+        lambda w: compare_commits(w.client, "main", w.head),
+        "GET",
+        "/compare/",
+        gone_is_fine=frozenset({404}),
+    ),
+    Call(
+        "commits", lambda w: list(iter_ancestors(w.client, w.head)), "GET", r"/commits\?", gone_is_fine=frozenset({404})
+    ),
+    Call("find comment", lambda w: read_thread(w.client, 7, KEY), "POST", "/graphql"),
     Call("write comment", comment, "POST", "/issues/7/comments$", looks_first=True),
     Call(
         "update comment",
@@ -118,14 +133,14 @@ CALLS = [
     ),
     Call(
         "delete comment",
-        lambda w: delete_comment(w.client, 7, read_conversation(existing(w).client, 7, KEY).ours[0]),
+        lambda w: delete_comment(w.client, 7, read_thread(existing(w).client, 7, KEY).own_comments[0]),
         "DELETE",
         "/issues/comments/",
         gone_is_fine=frozenset({404, 410}),
     ),
     Call("write check", check, "POST", "/check-runs$", looks_first=True),
     Call("repeat check", repeat, "PATCH", "/check-runs/"),
-    Call("checks", lambda w: checks_on(w.client, w.head), "GET", "/check-runs"),
+    Call("checks", lambda w: list_commit_checks(w.client, w.head), "GET", "/check-runs"),
     Call("download", download, "GET", r"/artifacts/\d+/zip$"),
     Call("download the blob", download, "GET", r"^/artifacts/\d+\?"),
     Call("create artifact", store, "POST", "CreateArtifact"),
@@ -145,7 +160,7 @@ def world(tmp_path):
         github.state.add_pull(7)
         github.state.add_artifact(github.state.add_run(50), {"run.json": b"{}"})
         waits: list[float] = []
-        client = Client(github.base, Secret(github.token), "acme/bot", sleep=waits.append)
+        client = GitHubClient(github.base, Secret(github.token), "acme/bot", sleep=waits.append)
         yield World(github, client, waits, tmp_path)
         client.close()
         assert github.violations == []
@@ -297,13 +312,13 @@ def test_call__page_of_a_proxy_instead_of_an_answer__is_an_error_of_the_server(w
     assert "<html" not in str(error).lower()
 
 
-IMPATIENT = Patience(silence_s=1, answer_s=1.2, transfer_silence_s=0.5, transfer_s=1.0)
+IMPATIENT = GitHubTimeouts(silence_s=1, answer_s=1.2, transfer_silence_s=0.5, transfer_s=1.0)
 
 
 def impatient(world: World) -> World:
     """The same world, asked by somebody who waits a second at most."""
     token = Secret(world.github.token)
-    client = Client(world.github.base, token, "acme/bot", sleep=world.waits.append, patience=IMPATIENT)
+    client = GitHubClient(world.github.base, token, "acme/bot", sleep=world.waits.append, patience=IMPATIENT)
     return World(world.github, client, world.waits, world.folder)
 
 
@@ -315,7 +330,7 @@ def test_call__nobody_listens__ends_after_its_tries_and_says_so(world, call) -> 
     elif call.make is store:
         world.github.results_url = f"http://{nobody}/"
     else:
-        client = Client(f"http://{nobody}", Secret("t0ken"), "acme/bot", sleep=world.waits.append)
+        client = GitHubClient(f"http://{nobody}", Secret("t0ken"), "acme/bot", sleep=world.waits.append)
         asked = World(world.github, client, world.waits, world.folder)
     with pytest.raises(GitHubError) as caught:
         call.make(asked)
@@ -416,7 +431,7 @@ def test_call__our_clock_jumps_while_waiting__is_repeated_all_the_same(world, ca
         now = time.time
         monkeypatch.setattr(time, "time", lambda: now() + hours * 3600)
 
-    client = Client(world.github.base, Secret(world.github.token), "acme/bot", sleep=jump)
+    client = GitHubClient(world.github.base, Secret(world.github.token), "acme/bot", sleep=jump)
     assert (
         failing(World(world.github, client, world.waits, world.folder), call, Fault.status(502), Fault.reset()) is None
     )
@@ -440,14 +455,14 @@ def test_download__broken_half_way__begins_anew_with_a_new_address(world) -> Non
 @pytest.mark.slow
 def test_call__slow_answer__is_waited_for(world) -> None:
     world.github.faults.add("GET", r"/pulls/7$", Fault.slow(0.5))
-    assert pull_request(world.client, 7).head.sha == world.head
+    assert get_pull_request(world.client, 7).head.sha == world.head
 
 
 def test_call__answer_of_another_shape__is_an_error_and_no_crash(world, monkeypatch) -> None:
     monkeypatch.setattr(world.github.views, "repository", lambda *_, **__: {"id": "not a number"}, raising=False)
     world.github.log.clear()
     try:
-        repository(world.client)
+        get_repository(world.client)
     except GitHubError as error:
         assert error.kind is FailureKind.SERVER
     world.github.log.clear()
@@ -461,7 +476,7 @@ def test_error__never_holds_the_token(world) -> None:
 
 def test_comment__deleted_meanwhile__is_made_anew(world) -> None:
     existing(world)
-    sticky = read_conversation(world.client, 7, KEY).sticky
+    sticky = read_thread(world.client, 7, KEY).sticky
     assert sticky is not None
     world.github.state.comments.pop(sticky.id)
     written = write_comment(world.client, 7, KEY, f"<!-- eval-gate:v1 key={KEY} -->\nnew", sticky)
@@ -469,5 +484,5 @@ def test_comment__deleted_meanwhile__is_made_anew(world) -> None:
 
 
 def test_commits__unknown_sha__is_no_failure(world) -> None:
-    assert distance(world.client, sha("gone"), "main") is None
-    assert list(ancestors(world.client, sha("gone"))) == []
+    assert compare_commits(world.client, sha("gone"), "main") is None
+    assert list(iter_ancestors(world.client, sha("gone"))) == []

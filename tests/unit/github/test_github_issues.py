@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.issues import MAX_PAGES, IssueState, close_issue, find_issue, marker, open_issue, update_issue
+from eval_gate.github.issues import (
+    MAX_PAGES,
+    IssueState,
+    close_issue,
+    find_issue,
+    format_issue_marker,
+    open_issue,
+    update_issue,
+)
 from tests.support.github import Fault
 
 KEY = "evals.yml.gate"
@@ -28,13 +36,13 @@ def test_find__what_was_written__comes_back_with_what_it_remembers(client) -> No
 
 
 def test_find__a_strangers_issue_with_our_marker__is_not_ours(client, github) -> None:
-    github.state.add_issue("mine", marker(KEY), "mallory")
+    github.state.add_issue("mine", format_issue_marker(KEY), "mallory")
     assert find_issue(client, KEY) is None
 
 
 def test_find__open_one_beside_a_newer_closed_one__is_the_open_one(client, github) -> None:
-    one = github.state.add_issue("a", marker(KEY), mine=True)
-    other = github.state.add_issue("b", marker(KEY), mine=True)
+    one = github.state.add_issue("a", format_issue_marker(KEY), mine=True)
+    other = github.state.add_issue("b", format_issue_marker(KEY), mine=True)
     other.state = "closed"
     found = find_issue(client, KEY)
     assert found is not None
@@ -42,7 +50,7 @@ def test_find__open_one_beside_a_newer_closed_one__is_the_open_one(client, githu
 
 
 def test_find__among_more_than_a_page__is_found_and_the_search_is_bounded(client, github) -> None:
-    ours = github.state.add_issue("a", marker(KEY), mine=True)
+    ours = github.state.add_issue("a", format_issue_marker(KEY), mine=True)
     for number in range(150):
         github.state.add_issue(f"{number}", "x")
     found = find_issue(client, KEY)
@@ -57,7 +65,7 @@ def test_find__among_more_than_a_page__is_found_and_the_search_is_bounded(client
 
 @pytest.mark.parametrize("packed", ["!!!!", "AAAA", "eyJydW5faWQiOiAieCJ9"])
 def test_find__somebody_edited_what_it_remembers__is_ours_without_it(client, github, packed) -> None:
-    github.state.add_issue("a", f"{marker(KEY)}\n<!-- eval-gate:state {packed} -->\n", mine=True)
+    github.state.add_issue("a", f"{format_issue_marker(KEY)}\n<!-- eval-gate:state {packed} -->\n", mine=True)
     found = find_issue(client, KEY)
     assert found is not None
     assert found.state is None

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from eval_gate.files.certificates import NAMES, certificates, share_certificates
+from eval_gate.files.certificates import VARIABLE_NAMES, load_ssl_context, share_certificates
 from eval_gate.github.artifacts.download import fetch_artifact
-from eval_gate.github.client import Client
-from eval_gate.github.comments import read_conversation, write_comment
-from eval_gate.github.commits import pull_request, repository
+from eval_gate.github.client import GitHubClient
+from eval_gate.github.comments import read_thread, write_comment
+from eval_gate.github.commits import get_pull_request, get_repository
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.text.secret import Secret
 from tests.support.agents import unused_port
@@ -56,27 +56,27 @@ def test_comment__locked_conversation__is_no_missing_permission(github, client, 
 def test_organization__keeps_us_out__is_no_missing_permission(github, client, waits, fault, words) -> None:
     github.state.add_pull(7)
     github.faults.add("*", "", fault, fault)
-    refused(lambda: pull_request(client, 7), FailureKind.BLOCKED, words)
-    refused(lambda: read_conversation(client, 7, KEY), FailureKind.BLOCKED, words)
+    refused(lambda: get_pull_request(client, 7), FailureKind.BLOCKED, words)
+    refused(lambda: read_thread(client, 7, KEY), FailureKind.BLOCKED, words)
     assert waits == []
 
 
 def test_repository__private__wants_the_permission_that_a_public_one_does_not(github, client) -> None:
     github.state.add_pull(7)
     github.permissions -= {"pull-requests:write"}
-    assert pull_request(client, 7).number == 7
-    assert read_conversation(client, 7, KEY).is_open
+    assert get_pull_request(client, 7).number == 7
+    assert read_thread(client, 7, KEY).is_open
     github.state.private = True
     with pytest.raises(GitHubError, match="the job needs `permissions: pull-requests: read`"):
-        pull_request(client, 7)
+        get_pull_request(client, 7)
     with pytest.raises(GitHubError, match="the job needs `permissions: pull-requests: write`"):
-        read_conversation(client, 7, KEY)  # whoever reads it is about to comment
+        read_thread(client, 7, KEY)  # whoever reads it is about to comment
 
 
 def test_permission__of_a_personal_access_token__is_not_sought_in_the_workflow(github, client) -> None:
     github.faults.add("GET", "/pulls/7", Fault.status(403, message="Resource not accessible by personal access token"))
     with pytest.raises(GitHubError, match="the personal access token in `github-token` needs") as found:
-        pull_request(client, 7)
+        get_pull_request(client, 7)
     assert found.value.kind is FailureKind.FORBIDDEN
 
 
@@ -109,8 +109,8 @@ def test_proxy__refuses__is_named_without_its_credentials(monkeypatch, tmp_path,
         monkeypatch.delenv(name.lower(), raising=False)
     for name in ("HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, f"http://user:hush@127.0.0.1:{proxy}")
-    client = Client(f"{scheme}://github.invalid", Secret("t"), "acme/bot", sleep=waits.append)
-    for call in (lambda: repository(client), lambda: fetch_artifact(client, 1, None, tmp_path / "x.zip")):
+    client = GitHubClient(f"{scheme}://github.invalid", Secret("t"), "acme/bot", sleep=waits.append)
+    for call in (lambda: get_repository(client), lambda: fetch_artifact(client, 1, None, tmp_path / "x.zip")):
         refused(call, FailureKind.PROXY, f"the proxy 127.0.0.1:{proxy} refused the connection (407 Proxy", "NO_PROXY")
         with pytest.raises(GitHubError) as found:
             call()
@@ -122,8 +122,8 @@ def test_proxy__refuses__is_named_without_its_credentials(monkeypatch, tmp_path,
 def test_proxy__nobody_listens__is_named_and_tried_again(monkeypatch, waits) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{unused_port()}")
     monkeypatch.setenv("NO_PROXY", "")
-    client = Client("https://github.invalid", Secret("t"), "acme/bot", sleep=waits.append)
-    refused(lambda: repository(client), FailureKind.UNREACHABLE, "the proxy 127.0.0.1:")
+    client = GitHubClient("https://github.invalid", Secret("t"), "acme/bot", sleep=waits.append)
+    refused(lambda: get_repository(client), FailureKind.UNREACHABLE, "the proxy 127.0.0.1:")
     client.close()
     assert len(waits) == 4
 
@@ -151,7 +151,7 @@ def certificate(folder) -> str:
 def trusting(tmp_path, monkeypatch) -> Iterator[tuple[str, str]]:
     """The address of a server with a certificate of its own, and the file with that; no variable is set."""
     file = certificate(tmp_path)
-    for name in (*NAMES, *EVERY_PROXY):
+    for name in (*VARIABLE_NAMES, *EVERY_PROXY):
         monkeypatch.delenv(name, raising=False)
 
     class Answering(http.server.BaseHTTPRequestHandler):
@@ -174,31 +174,31 @@ def trusting(tmp_path, monkeypatch) -> Iterator[tuple[str, str]]:
         yield f"https://127.0.0.1:{server.server_port}", file
         server.shutdown()
         thread.join()
-    certificates.cache_clear()
+    load_ssl_context.cache_clear()
 
 
 def test_certificate__of_an_authority_of_ones_own__is_what_the_message_is_about(trusting, tmp_path, waits) -> None:
     address, _ = trusting
-    certificates.cache_clear()
-    client = Client(address, Secret("t"), "acme/bot", sleep=waits.append)
+    load_ssl_context.cache_clear()
+    client = GitHubClient(address, Secret("t"), "acme/bot", sleep=waits.append)
     said = ("the server's certificate is not trusted here (self-signed certificate)", "the variable `SSL_CERT_FILE`")
-    refused(lambda: repository(client), FailureKind.UNTRUSTED, *said)
+    refused(lambda: get_repository(client), FailureKind.UNTRUSTED, *said)
     refused(lambda: fetch_artifact(client, 1, None, tmp_path / "x.zip"), FailureKind.UNTRUSTED, *said)
     client.close()
     assert waits == []
 
 
-@pytest.mark.parametrize("name", [one for one in NAMES if one != "SSL_CERT_DIR"])
+@pytest.mark.parametrize("name", [one for one in VARIABLE_NAMES if one != "SSL_CERT_DIR"])
 def test_certificate__named_by_one_variable__reaches_every_client(trusting, monkeypatch, name) -> None:
     address, file = trusting
-    certificates.cache_clear()
+    load_ssl_context.cache_clear()
     monkeypatch.setenv(name, file)
-    for each in NAMES:  # so that they are taken back
+    for each in VARIABLE_NAMES:  # so that they are taken back
         monkeypatch.setenv(each, os.environ.get(each, ""))
     share_certificates(os.environ)
-    client = Client(address, Secret("t"), "acme/bot")
-    assert repository(client).default_branch == "main"
-    with client.transfers() as transfers:
+    client = GitHubClient(address, Secret("t"), "acme/bot")
+    assert get_repository(client).default_branch == "main"
+    with client.open_http_client() as transfers:
         assert transfers.get(address).status_code == 200
     client.close()
 
@@ -230,6 +230,6 @@ def test_certificates__cannot_be_read__is_an_error_that_names_the_variable(
     if there:
         named.write_text("none")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(named))
-    client = Client(address, Secret("t"), "acme/bot", sleep=lambda _: None)
-    refused(lambda: repository(client), FailureKind.REFUSED, "the certificates that REQUESTS_CA_BUNDLE names")
+    client = GitHubClient(address, Secret("t"), "acme/bot", sleep=lambda _: None)
+    refused(lambda: get_repository(client), FailureKind.REFUSED, "the certificates that REQUESTS_CA_BUNDLE names")
     client.close()

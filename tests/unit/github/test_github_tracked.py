@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.github.checkout import TrackedFiles, tracked_names
+from eval_gate.github.checkout import TrackedFiles, read_tracked_names
 
 NAMES = ["a.json", "evals/results/one/run.json", "evals/results/one/run.md", "evals/ü/x y.json", "z" * 200]
 
@@ -36,14 +36,14 @@ def test_tracked__index_of_any_version__has_every_name(tmp_path, version, digest
     (made / "new.json").write_text("x")
     git(made, "add", "--intent-to-add", "new.json")  # which needs version 3
     git(made, "update-index", f"--index-version={version}")
-    assert tracked_names(made) == {name.encode() for name in [*NAMES, "new.json"]}
+    assert read_tracked_names(made) == {name.encode() for name in [*NAMES, "new.json"]}
 
 
 def test_tracked__split_index__cannot_be_told(tmp_path) -> None:
     made = repository(tmp_path / "repo")
     git(made, "update-index", "--split-index")
-    assert tracked_names(made) is None
-    assert TrackedFiles(made).has(made / "a.json") is None
+    assert read_tracked_names(made) is None
+    assert TrackedFiles(made).is_tracked(made / "a.json") is None
 
 
 @given(st.binary(max_size=300))
@@ -52,7 +52,7 @@ def test_tracked__index_that_is_none__is_told_apart_from_an_empty_one(tmp_path_f
     (folder / ".git").mkdir()
     for begins in (b"", b"DIRC\0\0\0\2\0\0\0\1", b"DIRC\0\0\0\4\0\0\0\3", b"DIRC\0\0\0\2\xff\xff\xff\xff"):
         (folder / ".git" / "index").write_bytes(begins + data)
-        assert tracked_names(folder) != frozenset()
+        assert read_tracked_names(folder) != frozenset()
 
 
 def test_has__file_link_folder_and_submodule__counts_what_leads_there(tmp_path) -> None:
@@ -65,18 +65,18 @@ def test_has__file_link_folder_and_submodule__counts_what_leads_there(tmp_path) 
     git(made, "submodule", "add", str(other), "sub")
     files = TrackedFiles(made)
     for path in ("a.json", "link/run.json", "inside/run.json", "sub/run.json", "sub/untracked.json"):
-        assert files.has(made / path) is True, path
+        assert files.is_tracked(made / path) is True, path
     (made / "untracked").mkdir()
-    assert files.has(made / "untracked" / "run.json") is False
+    assert files.is_tracked(made / "untracked" / "run.json") is False
     (made / "untracked" / "link").symlink_to("../evals/results")
-    assert files.has(made / "untracked" / "link" / "one" / "run.json") is True
+    assert files.is_tracked(made / "untracked" / "link" / "one" / "run.json") is True
 
 
 def test_has__no_checkout__cannot_be_told_and_outside_is_nobody_s(tmp_path) -> None:
     (tmp_path / "workspace").mkdir()
     files = TrackedFiles(tmp_path / "workspace")
-    assert files.has(tmp_path / "workspace" / "run.json") is None
-    assert files.has(tmp_path / "temp" / "run.json") is False
+    assert files.is_tracked(tmp_path / "workspace" / "run.json") is None
+    assert files.is_tracked(tmp_path / "temp" / "run.json") is False
 
 
 def test_has__checkout_below_the_workspace_and_a_worktree__have_indexes_of_their_own(tmp_path) -> None:
@@ -84,6 +84,6 @@ def test_has__checkout_below_the_workspace_and_a_worktree__have_indexes_of_their
     git(made, "commit", "-m", "x")
     git(made, "worktree", "add", "../trees/tree")
     files = TrackedFiles(tmp_path / "trees")
-    assert files.has(tmp_path / "trees" / "tree" / "a.json") is True
-    assert files.has(tmp_path / "trees" / "tree" / "b.json") is False
-    assert files.has(tmp_path / "trees" / "b.json") is None
+    assert files.is_tracked(tmp_path / "trees" / "tree" / "a.json") is True
+    assert files.is_tracked(tmp_path / "trees" / "tree" / "b.json") is False
+    assert files.is_tracked(tmp_path / "trees" / "b.json") is None

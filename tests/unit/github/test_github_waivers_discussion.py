@@ -6,12 +6,12 @@ from datetime import date, timedelta
 
 import pytest
 
-from eval_gate.action.trust.waivers import compare_with_base, read_base
-from eval_gate.gate.waivers.file import KnownWaivers, parse_waivers
+from eval_gate.action.trust.trusted_waivers import mark_new_waivers, read_base_waivers
+from eval_gate.gate.waivers.waiver_file import KnownWaivers, parse_waivers
 from eval_gate.github import waiver_comments
 from eval_gate.github import waiver_comments as waivers_comments
 from eval_gate.github import waiver_comments as waivers_rights
-from eval_gate.github.client import Client
+from eval_gate.github.client import GitHubClient
 from eval_gate.github.waiver_comments import Discussion, read_comment_waivers
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
 from eval_gate.struct import replace
@@ -112,7 +112,7 @@ def test_accept__association_without_write_access__is_no_proof(github, client, p
 
 def test_accept__role_of_an_organization__counts_as_what_github_maps_it_to(github, client, pull, says) -> None:
     oracle = says(*answers(LINE, permission={"permission": "write", "role_name": "eval-owner", "user": ADA}))
-    odd = Client(oracle.base, Secret("t"), "acme/bot")
+    odd = GitHubClient(oracle.base, Secret("t"), "acme/bot")
     assert len(ask(odd, pull).waivers) == 1
     odd.close()
 
@@ -371,7 +371,7 @@ def test_bounds__many_comments_by_one_person__are_one_question_about_them(github
 
 def test_bounds__login_that_would_be_another_address__is_asked_about_as_one_name(github, client, pull, says) -> None:
     oracle = says(*answers(LINE, login="../../ada"))
-    odd = Client(oracle.base, Secret("t"), "acme/bot")
+    odd = GitHubClient(oracle.base, Secret("t"), "acme/bot")
     assert ask(odd, pull).waivers == ()
     assert oracle.requests[1].path == "/repos/acme/bot/collaborators/..%2F..%2Fada/permission"
     odd.close()
@@ -471,7 +471,7 @@ def answers(body: str, *, login: str = "ada", permission: object = None, user: o
 )
 def test_accept__answers_that_do_not_agree_about_the_author__count_for_nothing(pull, says, odd) -> None:
     oracle = says(*answers(LINE, **odd))
-    client = Client(oracle.base, Secret("t"), "acme/bot")
+    client = GitHubClient(oracle.base, Secret("t"), "acme/bot")
     assert len(refused(ask(client, pull))) == 1
     client.close()
 
@@ -479,7 +479,7 @@ def test_accept__answers_that_do_not_agree_about_the_author__count_for_nothing(p
 @pytest.mark.parametrize("data", [{"data": {"repository": None}}, {"data": {}}, {"data": None}, []])
 def test_failure__answer_of_another_shape__accepts_nothing(pull, says, data, waits) -> None:
     oracle = says(Answer(200, data))
-    client = Client(oracle.base, Secret("t"), "acme/bot", sleep=waits.append)
+    client = GitHubClient(oracle.base, Secret("t"), "acme/bot", sleep=waits.append)
     found = ask(client, pull)
     assert (found.waivers, len(found.troubles)) == ((), 1)
     client.close()
@@ -508,14 +508,14 @@ def news(found) -> dict[str, bool | None]:
 def test_base__file_there__tells_what_the_pull_request_brings(github, client, pull, base, expected) -> None:
     if base is not None:
         github.state.files[pull.base_sha, PATH] = base.encode()
-    found = compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)
+    found = mark_new_waivers(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)
     assert (news(found), found.troubles) == (expected, ())
 
 
 def test_base__not_valid_there__everything_is_new_and_that_is_said(github, client, pull) -> None:
     for data in (b"accepted: 7", b"accepted: [", b"#" * 300_000):
         github.state.files[pull.base_sha, PATH] = data
-        found = compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)
+        found = mark_new_waivers(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)
         assert news(found) == {"a": True, "b": True}
         assert f"every entry of {PATH} counts as new" in found.troubles[0]
 
@@ -525,7 +525,7 @@ def test_base__not_valid_there__everything_is_new_and_that_is_said(github, clien
 def test_base__not_to_be_had__nothing_is_known_of_any(github, client, pull, path) -> None:
     if path == PATH:
         github.faults.add("GET", "/contents/", Fault.permission())
-    found = compare_with_base(client, KnownWaivers(TODAY, HERE), path, pull.base_ref)
+    found = mark_new_waivers(client, KnownWaivers(TODAY, HERE), path, pull.base_ref)
     assert news(found) == {"a": None, "b": None}
     assert "could not be told" in found.troubles[0]
     assert len(github.log) == (path == PATH)
@@ -533,25 +533,25 @@ def test_base__not_to_be_had__nothing_is_known_of_any(github, client, pull, path
 
 def test_base__too_large_for_the_answer__nothing_is_known(github, client, pull) -> None:
     github.state.files[pull.base_sha, PATH] = b"#" * 1_000_001
-    assert news(compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)) == {"a": None, "b": None}
+    assert news(mark_new_waivers(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)) == {"a": None, "b": None}
 
 
 def test_base__nothing_to_compare__asks_nobody(github, client, pull) -> None:
-    assert compare_with_base(client, KnownWaivers(TODAY), PATH, pull.base_ref).waivers == ()
+    assert mark_new_waivers(client, KnownWaivers(TODAY), PATH, pull.base_ref).waivers == ()
     assert github.log == []
 
 
 def test_base__path_and_branch_with_odd_characters__are_asked_for_as_they_are(github, client, pull) -> None:
     path = "evals/a b#c?.yaml"
     github.state.files[pull.base_sha, path] = ENTRY.encode()
-    found = compare_with_base(client, KnownWaivers(TODAY, HERE), path, github.state.default_branch)
+    found = mark_new_waivers(client, KnownWaivers(TODAY, HERE), path, github.state.default_branch)
     assert news(found) == {"a": False, "b": True}
 
 
 def test_read_base__file_there__is_all_that_counts(github, client, pull) -> None:
-    assert read_base(client, PATH, pull.base_ref, TODAY).waivers == ()
+    assert read_base_waivers(client, PATH, pull.base_ref, TODAY).waivers == ()
     github.state.files[pull.base_sha, PATH] = ENTRY.encode()
-    found = read_base(client, PATH, pull.base_ref, TODAY)
+    found = read_base_waivers(client, PATH, pull.base_ref, TODAY)
     assert (news(found), found.troubles) == ({"a": False}, ())
 
 
@@ -559,7 +559,7 @@ def test_read_base__file_there__is_all_that_counts(github, client, pull) -> None
 def test_read_base__not_to_be_had_or_not_valid__nothing_counts_and_that_is_said(github, client, pull) -> None:
     github.state.files[pull.base_sha, PATH] = b"accepted: 7"
     for _ in range(2):
-        found = read_base(client, PATH, pull.base_ref, TODAY)
+        found = read_base_waivers(client, PATH, pull.base_ref, TODAY)
         assert found.waivers == ()
         assert found.troubles[0].startswith(f"nothing in {PATH} counts: ")
         github.faults.plans.clear()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.process.environment import allowed
+from eval_gate.process.environment import filter_environment
 
 
 def test_allowed__what_programs_need__passes() -> None:
@@ -18,7 +18,7 @@ def test_allowed__what_programs_need__passes() -> None:
         "VIRTUAL_ENV": "/venv",
         "RUNNER_TRACKING_ID": "github_2b6e",
     }
-    assert allowed(needed) == needed
+    assert filter_environment(needed) == needed
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def test_allowed__what_programs_need__passes() -> None:
     ],
 )
 def test_allowed__everything_else__stays_behind_unless_it_is_named(name) -> None:
-    assert allowed({name: "x", "PATH": "/bin"}) == {"PATH": "/bin"}
-    assert allowed({name: "x", "PATH": "/bin"}, {name: "y"}) == {"PATH": "/bin", name: "y"}
+    assert filter_environment({name: "x", "PATH": "/bin"}) == {"PATH": "/bin"}
+    assert filter_environment({name: "x", "PATH": "/bin"}, {name: "y"}) == {"PATH": "/bin", name: "y"}
 
 
 def test_allowed__given_by_name__wins() -> None:
-    assert allowed({"PATH": "/bin"}, {"PATH": "/own"}) == {"PATH": "/own"}
+    assert filter_environment({"PATH": "/bin"}, {"PATH": "/own"}) == {"PATH": "/own"}

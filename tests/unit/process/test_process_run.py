@@ -36,14 +36,14 @@ def descriptors() -> int:
 def test_run__shell_line__gives_code_and_both_outputs(tmp_path) -> None:
     done = finished("echo out; echo err >&2; exit 3", tmp_path)
     assert (done.code, done.timed_out) == (3, False)
-    assert (done.stdout.text(), done.stderr.text()) == ("out\n", "err\n")
+    assert (done.stdout.to_text(), done.stderr.to_text()) == ("out\n", "err\n")
     assert 0 < done.seconds < 30
 
 
 def test_run__program_with_arguments__is_started_without_a_shell(tmp_path) -> None:
     words = ("$(date)", "a'b\"c", "", "new\nline", "`id`", "*", "ü")
     done = finished((*python("import sys; print(sys.argv[1:])"), *words), tmp_path)
-    assert done.stdout.text() == f"{list(words)}\n"
+    assert done.stdout.to_text() == f"{list(words)}\n"
 
 
 def test_run__ended_by_a_signal__code_is_negative(tmp_path) -> None:
@@ -54,19 +54,19 @@ def test_run__relative_names__are_looked_up_in_the_folder(tmp_path) -> None:
     program = tmp_path / "tool"
     program.write_text("#!/bin/sh\npwd\n")
     program.chmod(0o755)
-    assert finished(("./tool",), tmp_path).stdout.text().strip() == str(tmp_path.resolve())
+    assert finished(("./tool",), tmp_path).stdout.to_text().strip() == str(tmp_path.resolve())
 
 
 def test_run__environment__is_all_there_is(tmp_path) -> None:
     done = finished(("/usr/bin/env",), tmp_path, environment={"ONLY": "this"})
-    assert done.stdout.text() == "ONLY=this\n"
+    assert done.stdout.to_text() == "ONLY=this\n"
 
 
 def test_run__path__is_that_of_the_given_environment(tmp_path) -> None:
     program = tmp_path / "evalgate-own-tool"
     program.write_text("#!/bin/sh\necho mine\n")
     program.chmod(0o755)
-    assert finished(("evalgate-own-tool",), tmp_path, environment={"PATH": str(tmp_path)}).stdout.text() == "mine\n"
+    assert finished(("evalgate-own-tool",), tmp_path, environment={"PATH": str(tmp_path)}).stdout.to_text() == "mine\n"
 
 
 # stdin
@@ -103,7 +103,7 @@ def test_run__twelve_megabytes__head_and_tail_are_kept(tmp_path) -> None:
     code = "import sys; w = sys.stdout.write; w('HEAD'); [w('x' * 1_000_000) for _ in range(12)]; w('TAIL')"
     done = finished(python(code), tmp_path)
     assert (done.code, done.stdout.total, len(done.stdout.data)) == (0, 12_000_008, 8_000_000)
-    assert done.stdout.cut
+    assert done.stdout.is_truncated
     assert done.stdout.data.startswith(b"HEADxxx")
     assert done.stdout.data.endswith(b"xxxTAIL")
 
@@ -136,7 +136,7 @@ def test_run__nul_bytes__are_bytes_like_others(tmp_path) -> None:
 
 def test_run__more_than_asked_for__ends_the_program_where_wanted(tmp_path) -> None:
     done = finished("exec yes", tmp_path, max_output=1000, end_when_cut=True)
-    assert (done.stdout.cut, done.timed_out, done.code) == (True, False, -signal.SIGTERM)
+    assert (done.stdout.is_truncated, done.timed_out, done.code) == (True, False, -signal.SIGTERM)
 
 
 # the end of everything
@@ -165,14 +165,14 @@ def test_run__request_to_end_is_ignored__is_ended_by_force(tmp_path, monkeypatch
 def test_run__last_words_after_the_request_to_end__are_kept(tmp_path) -> None:
     line = "trap 'echo cleaned up; exit 0' TERM; while true; do sleep 0.02; done"
     done = finished(line, tmp_path, timeout_s=0.5)
-    assert (done.timed_out, done.code, done.stdout.text()) == (True, 0, "cleaned up\n")
+    assert (done.timed_out, done.code, done.stdout.to_text()) == (True, 0, "cleaned up\n")
 
 
 def test_run__child_in_the_background_holds_stdout__is_ended_with_its_leader(tmp_path) -> None:
     began = time.monotonic()
     line = "sh -c 'echo $$ > child; sleep 60; true' & while ! [ -s child ]; do sleep 0.01; done; echo done"
     done = finished(line, tmp_path, timeout_s=30)
-    assert (done.code, done.timed_out, done.stdout.text()) == (0, False, "done\n")
+    assert (done.code, done.timed_out, done.stdout.to_text()) == (0, False, "done\n")
     assert time.monotonic() - began < 20
     assert gone(pid_in(tmp_path / "child"))
 
@@ -184,7 +184,7 @@ def test_run__process_that_left_the_group_holds_stdout__is_not_waited_for(tmp_pa
     began = time.monotonic()
     try:
         done = finished(line, tmp_path, timeout_s=30)
-        assert (done.code, done.stdout.text()) == (0, "done\n")
+        assert (done.code, done.stdout.to_text()) == (0, "done\n")
         assert done.seconds <= time.monotonic() - began < 20
     finally:
         os.kill(pid_in(tmp_path / "child"), signal.SIGKILL)
@@ -236,7 +236,7 @@ def test_run__cancelled_twice__is_still_ended_by_force(tmp_path) -> None:
 def test_run__system_without_process_descriptors__a_thread_waits(tmp_path, monkeypatch) -> None:
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     done = finished("sh -c 'echo $$ > child; sleep 60; true' & echo out; sleep 0.1; exit 4", tmp_path)
-    assert (done.code, done.stdout.text()) == (4, "out\n")
+    assert (done.code, done.stdout.to_text()) == (4, "out\n")
     assert gone(pid_in(tmp_path / "child"))
     assert finished("sleep 60", tmp_path, timeout_s=0.3).timed_out
 
@@ -248,7 +248,7 @@ def test_run__many_at_once__leave_no_descriptor_open(tmp_path) -> None:
         )
 
     before = descriptors()
-    assert [done.stdout.text() for done in asyncio.run(many())] == [f"{number}\n" for number in range(60)]
+    assert [done.stdout.to_text() for done in asyncio.run(many())] == [f"{number}\n" for number in range(60)]
     assert descriptors() == before
 
 
@@ -296,10 +296,10 @@ def test_run__nul_in_a_variable__says_so(tmp_path) -> None:
 
 FIRST_OF_A_CONTAINER = """
 import asyncio, ctypes, pathlib, subprocess, sys
-from eval_gate.process.orphans import own_process
+from eval_gate.process.orphans import mark_own_process
 from eval_gate.process.run import Command, run
 
-own_process()
+mark_own_process()
 ctypes.CDLL(None).prctl(36, 1)  # what nobody waits for any more becomes our child (PR_SET_CHILD_SUBREAPER)
 
 def ended():
@@ -331,8 +331,8 @@ asyncio.run(all_of_them())
 def test_run__first_process_of_a_container__what_programs_left_is_no_row_of_dead_processes(tmp_path, left) -> None:
     """Nor has anybody else here lost the exit code of whom they wait for."""
     done = finished((*python(FIRST_OF_A_CONTAINER), left), tmp_path)
-    assert done.stderr.text() == ""
-    assert int(done.stdout.text()) < 2
+    assert done.stderr.to_text() == ""
+    assert int(done.stdout.to_text()) < 2
 
 
 # as root
@@ -350,8 +350,8 @@ def test_run__root_in_a_folder_of_somebody__is_that_user_without_other_groups(tm
         done = finished(line, folder, stdin=b"in")
     finally:
         os.setgroups(ours)
-    assert done.stdout.text() == "1234\n4321\n4321\nin"
-    assert done.stderr.text() == "said\n"
+    assert done.stdout.to_text() == "1234\n4321\n4321\nin"
+    assert done.stderr.to_text() == "said\n"
     assert (folder / "file").stat().st_uid == 1234
 
 
@@ -359,8 +359,8 @@ def test_run__root_in_a_folder_of_somebody__is_that_user_without_other_groups(tm
 def test_run__folder_of_roots_group__does_not_give_that_group(tmp_path) -> None:
     os.chown(tmp_path, 1234, 0)
     done = finished("id -u; id -G", tmp_path)
-    assert done.stdout.text() == "1234\n1234\n"
+    assert done.stdout.to_text() == "1234\n1234\n"
 
 
 def test_run__own_folder__stays_who_we_are(tmp_path) -> None:
-    assert finished("id -u", tmp_path).stdout.text() == f"{os.geteuid()}\n"
+    assert finished("id -u", tmp_path).stdout.to_text() == f"{os.geteuid()}\n"

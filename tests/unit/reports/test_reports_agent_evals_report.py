@@ -12,12 +12,19 @@ import pytest
 from eval_gate.errors import GateError
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import EvaluationContext
-from eval_gate.evaluators.evaluate import result_of
+from eval_gate.evaluators.dispatch import build_evaluator_result
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.specs.agent_evals import FileExists, FileJsonPath, OutputContains, OutputEquals, SuiteAssertion
-from eval_gate.reports.agent_evals import ReportTimes, as_json, as_markdown, failures, report, write
+from eval_gate.reports.agent_evals import (
+    ReportTimes,
+    build_report,
+    format_failures,
+    render_json,
+    render_markdown,
+    write_report_files,
+)
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case, make_suite
@@ -44,7 +51,7 @@ def judged(case_id: str, name: str, answer: str, *specs: SuiteAssertion, **field
         "assertions_run": len(specs),
         "details": CaseDetails(response=answer),
         "error": next((evaluation.error for _, evaluation in said if evaluation.error), None),
-        "evaluator_results": tuple(result_of(spec, evaluation, 1.0) for spec, evaluation in said),
+        "evaluator_results": tuple(build_evaluator_result(spec, evaluation, 1.0) for spec, evaluation in said),
     }
     return make_result(case_id, "passed" if passed else "failed", **(values | fields))
 
@@ -83,22 +90,22 @@ def a_run() -> RunResult:
 
 def made() -> dict:
     suites = [make_suite(file="suites/notes.json", format="agent-evals", version="2.1.0")]
-    return report(a_run(), suites, MOMENTS)
+    return build_report(a_run(), suites, MOMENTS)
 
 
 @pytest.mark.contract("agent_evals.report.json")
 def test_json__of_a_run__is_as_the_format_has_it(golden) -> None:
-    golden("agent-evals/report.json", as_json(made()))
+    golden("agent-evals/report.json", render_json(made()))
 
 
 @pytest.mark.contract("agent_evals.report.md")
 def test_markdown__of_a_run__is_readable_and_escaped(golden) -> None:
-    golden("agent-evals/report.md", as_markdown(made()))
+    golden("agent-evals/report.md", render_markdown(made()))
 
 
 @pytest.mark.contract("agent_evals.report.verbose")
 def test_failures__of_a_run__are_a_line_each(golden) -> None:
-    golden("agent-evals/verbose.txt", "\n".join(failures(made())) + "\n")
+    golden("agent-evals/verbose.txt", "\n".join(format_failures(made())) + "\n")
 
 
 @pytest.mark.contract("agent_evals.report.json")
@@ -114,7 +121,7 @@ def test_report__counts__are_of_all_cases_and_only_of_this_formats_suites() -> N
         "passRate": 2 / 7,
     }
     assert [suite["suiteVersion"] for suite in found["suites"]] == ["2.1.0", "1.0.0"]
-    assert report(make_run(), [], ReportTimes(BEGAN))["summary"]["passRate"] == 0.0
+    assert build_report(make_run(), [], ReportTimes(BEGAN))["summary"]["passRate"] == 0.0
 
 
 @pytest.mark.contract("agent_evals.report.json")
@@ -127,7 +134,7 @@ def test_report__case_without_an_answer__is_an_error_with_no_output_and_no_asser
 
 
 def test_report__suite_without_moments__took_at_most_as_long_as_the_run() -> None:
-    suite = report(a_run(), [], ReportTimes(BEGAN + timedelta(seconds=2)))["suites"][0]
+    suite = build_report(a_run(), [], ReportTimes(BEGAN + timedelta(seconds=2)))["suites"][0]
     assert (suite["startedAt"], suite["completedAt"]) == ("2026-11-21T10:00:00.000Z", "2026-11-21T10:00:02.000Z")
     assert suite["durationMs"] == 2000
 
@@ -135,9 +142,9 @@ def test_report__suite_without_moments__took_at_most_as_long_as_the_run() -> Non
 @pytest.mark.contract("agent_evals.report.names")
 def test_write__reports_of_one_second__have_names_of_their_own(tmp_path: Path) -> None:
     folder = tmp_path / "agent-evals" / "reports"
-    first = write(folder, {"json": "{}", "md": "#"}, BEGAN)
-    second = write(folder, {"md": "##"}, BEGAN)
-    third = write(folder, {"json": "[]", "md": "###"}, BEGAN)
+    first = write_report_files(folder, {"json": "{}", "md": "#"}, BEGAN)
+    second = write_report_files(folder, {"md": "##"}, BEGAN)
+    third = write_report_files(folder, {"json": "[]", "md": "###"}, BEGAN)
     assert [path.name for path in (*first, *second, *third)] == [
         "report-2026-11-21T10-00-00.json",
         "report-2026-11-21T10-00-00.md",
@@ -152,7 +159,7 @@ def test_write__reports_of_one_second__have_names_of_their_own(tmp_path: Path) -
 def test_write__a_link_in_the_place__is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside.md"
     (tmp_path / "report-2026-11-21T10-00-00.md").symlink_to(outside)
-    (written,) = write(tmp_path, {"md": "#"}, BEGAN)
+    (written,) = write_report_files(tmp_path, {"md": "#"}, BEGAN)
     assert not outside.exists()
     assert written.name == "report-2026-11-21T10-00-00-2.md"
 
@@ -160,11 +167,11 @@ def test_write__a_link_in_the_place__is_not_followed(tmp_path: Path) -> None:
 def test_write__no_folder_to_be_had__says_so(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(GateError, match="cannot be written"):
-        write(tmp_path / "file" / "reports", {"md": "#"}, BEGAN)
+        write_report_files(tmp_path / "file" / "reports", {"md": "#"}, BEGAN)
 
 
 def test_json__half_characters__can_be_written_and_read(tmp_path: Path) -> None:
     found = made()
     found["suites"][0]["cases"][0]["output"] = "\ud800 é"
-    (written,) = write(tmp_path, {"json": as_json(found)}, BEGAN)
+    (written,) = write_report_files(tmp_path, {"json": render_json(found)}, BEGAN)
     assert json.loads(written.read_bytes())["suites"][0]["cases"][0]["output"] == "\ud800 é"

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.config.load import load_config
+from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import RunResult, TraceSummary
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.render import render, write_reports
-from eval_gate.results.baseline import NOT_ASKED_FOR
+from eval_gate.reports.rendering import render, write_reports
+from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.struct import replace
 from tests.support.graded import make_evaluator, make_graded, make_graded_run
 from tests.support.results import make_result, make_run, make_suite_result
@@ -90,7 +90,7 @@ def test_agentv__multiple_evaluators_aggregation__fails_below_one() -> None:
 
 @pytest.mark.contract("agentv.results.status", "agentv.results.status-and-threshold-apart")
 def test_agentv__accepted_by_the_gate__is_still_a_fail() -> None:
-    judged = judge_against(make_graded_run({"a": 0.9}), NOT_ASKED_FOR, Policy(pass_score=0.8))
+    judged = judge_against(make_graded_run({"a": 0.9}), NOT_REQUESTED, Policy(pass_score=0.8))
     assert judged.verdict is not None
     assert judged.verdict.outcome.value == "pass"
     assert exported(judged)[0]["status"] == "fail"
@@ -176,7 +176,7 @@ def test_agentv__any_text__is_one_line_and_comes_back(ids, text) -> None:
 def test_export__asked_for__is_written_whole_where_it_says(tmp_path: Path) -> None:
     file = tmp_path / "out" / "cases.jsonl"
     config = load_config({"exports": [f"agentv={file}"], "reports": ["junit"]}, {}, None)
-    written = write_reports(config.files, whole(), ReportContext(), tmp_path)
+    written = write_reports(config.output_requests, whole(), ReportContext(), tmp_path)
     assert written == (tmp_path / "junit.xml", file)
     assert [json.loads(line)["eval_id"] for line in file.read_text().splitlines()][:2] == ["refund", "full"]
     assert sorted(path.name for path in file.parent.iterdir()) == ["cases.jsonl"]

@@ -10,10 +10,10 @@ import pytest
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.waiver import WaiverKind
-from eval_gate.reports.check import render_check
+from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.render import render
-from eval_gate.reports.view.view import view_of
+from eval_gate.reports.rendering import render
+from eval_gate.reports.view.report_view import build_view
 from eval_gate.struct import replace
 from tests.support.verdicts import make_judged, make_waiver, make_waivers
 from tests.unit.reports.test_reports_golden import STATES as PLAIN
@@ -27,9 +27,11 @@ TEN = "P" * 10
 @pytest.mark.slow
 @pytest.mark.parametrize("state", EVERY)
 def test_page__change_may_be_the_cause__never_says_that_it_is_not(state) -> None:
-    view = view_of(EVERY[state], PULL_REQUEST)
+    view = build_view(EVERY[state], PULL_REQUEST)
     broken = {row.blame for row in view.cases if row.status is Status.ERROR}
-    suspect = view.regressions or view.not_decided or view.unsettled or view.summary.failed or broken - {Blame.OURS}
+    suspect = (
+        view.regressions or view.unconfirmed or view.inconclusive_cases or view.summary.failed or broken - {Blame.OURS}
+    )
     said = [render(form, EVERY[state], PULL_REQUEST) for form in ("md", "html", "console")]
     assert not (suspect and any(INNOCENT in text for text in said))
 
@@ -37,11 +39,11 @@ def test_page__change_may_be_the_cause__never_says_that_it_is_not(state) -> None
 @pytest.mark.parametrize("state", EVERY)
 def test_page__pass_rate__says_of_how_many(state) -> None:
     run = EVERY[state]
-    view = view_of(run, PULL_REQUEST)
+    view = build_view(run, PULL_REQUEST)
     rates = view.rates
     if rates.judged:
         of = f"{rates.passed} of {rates.judged}"
-        assert f"pass rate {rates.now * 100:.1f} % ({of}" in render("console", run, PULL_REQUEST)
+        assert f"pass rate {rates.current * 100:.1f} % ({of}" in render("console", run, PULL_REQUEST)
         if view.verdict.outcome is not Outcome.ERROR:
             assert re.search(rf"{of} (judged )?cases? pass", render("md", run, PULL_REQUEST))
     if view.summary.errored and view.verdict.outcome is not Outcome.ERROR:
@@ -81,17 +83,17 @@ def test_crash__that_is_a_regression__can_be_accepted_as_one(kind) -> None:
     run = make_judged({"a": "CC", "b": "P"}, {"a": TEN, "b": TEN}, waivers=waivers)
     assert run.comparison.changes[0].change is CaseClass.REGRESSION
     assert run.verdict.outcome is Outcome.PASS
-    (row,) = view_of(run, PULL_REQUEST).waived
-    assert row.waived.kind is WaiverKind(kind)
+    (row,) = build_view(run, PULL_REQUEST).waived
+    assert row.waiver.kind is WaiverKind(kind)
     root = ET.fromstring(render("junit", run, PULL_REQUEST))
     assert (root.get("errors"), root.get("skipped")) == ("0", "1")
 
 
 def test_unsettled_crash__blocks_as_an_error__and_is_seen_above_the_fold() -> None:
     run = make_judged({"a": "C", "b": "P"}, {"a": "PPFPPFPPFP", "b": TEN}, confirm=1)
-    view = view_of(run, PULL_REQUEST)
+    view = build_view(run, PULL_REQUEST)
     assert view.verdict.outcome is not Outcome.PASS
-    listed = [*view.regressions, *view.not_decided, *view.errors, *view.unsettled]
+    listed = [*view.regressions, *view.unconfirmed, *view.errors, *view.inconclusive_cases]
     assert [row.id for row in listed] == ["a"]
     assert "crashed" in render("md", run, PULL_REQUEST).partition("<details>")[0]
 
@@ -106,4 +108,4 @@ def test_name_of_an_earlier_run__of_anybody__is_nothing_but_a_name() -> None:
     run = replace(run, comparison=replace(run.comparison, changes=changes))
     shown = " ".join(render("console", run, ReportContext()).split())
     assert "compared with ?b???x: the baseline" in shown
-    assert "<b>" not in render("md", run, PULL_REQUEST) + render_check(view_of(run, PULL_REQUEST)).page
+    assert "<b>" not in render("md", run, PULL_REQUEST) + render_check_run(build_view(run, PULL_REQUEST)).page

@@ -12,15 +12,15 @@ from eval_gate.model.case import Tier
 from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.execution import Blame, EvaluatorResult
 from eval_gate.model.result import RunResult, StaleFact, StaleKind
-from eval_gate.reports.check import render_check
+from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem, render_summary
-from eval_gate.reports.render import render
-from eval_gate.reports.view.view import view_of
-from eval_gate.reports.words.verdict import to_do
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from eval_gate.results.ledger import ledger_of
+from eval_gate.reports.rendering import render
+from eval_gate.reports.view.report_view import build_view
+from eval_gate.reports.wording.verdict import suggest_next_step
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.history import build_history
 from eval_gate.struct import replace
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
 from tests.support.pages import without_assets
@@ -43,7 +43,7 @@ ON_GITHUB = ReportContext(
 
 
 def judged(now: RunResult, then: RunResult | None = None, policy: Policy = ONLY_REGRESSIONS, **age) -> RunResult:
-    baseline = Baseline(then, "main", **({"age_days": 2, "commits_behind": 4} | age)) if then else NOT_ASKED_FOR
+    baseline = Baseline(then, "main", **({"age_days": 2, "commits_behind": 4} | age)) if then else NOT_REQUESTED
     return judge_against(now, baseline, policy)
 
 
@@ -181,7 +181,7 @@ def history() -> RunResult:
         make_baseline_run({"a": "failed" if number in {2, 5} else "passed", "b": "passed"}, run_id=f"r{number}")
         for number in range(10)
     )
-    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, ledger=ledger_of(runs))
+    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, history=build_history(runs))
     return judge_against(make_run({"a": "failed", "b": "passed"}), baseline, ONLY_REGRESSIONS)
 
 
@@ -273,7 +273,7 @@ def test_comment__not_green__says_what_to_do_once(state) -> None:
 @pytest.mark.parametrize("code", list(RuleCode), ids=str)
 def test_to_do__any_rule_that_does_not_hold__has_words_and_may_be_accepted_where_that_is_offered(code) -> None:
     failed = Verdict(outcome=Outcome.FAIL, exit_code=ExitCode.FAILED, reasons=(Reason(code=code, message="it is so"),))
-    alone, offered = to_do(failed, acceptable=False), to_do(failed, acceptable=True)
+    alone, offered = suggest_next_step(failed, acceptable=False), suggest_next_step(failed, acceptable=True)
     assert alone
     assert offered == f"{alone}, or accept it for now"
 
@@ -321,7 +321,7 @@ def test_comment__nothing_could_be_run__looks_like_this(golden, name) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 def test_check__state__has_this_title_and_summary(golden, state) -> None:
-    text = render_check(view_of(STATES[state], ON_GITHUB))
+    text = render_check_run(build_view(STATES[state], ON_GITHUB))
     golden(f"check/{state}.md", f"{text.title}\n\n{text.summary}")
     assert len(text.title) <= 80
     assert "> [!" not in text.summary
@@ -369,7 +369,7 @@ def test_console__ascii_only__holds_nothing_else(golden) -> None:
 
 @pytest.mark.parametrize("state", ["few", "could-not-decide", "stale-evals", "no-baseline", "scores-threshold"])
 def test_summary__state__looks_like_this(golden, state) -> None:
-    golden(f"summary/{state}.md", render_summary(view_of(STATES[state], ON_GITHUB)))
+    golden(f"summary/{state}.md", render_summary(build_view(STATES[state], ON_GITHUB)))
 
 
 def test_junit__few__looks_like_this(golden) -> None:

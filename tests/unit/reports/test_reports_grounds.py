@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.grounds import CaseRecord, Counts, GroundKind, Grounds, Repeats, Steadiness, SuiteFinding
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.facts import paired_interval, rates_of, wilson
-from eval_gate.reports.phrases import prose
-from eval_gate.reports.words.grounds import (
-    beyond_counts,
-    evidence,
-    odds,
-    place_of,
-    record_words,
-    repeats_words,
-    suite_words,
+from eval_gate.reports.markdown_fragments import format_prose
+from eval_gate.reports.run_statistics import compute_paired_interval, compute_pass_rates, compute_wilson_interval
+from eval_gate.reports.wording.grounds import (
+    describe_chance,
+    describe_evidence,
+    describe_history,
+    describe_repeats,
+    describe_suite_finding,
+    format_place,
+    list_further_evidence,
 )
-from eval_gate.reports.words.spending import certainty, rerun_words
+from eval_gate.reports.wording.spending import describe_certainty, describe_reruns
 from eval_gate.struct import replace
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import STEADY, make_executed, make_judged, make_waiver, make_waivers
@@ -199,14 +199,18 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
     ],
 )
 def test_words__case__say_what_was_seen_and_what_decided(one, seen, by_chance, more) -> None:
-    assert evidence(one, MAIN) == seen
-    assert odds(one) == (by_chance and f"if nothing changed, that happens 1 time in {by_chance}")
-    assert beyond_counts(one, MAIN) == more
+    assert describe_evidence(one, MAIN) == seen
+    assert describe_chance(one) == (by_chance and f"if nothing changed, that happens 1 time in {by_chance}")
+    assert list_further_evidence(one, MAIN) == more
 
 
 def test_words__two_runs_alone__have_none() -> None:
     plain = CaseChange(suite="s", case_id="c", change=CaseClass.REGRESSION)
-    assert (evidence(plain, MAIN), odds(plain), beyond_counts(plain, MAIN)) == (None, None, ())
+    assert (describe_evidence(plain, MAIN), describe_chance(plain), list_further_evidence(plain, MAIN)) == (
+        None,
+        None,
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,7 +223,7 @@ def test_words__two_runs_alone__have_none() -> None:
     ],
 )
 def test_place__is_the_branch_whose_runs_the_record_is_made_of(context, place) -> None:
-    assert place_of(context) == place
+    assert format_place(context) == place
 
 
 @pytest.mark.parametrize(
@@ -238,15 +242,15 @@ def test_place__is_the_branch_whose_runs_the_record_is_made_of(context, place) -
     ],
 )
 def test_record__in_words__has_rate_and_runs(record, said) -> None:
-    assert record_words(record, MAIN) == said
+    assert describe_history(record, MAIN) == said
 
 
 def test_repeats__in_words__say_what_looks_like_a_cache_and_what_to_do() -> None:
     slow, cached = Repeats(slowest_ms=110, first_ms=120), Repeats(slowest_ms=4, first_ms=2_100, cached=True)
     said = Grounds(why=GroundKind.EVIDENCE, here=Counts(failures=4), record=Counts(passes=9), reruns=3)
-    assert repeats_words(said) is None
-    assert repeats_words(replace(said, repeats=slow)) == "3 re-runs answered byte for byte the same"
-    assert repeats_words(replace(said, reruns=1, repeats=cached)) == (
+    assert describe_repeats(said) is None
+    assert describe_repeats(replace(said, repeats=slow)) == "3 re-runs answered byte for byte the same"
+    assert describe_repeats(replace(said, reruns=1, repeats=cached)) == (
         "1 re-run answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache; "
         "rerunNonce may get past it"
     )
@@ -255,15 +259,19 @@ def test_repeats__in_words__say_what_looks_like_a_cache_and_what_to_do() -> None
 def test_suite__in_words__has_what_the_records_let_expect() -> None:
     found = SuiteFinding(cases=60, failures=6, expected=0.31, chance=1e-9, limit=0.01)
     assert (
-        suite_words(found)
+        describe_suite_finding(found)
         == "6 of 60 cases failed at first, where fewer than 1 usually does; if nothing changed, that "
         "happens 1 time in 1,000,000; from 1 in 100 on it is a drop"
     )
     more = replace(found, expected=2.6)
-    assert suite_words(more).startswith("6 of 60 cases failed at first, where about 3 usually do; ")
-    assert suite_words(found, others=True).startswith("6 of 60 other cases failed")
-    assert suite_words(replace(found, steady=True)).startswith("6 of 60 cases that seldom fail failed at first")
-    assert suite_words(replace(found, executions=180)).startswith("6 of 180 executions of 60 cases failed at first")
+    assert describe_suite_finding(more).startswith("6 of 60 cases failed at first, where about 3 usually do; ")
+    assert describe_suite_finding(found, others=True).startswith("6 of 60 other cases failed")
+    assert describe_suite_finding(replace(found, steady=True)).startswith(
+        "6 of 60 cases that seldom fail failed at first"
+    )
+    assert describe_suite_finding(replace(found, executions=180)).startswith(
+        "6 of 180 executions of 60 cases failed at first"
+    )
 
 
 @pytest.mark.contract("verdict.record.bad-days")
@@ -271,7 +279,8 @@ def test_suite__days_of_the_branch_differ__is_said_with_what_it_would_be_without
     found = SuiteFinding(cases=100, failures=10, expected=2.3, chance=0.031, limit=0.01, if_alike=0.0004)
     assert found.excused
     assert (
-        suite_words(found) == "10 of 100 cases failed at first, where about 2 usually do; if nothing changed, that "
+        describe_suite_finding(found)
+        == "10 of 100 cases failed at first, where about 2 usually do; if nothing changed, that "
         "happens 1 time in 32; whole runs on record differ too: if they did not, it would be 1 in 2,000; "
         "from 1 in 100 on it is a drop"
     )
@@ -293,33 +302,33 @@ def test_suite__days_of_the_branch_differ__is_said_with_what_it_would_be_without
     ],
 )
 def test_wilson__known_examples__are_met(passed, judged, low, high) -> None:
-    assert wilson(passed, judged) == pytest.approx((low, high), abs=5e-5)
+    assert compute_wilson_interval(passed, judged) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_paired_interval__large_table__is_nearly_the_classical_interval() -> None:
     change, half = (86 - 150) / 1600, 1.96 * ((150 + 86) - (86 - 150) ** 2 / 1600) ** 0.5 / 1600
-    assert paired_interval(150, 86, 1600) == pytest.approx((change - half, change + half), abs=2e-4)
+    assert compute_paired_interval(150, 86, 1600) == pytest.approx((change - half, change + half), abs=2e-4)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 def test_paired_interval__any_table__holds_the_change_and_turns_with_it(worse, better, same) -> None:
     cases = worse + better + same
-    low, high = paired_interval(worse, better, cases)
+    low, high = compute_paired_interval(worse, better, cases)
     assert -1 <= low < high <= 1
     assert cases == 0 or low <= (better - worse) / cases <= high
-    assert paired_interval(better, worse, cases) == pytest.approx((-high, -low))
+    assert compute_paired_interval(better, worse, cases) == pytest.approx((-high, -low))
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_wilson__any_counts__hold_the_share(passed, failed) -> None:
-    low, high = wilson(passed, passed + failed)
+    low, high = compute_wilson_interval(passed, passed + failed)
     assert 0 <= low < high <= 1
     assert not passed + failed or low <= passed / (passed + failed) <= high
 
 
 def test_certainty__plain_rule__says_nothing() -> None:
-    assert certainty(make_judged({"a": "F"}, {"a": "P"}, confirm=0)) == ()
-    assert certainty(make_judged({"a": "F"})) == ()
+    assert describe_certainty(make_judged({"a": "F"}, {"a": "P"}, confirm=0)) == ()
+    assert describe_certainty(make_judged({"a": "F"})) == ()
 
 
 def test_rates__quarantine__is_on_neither_side() -> None:
@@ -329,24 +338,24 @@ def test_rates__quarantine__is_on_neither_side() -> None:
         {"abc": "P", "xyz": "F", "c": STEADY, "d": STEADY},
         waivers=waivers,
     )
-    rates = rates_of(run)
-    assert (rates.passed, rates.judged, rates.now, rates.before, rates.set_aside) == (1, 2, 0.5, 1.0, 2)
-    assert "of 2 cases in both runs 1 got worse and 0 better" in certainty(run)[1]
+    rates = compute_pass_rates(run)
+    assert (rates.passed, rates.judged, rates.current, rates.baseline, rates.quarantined) == (1, 2, 0.5, 1.0, 2)
+    assert "of 2 cases in both runs 1 got worse and 0 better" in describe_certainty(run)[1]
 
 
 def test_reruns__cost__is_the_share_of_the_executions_and_only_said_when_all_is_known() -> None:
     two = [make_executed("a", "FFP", cost_usd=0.3, judge_cost_usd=0.3), make_executed("b", "P", cost_usd=0.1)]
-    assert rerun_words(make_run(make_suite_result(two))) == "2 re-runs of 1 case, 240 ms, about $0.40"
+    assert describe_reruns(make_run(make_suite_result(two))) == "2 re-runs of 1 case, 240 ms, about $0.40"
     unknown = [*two, make_executed("c", "FP")]
-    assert rerun_words(make_run(make_suite_result(unknown))) == "3 re-runs of 2 cases, 360 ms"
-    assert rerun_words(make_run({"a": "passed"})) is None
+    assert describe_reruns(make_run(make_suite_result(unknown))) == "3 re-runs of 2 cases, 360 ms"
+    assert describe_reruns(make_run({"a": "passed"})) is None
 
 
 def test_reruns__with_cases_before_them__say_how_many_executions_and_count_their_time_and_cost() -> None:
     before = replace(make_executed("a", "P", cost_usd=0.3), preparatory_runs=2, duration_ms=360.0)
     run = make_run(make_suite_result([before, make_executed("b", "FPP", cost_usd=0.3)]))
     words = "2 re-runs of 1 case, with 2 executions of the cases before them, 480 ms, about $0.40"
-    assert rerun_words(run) == words
+    assert describe_reruns(run) == words
 
 
 @pytest.mark.parametrize(
@@ -360,12 +369,12 @@ def test_reruns__with_cases_before_them__say_how_many_executions_and_count_their
 )
 def test_grounds__run_again_with_the_cases_before_it__is_said(before, reruns, words) -> None:
     one = change("unsettled", "must-pass", "1/3", "9/9", cases_before=before, reruns=reruns)
-    assert beyond_counts(one, MAIN)[1:] == words
+    assert list_further_evidence(one, MAIN)[1:] == words
 
 
 def test_reruns__more_than_there_are_trials__are_none() -> None:
     """A record may be anybody's."""
-    assert rerun_words(make_run(make_suite_result([make_result("a", trials="PF", reruns=9)]))) is None
+    assert describe_reruns(make_run(make_suite_result([make_result("a", trials="PF", reruns=9)]))) is None
 
 
 @pytest.mark.parametrize(
@@ -380,4 +389,4 @@ def test_reruns__more_than_there_are_trials__are_none() -> None:
     ],
 )
 def test_prose__names_in_backticks__are_code_and_all_else_is_escaped(words, shown) -> None:
-    assert prose(words) == shown
+    assert format_prose(words) == shown

@@ -16,8 +16,16 @@ from eval_gate.errors import GateError
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.console.style import ConsoleStyle
-from eval_gate.reports.matrix import FORMATS, Leg, Matrix, matrix_of, refuse_unknown, render_matrix, write_matrix
-from eval_gate.results.baseline import NOT_ASKED_FOR
+from eval_gate.reports.matrix import (
+    FORMATS,
+    Matrix,
+    TargetRun,
+    build_matrix,
+    check_formats,
+    render_matrix,
+    write_matrix,
+)
+from eval_gate.results.baseline import NOT_REQUESTED
 from tests.support.pages import without_sheet
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
@@ -30,12 +38,12 @@ HOSTILE = "</details>|`x`\n::error::no ##[warning] @team #12 ![i](http://x) <scr
 def judged(name: str, *cases, **fields) -> RunResult:
     target = TargetIdentity(name=name, provider="openai", identity=f"openai:{name}", model=name)
     policy = fields.pop("policy", Policy())
-    return judge_against(make_run(make_suite_result(list(cases)), target=target, **fields), NOT_ASKED_FOR, policy)
+    return judge_against(make_run(make_suite_result(list(cases)), target=target, **fields), NOT_REQUESTED, policy)
 
 
-def leg(name: str, *cases, **fields) -> Leg:
+def leg(name: str, *cases, **fields) -> TargetRun:
     run_id = f"00000000-0000-4000-8000-{len(name):012}"
-    return Leg(name, judged(name, *cases, run_id=run_id, **fields), f"evals/results/{run_id}/run.json")
+    return TargetRun(name, judged(name, *cases, run_id=run_id, **fields), f"evals/results/{run_id}/run.json")
 
 
 def graded(case_id: str, score: float, **fields):
@@ -43,7 +51,7 @@ def graded(case_id: str, score: float, **fields):
 
 
 def few() -> Matrix:
-    return matrix_of(
+    return build_matrix(
         [
             leg(
                 "gpt-5-mini",
@@ -82,13 +90,13 @@ def few() -> Matrix:
 def partly() -> Matrix:
     """The second target could not even be begun, and the last case of the first was not reached."""
     first = leg("a", make_result("one"), make_result("two"), make_result("three", "not_run"), stopped="interrupted")
-    return matrix_of([first, Leg("gone", problem="the snapshot cannot be had: no connection")], BEGAN, "1.0.0")
+    return build_matrix([first, TargetRun("gone", problem="the snapshot cannot be had: no connection")], BEGAN, "1.0.0")
 
 
 def hostile() -> Matrix:
     cases = [make_result(HOSTILE, status, error=HOSTILE, description=HOSTILE) for status in ("passed", "failed")]
-    return matrix_of(
-        [leg(HOSTILE, cases[0]), leg("b|c", cases[1], stopped=HOSTILE), Leg("`", problem=HOSTILE)], BEGAN, "1.0.0"
+    return build_matrix(
+        [leg(HOSTILE, cases[0]), leg("b|c", cases[1], stopped=HOSTILE), TargetRun("`", problem=HOSTILE)], BEGAN, "1.0.0"
     )
 
 
@@ -153,7 +161,7 @@ def many(cases: int, differing: int) -> Matrix:
     names = [f"a-case-with-a-name-of-some-length-{number:05}" for number in range(cases)]
     first = [make_result(name) for name in names]
     second = [make_result(name, "failed" if number < differing else "passed") for number, name in enumerate(names)]
-    return matrix_of([leg("one", *first), leg("two", *second)], BEGAN, "1.0.0")
+    return build_matrix([leg("one", *first), leg("two", *second)], BEGAN, "1.0.0")
 
 
 @pytest.mark.slow
@@ -189,20 +197,20 @@ def test_console__many_cases_that_are_the_same__lists_those_that_differ() -> Non
     ids=["same", "fails", "error", "not-run", "trials", "tolerated", "apart", "no-grades"],
 )
 def test_differs__results__only_where_targets_ended_differently(first, second, differs) -> None:
-    matrix = matrix_of([leg("one", first), leg("two", second)], BEGAN, "1.0.0")
+    matrix = build_matrix([leg("one", first), leg("two", second)], BEGAN, "1.0.0")
     assert matrix.cases[0].differs is differs
 
 
 def test_pass_score__of_the_gate__is_what_counts_as_a_pass() -> None:
     policy = Policy(pass_score=0.8)
-    matrix = matrix_of([leg(name, graded("a", 0.85), policy=policy) for name in ("one", "two")], BEGAN, "1.0.0")
-    assert [cell.words for cell in matrix.cases[0].cells] == ["pass 0.85", "pass 0.85"]
+    matrix = build_matrix([leg(name, graded("a", 0.85), policy=policy) for name in ("one", "two")], BEGAN, "1.0.0")
+    assert [cell.text for cell in matrix.cases[0].cells] == ["pass 0.85", "pass 0.85"]
 
 
 def test_same_id__in_two_suites__are_two_rows_with_their_files() -> None:
     suites = [make_suite_result([make_result("a")], eval_file=name) for name in ("one.json", "two.json")]
-    run = judge_against(make_run(*suites), NOT_ASKED_FOR, Policy())
-    matrix = matrix_of([Leg("x", run), Leg("y", run)], BEGAN, "1.0.0")
+    run = judge_against(make_run(*suites), NOT_REQUESTED, Policy())
+    matrix = build_matrix([TargetRun("x", run), TargetRun("y", run)], BEGAN, "1.0.0")
     assert [case.label for case in matrix.cases] == ["a (one.json)", "a (two.json)"]
 
 
@@ -221,10 +229,10 @@ def test_same_id__in_two_suites__are_two_rows_with_their_files() -> None:
 )
 def test_exit_code__of_several__is_a_known_failure_before_what_could_not_be_decided(statuses, code) -> None:
     legs = [
-        leg(f"t{number}", make_result("a", status)) if status else Leg("gone", problem="broken")
+        leg(f"t{number}", make_result("a", status)) if status else TargetRun("gone", problem="broken")
         for number, status in enumerate(statuses)
     ]
-    assert matrix_of(legs, BEGAN, "1.0.0").exit_code == code
+    assert build_matrix(legs, BEGAN, "1.0.0").exit_code == code
 
 
 def test_write__formats__have_their_usual_names_or_the_one_asked_for(tmp_path: Path) -> None:
@@ -239,5 +247,5 @@ def test_write__formats__have_their_usual_names_or_the_one_asked_for(tmp_path: P
 
 def test_refuse_unknown__junit__says_what_there_is() -> None:
     with pytest.raises(GateError, match="cannot be written as junit") as caught:
-        refuse_unknown([ReportRequest("md", None), ReportRequest("junit", None)])
+        check_formats([ReportRequest("md", None), ReportRequest("junit", None)])
     assert "md, html, json, console" in caught.value.hint

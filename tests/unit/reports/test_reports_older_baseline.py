@@ -5,7 +5,7 @@ import pytest
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.result import GitFacts
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.render import render
+from eval_gate.reports.rendering import render
 from eval_gate.results.baseline import Baseline
 from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import judge_against

@@ -12,13 +12,13 @@ from eval_gate.config.outputs import FORMATS
 from eval_gate.config.policy import Policy
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.execution import CaseDetails
-from eval_gate.reports.console.style import ConsoleStyle, width
+from eval_gate.reports.console.style import ConsoleStyle, measure_width
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.fit import LADDER, fit
+from eval_gate.reports.detail_levels import DETAIL_LEVELS, render_within_limit
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.render import render
-from eval_gate.reports.view.view import view_of
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.reports.rendering import render
+from eval_gate.reports.view.report_view import build_view
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline
 from eval_gate.struct import replace
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.sizes import size
@@ -39,7 +39,7 @@ def runs(draw):
         make_suite_result(cases, tool_name=draw(TEXT) or "t", warnings=tuple(draw(st.lists(TEXT, max_size=2))))
     )
     then = make_baseline_run({case_id: draw(STATUS) for case_id in ids}) if draw(st.booleans()) else None
-    return judge_against(now, Baseline(then, "b") if then else NOT_ASKED_FOR, Policy())
+    return judge_against(now, Baseline(then, "b") if then else NOT_REQUESTED, Policy())
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ COUNTS = re.compile(r"\d+ cases?: \d+ pass, \d+ fail")
 @settings(max_examples=size(60))
 @given(runs(), st.integers(min_value=500, max_value=5_000))
 def test_markdown__any_limit__is_kept_with_marker_heading_and_counts(run, limit) -> None:
-    view = view_of(run, ReportContext(comment_key="k", name="n" * 200))
+    view = build_view(run, ReportContext(comment_key="k", name="n" * 200))
     comment, summary = render_comment(view, limit=limit), render_summary(view, limit=limit)
     assert len(comment) <= limit
     assert len(summary.encode()) <= limit
@@ -76,7 +76,7 @@ def test_summary__no_room_for_a_single_case__still_counts_them() -> None:
     cases = [make_result("a", "failed"), make_result("b", "error"), make_result("c", "skipped"), make_result("d")]
     run = make_run(make_suite_result(cases))
     judged = judge_against(run, Baseline(make_baseline_run(dict.fromkeys("abcd", "passed")), "b"), Policy())
-    view = view_of(judged, ReportContext(name="n" * 200))
+    view = build_view(judged, ReportContext(name="n" * 200))
     summary = render_summary(view, limit=1_700)
     assert "All cases" not in summary
     assert "4 cases: 1 pass, 1 fail" in summary
@@ -87,9 +87,9 @@ def test_fit__any_limit__is_kept_by_the_first_step_that_fits(size, limit) -> Non
     def made(detail):
         return "x" * (size * (detail.rows + 1))
 
-    text = fit(made, limit)
+    text = render_within_limit(made, limit)
     assert len(text) <= limit
-    whole = [step for step in LADDER if len(made(step)) <= limit]
+    whole = [step for step in DETAIL_LEVELS if len(made(step)) <= limit]
     assert not whole or text == made(whole[0])
 
 
@@ -97,12 +97,12 @@ def test_fit__one_character_too_long__is_shortened() -> None:
     def made(detail):
         return "x" * (detail.rows + 1)
 
-    assert len(fit(made, 21)) == 21
-    assert len(fit(made, 20)) == 11
+    assert len(render_within_limit(made, 21)) == 21
+    assert len(render_within_limit(made, 20)) == 11
 
 
 def test_comment__nothing_fits_but_the_counts__still_says_what_was_left_out() -> None:
-    view = view_of(hostile_run(), ReportContext(comment_key="k"))
+    view = build_view(hostile_run(), ReportContext(comment_key="k"))
     text = render_comment(view, limit=300)
     assert text.splitlines()[0] == "<!-- eval-gate:v1 key=k -->"
     assert "1 case: 0 pass, 1 fail" in text
@@ -111,7 +111,7 @@ def test_comment__nothing_fits_but_the_counts__still_says_what_was_left_out() ->
 
 def test_summary__answers_of_many_bytes__is_counted_in_bytes() -> None:
     cases = [make_result(f"c{number}", "failed", details=CaseDetails(response="界" * 4_000)) for number in range(20)]
-    view = view_of(judge_against(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
+    view = build_view(judge_against(make_run(make_suite_result(cases)), NOT_REQUESTED, Policy()), ReportContext())
     assert "界" in render_summary(view)
     short = render_summary(view, limit=30_000)
     assert len(short.encode()) <= 30_000
@@ -121,12 +121,12 @@ def test_summary__answers_of_many_bytes__is_counted_in_bytes() -> None:
 def hostile_run():
     case = make_result(HOSTILE, "failed", description=HOSTILE, error=HOSTILE)
     suite = make_suite_result([case], tool_name=HOSTILE, eval_file=HOSTILE, warnings=(HOSTILE,))
-    return judge_against(make_run(suite, stopped=HOSTILE), NOT_ASKED_FOR, Policy())
+    return judge_against(make_run(suite, stopped=HOSTILE), NOT_REQUESTED, Policy())
 
 
 @pytest.mark.parametrize("make", [render_comment, render_summary])
 def test_markdown__hostile_text__is_code_or_entities(make) -> None:
-    text = make(view_of(hostile_run(), ReportContext(name=HOSTILE)))
+    text = make(build_view(hostile_run(), ReportContext(name=HOSTILE)))
     # inside <summary> Markdown is not read, only HTML is
     assert all(re.fullmatch(r"[^<>]*", inside) for inside in re.findall(r"<summary>(.*)</summary>", text))
     outside = re.sub(r"<summary>.*</summary>|(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
@@ -160,16 +160,16 @@ def test_console__wide_characters__keep_the_columns_straight() -> None:
         make_result("絵", description="🌦"),
     ]
     text = render(
-        "console", judge_against(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext()
+        "console", judge_against(make_run(make_suite_result(cases)), NOT_REQUESTED, Policy()), ReportContext()
     )
     rows = [line for line in text.splitlines() if line.startswith("  ✓")]
-    assert len({width(row) for row in rows}) == 1
-    assert width("東京") == 4
+    assert len({measure_width(row) for row in rows}) == 1
+    assert measure_width("東京") == 4
 
 
 def test_console__large_suite__lists_only_what_did_not_pass() -> None:
     cases = {f"c{number}": "failed" if number == 7 else "passed" for number in range(300)}
-    run = judge_against(make_run(cases), NOT_ASKED_FOR, Policy())
+    run = judge_against(make_run(cases), NOT_REQUESTED, Policy())
     short = render("console", run, ReportContext())
     assert "299 passing cases not listed" in short
     assert "c7 " in short
@@ -181,17 +181,36 @@ def test_console__large_suite__lists_only_what_did_not_pass() -> None:
 def test_comment__refused_once__gets_shorter_step_by_step() -> None:
     cases = [make_result(f"case-{number:04}", "failed") for number in range(500)]
     then = make_baseline_run({case.id: "passed" for case in cases})
-    view = view_of(judge_against(make_run(make_suite_result(cases)), Baseline(then, "b"), Policy()), ReportContext())
-    lengths = [len(render_comment(view, start=step)) for step in range(len(LADDER))]
+    view = build_view(judge_against(make_run(make_suite_result(cases)), Baseline(then, "b"), Policy()), ReportContext())
+    lengths = [len(render_comment(view, start=step)) for step in range(len(DETAIL_LEVELS))]
     assert lengths == sorted(lengths, reverse=True)
-    assert "500 regressions" in render_comment(view, start=len(LADDER) - 1)
+    assert "500 regressions" in render_comment(view, start=len(DETAIL_LEVELS) - 1)
 
 
 SAFE_FILTERS = {
-    *("code", "code_cell", "text", "html", "block", "case_link", "names", "names_by_reason", "staleness"),
-    *("sentence", "names_seen", "names_here", "why_cell", "terms_cell", "entry_line", "prose", "measured_block"),
-    *("case_table", "score_table", "cause_table", "sides_fold", "suspected_words"),
-    *("percent", "signed", "seconds", "length", "min", "urlencode"),
+    *(
+        "code",
+        "code_cell",
+        "text",
+        "html",
+        "block",
+        "format_case_link",
+        "format_names",
+        "format_names_by_reason",
+        "describe_stale_fact",
+    ),
+    *(
+        "format_sentence",
+        "format_names_with_evidence",
+        "format_names_with_results",
+        "format_evidence_cell",
+        "format_terms_cell",
+        "format_waiver",
+        "format_prose",
+        "format_setup_changes",
+    ),
+    *("render_case_table", "render_score_table", "render_cause_table", "render_responses", "format_suspected_count"),
+    *("format_percent", "format_signed", "format_seconds", "length", "min", "urlencode"),
 }
 OURS = {
     # our own words and numbers, and addresses that we made
@@ -209,10 +228,18 @@ OURS = {
     ),
     *("view.symbol", "view.heading", "view.lead", "view.spending", "view.stale_count"),
     *("context.page_url", "context.report_url", "context.errors_doc_url"),
-    *("cause.count", "first.count", "row.then", "row.here", "row.scores", "row.outcome", "row.change_words"),
+    *(
+        "cause.count",
+        "first.count",
+        "row.baseline_result",
+        "row.current_result",
+        "row.scores",
+        "row.outcome",
+        "row.change_text",
+    ),
     *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed", "suite.score"),
-    *("view.failed_counts", "view.errored_counts", "view.remedy", "group.did", "group.means", "group.title"),
-    *("group.tiers", "view.score_tolerance", "view.reruns", "view.to_do", "words"),
+    *("view.failed_counts", "view.errored_counts", "view.remedy", "group.headline", "group.explanation", "group.title"),
+    *("group.tiers", "view.score_tolerance", "view.reruns", "view.next_step", "words"),
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
 MACROS = {
@@ -271,7 +298,7 @@ def test_templates__foreign_text__only_through_a_filter(template) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ row.what }}",
+        "{{ row.failure_summary }}",
         "{{ row.id or 'x' }}",
         "{{ names | join }}",
         "{{ (row.id) if x }}",
@@ -291,7 +318,7 @@ def test_summary__every_class_of_cases__is_named(change) -> None:
     judged = judge_against(now, Baseline(make_baseline_run({"the-case": "passed"}), "b"), Policy())
     only = CaseChange(suite=FILE, case_id="the-case", change=change)
     run = replace(judged, comparison=replace(judged.comparison, changes=(only,)))
-    assert "the-case" in render_summary(view_of(run, ReportContext()))
+    assert "the-case" in render_summary(build_view(run, ReportContext()))
 
 
 def test_view__same_id_in_two_suites__is_told_apart() -> None:
@@ -299,7 +326,7 @@ def test_view__same_id_in_two_suites__is_told_apart() -> None:
         make_suite_result({"same": "failed", "own": "failed"}),
         make_suite_result({"same": "failed"}, eval_file="b"),
     ]
-    view = view_of(judge_against(make_run(*suites), NOT_ASKED_FOR, Policy()), ReportContext())
+    view = build_view(judge_against(make_run(*suites), NOT_REQUESTED, Policy()), ReportContext())
     assert [row.label for row in view.failing] == [f"same ({FILE})", "own", "same (b)"]
 
 
@@ -307,7 +334,7 @@ def test_view__same_id_in_two_suites__is_told_apart() -> None:
 def test_html__thousands_of_answers__only_those_of_failing_cases() -> None:
     cases = [make_result(f"c{number}", details=CaseDetails(response="passing words")) for number in range(1_001)]
     cases.append(make_result("bad", "failed", details=CaseDetails(response="failing words")))
-    page = render("html", judge_against(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
+    page = render("html", judge_against(make_run(make_suite_result(cases)), NOT_REQUESTED, Policy()), ReportContext())
     assert "failing words" in page
     assert "passing words" not in page
     assert "left out" in page

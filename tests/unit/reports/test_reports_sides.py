@@ -13,11 +13,11 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.execution import BaselineSide, CaseDetails, Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.fit import LADDER
-from eval_gate.reports.links import anchor_of
+from eval_gate.reports.detail_levels import DETAIL_LEVELS
+from eval_gate.reports.links import build_anchor
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.view.view import view_of
-from eval_gate.reports.words import explained
+from eval_gate.reports.view.report_view import build_view
+from eval_gate.reports.wording import doc_links
 from eval_gate.struct import replace
 from tests.support.sides import make_asked, make_details, with_before
 from tests.support.verdicts import STEADY, make_executed, make_judged
@@ -28,7 +28,7 @@ ON_PAGE = replace(
     ON_GITHUB,
     page_url=PAGE,
     errors_doc_url="https://github.com/acme/eval-gate/blob/v1/docs/errors.md",
-    accept_hint=True,
+    can_waive_by_comment=True,
 )
 DOCS = Path(eval_gate.__file__).parents[2] / "docs"
 QUESTIONS = {
@@ -70,45 +70,45 @@ def four() -> RunResult:
 
 
 def test_comment__both_sides_are_kept__looks_like_this(golden) -> None:
-    golden("sides/comment.md", render_comment(view_of(four(), ON_PAGE)))
+    golden("sides/comment.md", render_comment(build_view(four(), ON_PAGE)))
 
 
 def test_summary__both_sides_are_kept__looks_like_this(golden) -> None:
-    golden("sides/summary.md", render_summary(view_of(four(), ON_PAGE)))
+    golden("sides/summary.md", render_summary(build_view(four(), ON_PAGE)))
 
 
 def test_comment__first_three_regressions__have_a_fold_and_no_others() -> None:
-    text = render_comment(view_of(four(), ON_PAGE))
+    text = render_comment(build_view(four(), ON_PAGE))
     folds = re.findall(r"<summary>Baseline and here: (.*)</summary>", text)
-    assert folds == [row.id for row in view_of(four(), ON_PAGE).regressions[:3]]
+    assert folds == [row.id for row in build_view(four(), ON_PAGE).regressions[:3]]
 
 
 def test_comment__too_long__the_answers_go_first() -> None:
-    view = view_of(four(), ON_PAGE)
+    view = build_view(four(), ON_PAGE)
     whole, shorter = (render_comment(view, start=step) for step in (0, 1))
     assert "Baseline and here" not in shorter
-    assert len(LADDER) > 2
+    assert len(DETAIL_LEVELS) > 2
     assert re.sub(r"<details><summary>Baseline and here.*?</details>\n\n", "", whole, flags=re.DOTALL) == shorter
 
 
 def test_comment__page_opens_by_a_click__names_lead_there_and_lines_stay_beside_them() -> None:
-    view = view_of(four(), ON_PAGE)
+    view = build_view(four(), ON_PAGE)
     text = render_comment(view)
     assert f"**[Open the report]({PAGE})**" in text
     for row in view.regressions:
         line = f"https://github.com/acme/bot/blob/9e8d7c6b5a4f/evals/refund.json#L{row.location.line}"
-        assert f"[`{row.id}`]({PAGE}#{anchor_of(row.key)}) <sub>[L{row.location.line}]({line})</sub>" in text
+        assert f"[`{row.id}`]({PAGE}#{build_anchor(row.key)}) <sub>[L{row.location.line}]({line})</sub>" in text
 
 
 def test_comment__report_is_an_archive__says_so_and_names_lead_to_lines() -> None:
-    text = render_comment(view_of(four(), ON_GITHUB))
+    text = render_comment(build_view(four(), ON_GITHUB))
     assert f"[Download the report]({ON_GITHUB.report_url}) (a zip)" in text
     assert "[`faq/hours`](https://github.com/acme/bot/blob/9e8d7c6b5a4f/evals/refund.json#L32)" in text
     assert "Open the report" not in text
 
 
 def test_comment__many_regressions__examples_of_causes_are_links_and_each_cause_has_its_answers() -> None:
-    text = render_comment(view_of(STATES["many"], ON_PAGE))
+    text = render_comment(build_view(STATES["many"], ON_PAGE))
     table = text.partition("| Cause |")[2].partition("\n\n")[0]
     assert len(re.findall(rf"\[`order/status-\d+`\]\({PAGE}#case-", table)) == 4
     folds = re.findall(r"<summary>[^:]*: (order/status-\d+)</summary>", text)
@@ -116,7 +116,7 @@ def test_comment__many_regressions__examples_of_causes_are_links_and_each_cause_
 
 
 def test_comment__all_rows_alike__is_said_once_and_only_names_are_left() -> None:
-    text = render_comment(view_of(STATES["many"], ON_PAGE))
+    text = render_comment(build_view(STATES["many"], ON_PAGE))
     assert text.count("pass → fail") == 1
     assert "| pass | fail |" not in text
 
@@ -124,7 +124,7 @@ def test_comment__all_rows_alike__is_said_once_and_only_names_are_left() -> None
 def alike(*records: str) -> str:
     names = [f"c{number}" for number in range(len(records))]
     run = make_judged(dict.fromkeys(names, "FFF"), dict(zip(names, records, strict=True)))
-    return render_comment(view_of(run, ON_GITHUB))
+    return render_comment(build_view(run, ON_GITHUB))
 
 
 def test_comment__equal_evidence__is_said_once_above_the_table() -> None:
@@ -157,7 +157,7 @@ def test_comment__hostile_answers__stay_in_their_fence(size) -> None:
     )
     run = with_before(make_judged([case], {HOSTILE: STEADY}), {HOSTILE: answers[1]})
     for make in (render_comment, render_summary):
-        text = make(view_of(run, ON_PAGE))
+        text = make(build_view(run, ON_PAGE))
         assert len(text) < 20_000
         assert "\u202e" not in text
         outside, inside = [], None
@@ -179,14 +179,14 @@ def test_comment__nothing_is_kept__has_no_folds() -> None:
     """Where answers are not stored there is nothing to show, and nothing is said about it in every fold."""
     case = make_executed("a", "FFFF", details=make_details(None))
     run = make_judged([case], {"a": STEADY})
-    for text in (render_comment(view_of(with_before(run, {"a": (None, [])}), ON_PAGE)),):
+    for text in (render_comment(build_view(with_before(run, {"a": (None, [])}), ON_PAGE)),):
         assert "Baseline and here" not in text
 
 
 def test_comment__the_baseline_kept_no_answer__says_so() -> None:
     case = make_executed("a", "FFFF", details=make_details("an answer"))
     run = with_before(make_judged([case], {"a": STEADY}), {"a": (None, [("lookup", {})])})
-    text = render_comment(view_of(run, ON_PAGE))
+    text = render_comment(build_view(run, ON_PAGE))
     assert "The baseline kept no answer." in text
     assert "**Calls:** did not call `lookup`" in text
     assert "~~~text\nan answer\n~~~" in text
@@ -219,7 +219,7 @@ def test_comment__the_same_state_again__has_the_same_words() -> None:
         summary=replace(second.summary, **spent),
     )
     again = replace(ON_PAGE, run_url="https://github.com/acme/bot/actions/runs/203/attempts/1")
-    texts = [render_comment(view_of(first, ON_PAGE)), render_comment(view_of(second, again))]
+    texts = [render_comment(build_view(first, ON_PAGE)), render_comment(build_view(second, again))]
     words = [text.partition("<sub>Evaluated")[0] for text in texts]
     assert words[0] == words[1]
     assert texts[0] != texts[1]
@@ -231,8 +231,8 @@ def slug(heading: str) -> str:
 
 
 def pages() -> set[str]:
-    named = {one.target for one in vars(explained).values() if isinstance(one, explained.Explained)}
-    return named | {one.target for one in explained.BY_REASON.values()} | {f"errors.md#{code}" for code in RuleCode}
+    named = {one.target for one in vars(doc_links).values() if isinstance(one, doc_links.DocLink)}
+    return named | {one.target for one in doc_links.LINKS_BY_RULE.values()} | {f"errors.md#{code}" for code in RuleCode}
 
 
 @pytest.mark.parametrize("target", sorted(pages()))
@@ -256,14 +256,14 @@ def test_explained__every_page__is_there_with_its_heading(target) -> None:
     ],
 )
 def test_explained__state__leads_to_the_page_about_it(state, target) -> None:
-    view = view_of(STATES[state], ON_PAGE)
-    assert (view.explained.target if view.explained else None) == target
+    view = build_view(STATES[state], ON_PAGE)
+    assert (view.doc_link.target if view.doc_link else None) == target
     text = render_comment(view)
     assert (f"](https://github.com/acme/eval-gate/blob/v1/docs/{target})" in text) is (target is not None)
 
 
 def test_explained__documentation_is_not_known__there_is_no_link() -> None:
-    assert "docs/" not in render_comment(view_of(STATES["few"], ReportContext()))
+    assert "docs/" not in render_comment(build_view(STATES["few"], ReportContext()))
 
 
 def told(system: str | None, case: str = "a"):
@@ -288,7 +288,7 @@ def told(system: str | None, case: str = "a"):
     ],
 )
 def test_comment__system_prompt__is_named_where_it_is_known_to_be_another_one(system, says) -> None:
-    view = view_of(told(system), ON_PAGE)
-    for text in (render_comment(view), render_comment(view, start=len(LADDER) - 1), render_summary(view)):
+    view = build_view(told(system), ON_PAGE)
+    for text in (render_comment(view), render_comment(view, start=len(DETAIL_LEVELS) - 1), render_summary(view)):
         assert (f"**System prompt**, another one than the baseline's: {says}" in text) is (says is not None)
         assert ("System prompt" in text) is (says is not None)

@@ -12,16 +12,16 @@ from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.grounds import RunDay
 from eval_gate.model.result import Control, RerunEnd, RunResult
 from eval_gate.model.waiver import RefusedCommand
-from eval_gate.reports.check import render_check
+from eval_gate.reports.case_annotations import build_annotations
+from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.remarks import remarks_of
-from eval_gate.reports.render import render
-from eval_gate.reports.rerun import rerun_command
-from eval_gate.reports.view.view import View, view_of
+from eval_gate.reports.rendering import render
+from eval_gate.reports.rerun_command import build_rerun_command
+from eval_gate.reports.view.report_view import ReportView, build_view
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import ledger_of
+from eval_gate.results.history import build_history
 from eval_gate.struct import replace
 from tests.support.graded import make_graded, make_graded_baseline, make_graded_run
 from tests.support.pages import case_on, without_assets
@@ -38,8 +38,8 @@ from tests.support.verdicts import (
 )
 from tests.unit.reports.test_reports_golden import ON_GITHUB
 
-PULL_REQUEST = replace(ON_GITHUB, accept_hint=True)
-FORK = replace(PULL_REQUEST, accept_by_commit=True, head_sha="9e8d7c6b5a4f" + "0" * 28)
+PULL_REQUEST = replace(ON_GITHUB, can_waive_by_comment=True)
+FORK = replace(PULL_REQUEST, waive_requires_sha=True, head_sha="9e8d7c6b5a4f" + "0" * 28)
 COMMENT = "https://github.com/acme/bot/pull/7#issuecomment-12"
 FLAKY = "PPPFPPPPPFPPPPPPPFPP"
 
@@ -236,7 +236,7 @@ def otherwise_compared() -> RunResult:
     before = make_judged({"a": "F", "b": "P"}, {"a": "P" * 10, "b": "P"}, confirm=0)
     earlier = make_history({"a": "F" * 3, "b": "P" * 3})[1]
     policy = replace(REGRESSIONS, confirm=6)
-    return judge_against(before, Baseline(earlier, "main", age_days=2, ledger=ledger_of((earlier,))), policy)
+    return judge_against(before, Baseline(earlier, "main", age_days=2, history=build_history((earlier,))), policy)
 
 
 def suite_scores(fail_on: FailOn = FailOn.REGRESSIONS) -> RunResult:
@@ -251,7 +251,7 @@ def suite_scores(fail_on: FailOn = FailOn.REGRESSIONS) -> RunResult:
     ]
     here = make_graded_run([make_graded(f"c{at:02}", 0.76) for at in range(20)], confirm=6)
     policy = Policy(frozenset({fail_on}), pass_score=0.5, confirm=6)
-    return judge_against(here, Baseline(runs[0], "main", ledger=ledger_of(runs)), policy)
+    return judge_against(here, Baseline(runs[0], "main", history=build_history(runs)), policy)
 
 
 FLAKY_FAILS = replace(REGRESSIONS, fail_on=frozenset({FailOn.REGRESSIONS, FailOn.FLAKY}))
@@ -313,7 +313,7 @@ def test_comment__verdict__looks_like_this(golden, state) -> None:
 
 @pytest.mark.parametrize("state", STATES)
 def test_check__verdict__has_this_title_and_summary(golden, state) -> None:
-    text = render_check(view_of(STATES[state], context_for(state)))
+    text = render_check_run(build_view(STATES[state], context_for(state)))
     golden(f"verdict/check/{state}.md", f"{text.title}\n\n{text.summary}")
     assert len(text.title) <= 80
 
@@ -330,7 +330,7 @@ def test_console__verdict__looks_like_this(golden, state) -> None:
     [*("confirmed", "accepted", "not-decided", "suspected", "suite-drop-reported", "proposed", "blamed", "main-broke")],
 )
 def test_summary__verdict__looks_like_this(golden, state) -> None:
-    golden(f"verdict/summary/{state}.md", render_summary(view_of(STATES[state], context_for(state))))
+    golden(f"verdict/summary/{state}.md", render_summary(build_view(STATES[state], context_for(state))))
 
 
 @pytest.mark.parametrize("state", ["confirmed", "accepted", "blamed", "main-broke"])
@@ -363,12 +363,12 @@ def test_false_alarms__few_runs_and_many_flaky_cases__are_said_with_what_would_c
     said = " ".join(render(kind, run, PULL_REQUEST).split())
     assert FALSE_ALARMS in said
     assert re.search(r"more runs? on main brings? that under 1 in 50", said)
-    assert FALSE_ALARMS in render_check(view_of(run, PULL_REQUEST)).summary
+    assert FALSE_ALARMS in render_check_run(build_view(run, PULL_REQUEST)).summary
     assert run.verdict.outcome is Outcome.PASS
 
 
 def test_false_alarms__a_steady_suite__are_not_said() -> None:
-    assert view_of(confirmed(), PULL_REQUEST).false_alarms is None
+    assert build_view(confirmed(), PULL_REQUEST).false_alarms is None
 
 
 # --- a suspected bad day ----------------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ BAD_DAY = "A bad day of the model or the network looks the same."
 def test_bad_day__only_the_suite_test_failed__is_said_and_stays_red(kind) -> None:
     run = suite_drop()
     assert BAD_DAY in " ".join(render(kind, run, PULL_REQUEST).split())
-    assert BAD_DAY in render_check(view_of(run, PULL_REQUEST)).summary
+    assert BAD_DAY in render_check_run(build_view(run, PULL_REQUEST)).summary
     assert run.verdict.outcome is Outcome.FAIL
 
 
@@ -391,19 +391,19 @@ def with_one_more(here: str) -> RunResult:
 
 
 def test_bad_day__a_case_by_itself_is_confirmed__is_not_said() -> None:
-    assert view_of(with_one_more("P"), PULL_REQUEST).bad_day
+    assert build_view(with_one_more("P"), PULL_REQUEST).bad_day
     run = with_one_more("FFFF")
     assert run.comparison.suite_finding.dropped
-    assert view_of(run, PULL_REQUEST).bad_day is None
+    assert build_view(run, PULL_REQUEST).bad_day is None
 
 
 def test_bad_day__base_agent_was_asked__is_not_said() -> None:
     run = suite_drop()
-    assert view_of(replace(run, control=Control(target=run.target)), PULL_REQUEST).bad_day is None
+    assert build_view(replace(run, control=Control(target=run.target)), PULL_REQUEST).bad_day is None
 
 
 def test_bad_day__no_drop__is_not_said() -> None:
-    assert view_of(confirmed(), PULL_REQUEST).bad_day is None
+    assert build_view(confirmed(), PULL_REQUEST).bad_day is None
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_bad_day__days_on_record__are_said_as_they_were(failures, said) -> None:
     run, mean = suite_drop(), sum(failures) / max(len(failures), 1)
     days = tuple(RunDay(failures=one, expected=mean, variance=mean) for one in failures)
     comparison = replace(run.comparison, evidence=replace(run.comparison.evidence, days=days))
-    assert f" {said} To tell" in view_of(replace(run, comparison=comparison), PULL_REQUEST).bad_day
+    assert f" {said} To tell" in build_view(replace(run, comparison=comparison), PULL_REQUEST).bad_day
 
 
 # --- what the pages never say -----------------------------------------------------------------------------------------
@@ -450,32 +450,32 @@ def test_comment__no_branch_is_known__the_record_has_no_name() -> None:
 
 def test_comment__no_pull_request__offers_no_command() -> None:
     assert "/eval-gate accept" not in page(confirmed())
-    assert "/eval-gate accept" in page(confirmed(), accept_hint=True)
+    assert "/eval-gate accept" in page(confirmed(), can_waive_by_comment=True)
     assert "/eval-gate accept" not in page(
-        confirmed(), accept_hint=True, accept_by_commit=True
+        confirmed(), can_waive_by_comment=True, waive_requires_sha=True
     )  # of which nobody knows
-    assert "/eval-gate accept" not in page(STATES["allowed"], accept_hint=True)
+    assert "/eval-gate accept" not in page(STATES["allowed"], can_waive_by_comment=True)
 
 
 def test_comment__many_regressions__offers_the_first_ten() -> None:
     names = [f"c{number:02}" for number in range(12)]
     run = make_judged(dict.fromkeys(names, "FFFF"), dict.fromkeys(names, STEADY))
-    assert view_of(run, PULL_REQUEST).accept_command == f"/eval-gate accept {' '.join(names[:10])} -- <reason>"
+    assert build_view(run, PULL_REQUEST).waive_comment == f"/eval-gate accept {' '.join(names[:10])} -- <reason>"
 
 
 def test_comment__long_names__are_offered_as_far_as_a_line_goes() -> None:
     names = [f"c{number}{'x' * 280}" for number in range(10)]
     run = make_judged(dict.fromkeys(names, "FFFF"), dict.fromkeys(names, STEADY))
-    command = view_of(run, PULL_REQUEST).accept_command
+    command = build_view(run, PULL_REQUEST).waive_comment
     assert len(command) <= 1_500
     assert command == f"/eval-gate accept {' '.join(names[:5])} -- <reason>"
-    assert command in page(run, accept_hint=True)
+    assert command in page(run, can_waive_by_comment=True)
 
 
 def test_comment__name_that_no_command_can_hold__is_left_out_of_it() -> None:
     both = 'say `this` "now"'
     run = make_judged({both: "FFFF", "b": "FFFF"}, {both: STEADY, "b": STEADY})
-    assert view_of(run, PULL_REQUEST).accept_command == "/eval-gate accept b -- <reason>"
+    assert build_view(run, PULL_REQUEST).waive_comment == "/eval-gate accept b -- <reason>"
 
 
 @pytest.mark.parametrize(
@@ -498,18 +498,18 @@ def test_accepted__record_of_anybody__may_name_entries_that_are_not_there() -> N
     run = accepted()
     broken = tuple(replace(one, entry=place) for one, place in zip(run.waiving.waived, (99, -99, 0), strict=True))
     odd = replace(run, waiving=replace(run.waiving, waived=broken))
-    assert [row.id for row in view_of(odd, ReportContext()).waived] == ["faq/hours"]
+    assert [row.id for row in build_view(odd, ReportContext()).waived] == ["faq/hours"]
 
 
 def test_rerun__regressions_and_undecided__but_not_what_is_accepted() -> None:
-    assert rerun_command(["run"], accepted("order/bulk")).command == "eval-gate run --case order/bulk"
-    assert rerun_command(["run"], accepted()) is None
-    assert rerun_command(["run"], broken_reruns()).command == "eval-gate run --case a"
+    assert build_rerun_command(["run"], accepted("order/bulk")).command == "eval-gate run --case order/bulk"
+    assert build_rerun_command(["run"], accepted()) is None
+    assert build_rerun_command(["run"], broken_reruns()).command == "eval-gate run --case a"
 
 
 def test_remarks__of_a_verdict__block_only_where_the_gate_does() -> None:
     def titles(run: RunResult) -> list[tuple[str, bool]]:
-        return [(remark.title, remark.blocking) for remark in remarks_of(view_of(run, PULL_REQUEST)).shown]
+        return [(remark.title, remark.blocking) for remark in build_annotations(build_view(run, PULL_REQUEST)).items]
 
     assert titles(accepted("order/bulk")) == [("Regression: order/bulk", True)]
     assert titles(unsure()) == [("Not sure: a", False)]
@@ -519,7 +519,7 @@ def test_remarks__of_a_verdict__block_only_where_the_gate_does() -> None:
 
 
 def test_remarks__regression__says_what_was_seen() -> None:
-    (remark,) = remarks_of(view_of(accepted("order/bulk"), PULL_REQUEST)).shown
+    (remark,) = build_annotations(build_view(accepted("order/bulk"), PULL_REQUEST)).items
     assert remark.message.startswith("failed 4 of 4 here, 0 of 20 on main; if nothing changed, that happens 1 time in ")
     assert remark.message.endswith("called [escalate]")
 
@@ -536,13 +536,13 @@ def test_html__trials__say_k_of_n_where_there_are_reruns(state) -> None:
 
 
 def test_view__accepted__is_no_regression_and_no_failure_of_another_kind() -> None:
-    view: View = view_of(accepted("order/bulk"), PULL_REQUEST)
+    view: ReportView = build_view(accepted("order/bulk"), PULL_REQUEST)
     assert [row.id for row in view.regressions] == ["order/bulk"]
     assert [row.id for row in view.waived] == ["refund/partial-order", "refund/expired", "faq/hours"]
     assert view.verdict.outcome is Outcome.FAIL
-    assert all(row.change is CaseClass.REGRESSION for row in view.waived)
+    assert all(row.change_class is CaseClass.REGRESSION for row in view.waived)
     assert ET.fromstring(render("junit", accepted(), PULL_REQUEST)).get("failures") == "0"
 
 
 def test_render_comment__is_what_render_says() -> None:
-    assert render_comment(view_of(confirmed(), PULL_REQUEST)) == render("md", confirmed(), PULL_REQUEST)
+    assert render_comment(build_view(confirmed(), PULL_REQUEST)) == render("md", confirmed(), PULL_REQUEST)

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from eval_gate.config.outputs import FORMATS
 from eval_gate.config.policy import FailOn
-from eval_gate.gate.waivers.command import AcceptCommand, commands_in
+from eval_gate.gate.waivers.waive_command import WaiveCommand, parse_commands
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, RefusedCommand, Waiver, WaiverKind
-from eval_gate.reports.check import check_title, render_check
+from eval_gate.reports.check_run import format_check_title, render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.fit import LADDER
+from eval_gate.reports.detail_levels import DETAIL_LEVELS
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.render import render
-from eval_gate.reports.view.view import View, view_of
+from eval_gate.reports.rendering import render
+from eval_gate.reports.view.report_view import ReportView, build_view
 from eval_gate.struct import replace
 from tests.support.pages import markup_of
 from tests.support.sizes import size
@@ -130,8 +130,8 @@ CONTEXTS = st.builds(
     repository=st.sampled_from([None, "acme/bot"]),
     head_sha=st.just("a" * 40),
     base_branch=st.none() | NAME,
-    accept_hint=st.booleans(),
-    accept_by_commit=st.booleans(),
+    can_waive_by_comment=st.booleans(),
+    waive_requires_sha=st.booleans(),
 )
 
 
@@ -154,8 +154,8 @@ LINK = re.compile(r"\]\(([^)]*)\)")
 @settings(max_examples=size(60))
 @given(runs(), CONTEXTS)
 def test_markdown__any_verdict__foreign_text_is_code_or_entities(run, context) -> None:
-    view = view_of(run, context)
-    for text in (render_comment(view), render_summary(view), render_check(view).summary):
+    view = build_view(run, context)
+    for text in (render_comment(view), render_summary(view), render_check_run(view).summary):
         fenced = re.sub(r"(?ms)^(~{3,})text\n.*?^\1$", "", text)
         outside = re.sub(r"<summary>.*</summary>|(`+)(?!`).*?(?<!`)\1(?!`)", "", fenced)
         assert "<script" not in outside
@@ -174,7 +174,7 @@ def test_markdown__any_verdict__foreign_text_is_code_or_entities(run, context) -
 @settings(max_examples=size(60))
 @given(runs(), st.integers(min_value=700, max_value=8_000))
 def test_markdown__any_limit__is_kept_with_heading_and_counts(run, limit) -> None:
-    view = view_of(run, ReportContext(comment_key="k", name="n" * 200, accept_hint=True))
+    view = build_view(run, ReportContext(comment_key="k", name="n" * 200, can_waive_by_comment=True))
     comment, summary = render_comment(view, limit=limit), render_summary(view, limit=limit)
     assert len(comment) <= limit
     assert len(summary.encode()) <= limit
@@ -185,10 +185,14 @@ def test_markdown__any_limit__is_kept_with_heading_and_counts(run, limit) -> Non
 @settings(max_examples=size(60))
 @given(runs())
 def test_view__every_failing_case__is_in_exactly_one_list(run) -> None:
-    view = view_of(run, ReportContext())
+    view = build_view(run, ReportContext())
     lists = (
-        *(view.regressions, view.must_pass, view.not_decided, view.waived, view.still_failing),
-        *(view.failing, view.fresh_flaky, view.doubtful if view.refined else view.unsettled),
+        *(view.regressions, view.must_pass, view.unconfirmed, view.waived, view.still_failing),
+        *(
+            view.failing,
+            view.new_and_flaky,
+            view.inconclusive_or_flaky if view.uses_history else view.inconclusive_cases,
+        ),
     )
     seen = [(row.suite, row.id) for rows in lists for row in rows]
     assert len(seen) == len(set(seen))
@@ -198,24 +202,24 @@ def test_view__every_failing_case__is_in_exactly_one_list(run) -> None:
 @settings(max_examples=size(60))
 @given(runs())
 def test_view__rules_and_lists__count_the_same(run) -> None:
-    view = view_of(run, ReportContext())
+    view = build_view(run, ReportContext())
     values = {rule.name: rule.value for rule in view.rules}
     if "Regressions" in values:
         assert values["Regressions"] == str(len(view.regressions))
     if "Pass rate" in values and view.rates.judged:
-        assert values["Pass rate"] == f"{view.rates.now * 100:.1f} %"
-    if "Flaky cases" in values and view.refined:
-        assert int(values["Flaky cases"]) >= len(view.unsettled)
+        assert values["Pass rate"] == f"{view.rates.current * 100:.1f} %"
+    if "Flaky cases" in values and view.uses_history:
+        assert int(values["Flaky cases"]) >= len(view.inconclusive_cases)
 
 
 @settings(max_examples=size(100))
 @given(runs())
 def test_reports__counts__are_the_same_everywhere(run) -> None:
     context = ReportContext()
-    view = view_of(run, context)
+    view = build_view(run, context)
     said = view.more_counts
     comment, summary = render_comment(view), render_summary(view)
-    console, check = render("console", run, context), render_check(view).summary
+    console, check = render("console", run, context), render_check_run(view).summary
     for text in (comment, summary, console, check):
         assert all(words in text for words in said)
     if view.comparison is not None:
@@ -229,17 +233,17 @@ def test_reports__counts__are_the_same_everywhere(run) -> None:
 @settings(max_examples=size(150))
 @given(runs())
 def test_heading__never_says_better_than_what_was_found(run) -> None:
-    view = view_of(run, ReportContext())
-    heading, title = view.heading, check_title(view)
+    view = build_view(run, ReportContext())
+    heading, title = view.heading, format_check_title(view)
     assert len(title) <= 80
     waived = any(
-        row.change == "regression" and row.waived.kind is WaiverKind.ACCEPTED for row in view.waived if row.waived
+        row.change_class == "regression" and row.waiver.kind is WaiverKind.ACCEPTED for row in view.waived if row.waiver
     )
     if view.verdict.outcome is Outcome.PASS:
         assert not (waived or view.regressions) or "no regressions" not in heading.lower()
         assert not waived or "accepted" in heading
         assert not (waived or view.regressions) or not title.startswith("No regressions")
-        assert not view.unsettled or view.regressions or view.suite_drop or "not sure" in heading
+        assert not view.inconclusive_cases or view.regressions or view.suite_drop or "not sure" in heading
     if view.verdict.outcome is Outcome.FAIL:
         assert not title.startswith(("No regressions", "No baseline"))
 
@@ -247,18 +251,18 @@ def test_heading__never_says_better_than_what_was_found(run) -> None:
 @settings(max_examples=size(150))
 @given(runs(), CONTEXTS)
 def test_accept_command__any_names__is_read_as_these_cases_of_this_commit(run, context) -> None:
-    view = view_of(run, context)
-    if view.accept_command is None:
+    view = build_view(run, context)
+    if view.waive_comment is None:
         return
     assert view.verdict.outcome is Outcome.FAIL
-    (found,) = commands_in(view.accept_command)
-    assert isinstance(found, AcceptCommand)
+    (found,) = parse_commands(view.waive_comment)
+    assert isinstance(found, WaiveCommand)
     assert set(found.cases) <= {row.id for row in view.regressions}
-    assert found.commit == (context.head_sha if context.accept_by_commit else None)
-    assert view.accept_command in render_comment(view)
+    assert found.commit == (context.head_sha if context.waive_requires_sha else None)
+    assert view.waive_comment in render_comment(view)
 
 
-def crowded() -> View:
+def crowded() -> ReportView:
     """As many as there may be of everything, each as long as it may be."""
     names = [f"{number:03}{'|' * 297}" for number in range(400)]
     entries = [
@@ -270,12 +274,12 @@ def crowded() -> View:
     waivers = make_waivers(*entries, *ghosts, refusals=refusals, troubles=("t" * 10_000,))
     here = dict.fromkeys(names, "FFFF") | {f"fine/{number}": "P" for number in range(600)}
     run = make_judged(here, dict.fromkeys(here, "PPPPP"), waivers=waivers)
-    return view_of(run, ReportContext(accept_hint=True, base_branch="`" * 300))
+    return build_view(run, ReportContext(can_waive_by_comment=True, base_branch="`" * 300))
 
 
 def test_markdown__as_much_as_there_may_be__fits_and_counts_what_is_left_out() -> None:
     view = crowded()
-    comment, summary, check = render_comment(view), render_summary(view), render_check(view)
+    comment, summary, check = render_comment(view), render_summary(view), render_check_run(view)
     assert len(comment) <= 60_000
     assert len(summary.encode()) <= 900_000
     assert len(check.page) <= 60_000
@@ -287,7 +291,7 @@ def test_markdown__as_much_as_there_may_be__fits_and_counts_what_is_left_out() -
     assert "<b>" not in comment
 
 
-@pytest.mark.parametrize("start", range(len(LADDER)))
+@pytest.mark.parametrize("start", range(len(DETAIL_LEVELS)))
 def test_comment__any_step_of_the_ladder__names_the_verdict_and_counts(start) -> None:
     text = render_comment(crowded(), start=start)
     assert "100 regressions" in text

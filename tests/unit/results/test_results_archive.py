@@ -9,10 +9,10 @@ import pytest
 
 from eval_gate.errors import GateError
 from eval_gate.results import archive
-from eval_gate.results.archive import MAX_ENTRIES, ArchiveError, extract, read_one
-from eval_gate.results.ledger import LEDGER_NAME
-from eval_gate.results.ledger_of_run import ledger_beside
-from eval_gate.results.read import read_archive, read_history
+from eval_gate.results.archive import MAX_ENTRIES, ArchiveError, extract_top_entry, read_entry
+from eval_gate.results.history import HISTORY_NAME
+from eval_gate.results.run_history import find_history
+from eval_gate.results.run_reader import read_archived_run, read_history
 
 
 def test_extract__a_link_at_its_place__is_not_written_through(tmp_path) -> None:
@@ -20,10 +20,10 @@ def test_extract__a_link_at_its_place__is_not_written_through(tmp_path) -> None:
         packed.writestr("answers.jsonl", "x")
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "answers.jsonl").symlink_to(tmp_path / "elsewhere")
-    assert not extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "results" / "answers.jsonl", 10)
+    assert not extract_top_entry(tmp_path / "a.zip", "answers.jsonl", tmp_path / "results" / "answers.jsonl", 10)
     assert not (tmp_path / "elsewhere").exists()
-    assert extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "new" / "answers.jsonl", 10)
-    assert not extract(tmp_path / "a.zip", "other.jsonl", tmp_path / "new" / "other.jsonl", 10)
+    assert extract_top_entry(tmp_path / "a.zip", "answers.jsonl", tmp_path / "new" / "answers.jsonl", 10)
+    assert not extract_top_entry(tmp_path / "a.zip", "other.jsonl", tmp_path / "new" / "other.jsonl", 10)
 
 
 def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
@@ -31,7 +31,7 @@ def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path
         for number in range(10_001):
             packed.writestr(str(number), "")
     with pytest.raises(GateError, match="more than 10,000 entries"):
-        read_archive(tmp_path / "a.zip", "artifact 1")
+        read_archived_run(tmp_path / "a.zip", "artifact 1")
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_read_archive__as_many_names_as_may_be__is_read(tmp_path) -> None:
         for number in range(10_000):
             packed.writestr(str(number), "")
     with pytest.raises(GateError, match=r"0 entries are called run\.json"):
-        read_archive(tmp_path / "a.zip", "artifact 1")
+        read_archived_run(tmp_path / "a.zip", "artifact 1")
 
 
 def announcing(folder: Path, entries: int, *, names: int) -> Path:
@@ -63,13 +63,13 @@ def announcing(folder: Path, entries: int, *, names: int) -> Path:
 )
 def test_read_archive__end_that_announces_another_number__is_not_believed(tmp_path, announced, names, said) -> None:
     with pytest.raises(GateError, match=said):
-        read_archive(announcing(tmp_path, announced, names=names), "artifact 1")
+        read_archived_run(announcing(tmp_path, announced, names=names), "artifact 1")
 
 
 def test_read_archive__no_directory__is_no_archive(tmp_path) -> None:
     (tmp_path / "a.zip").write_bytes(b"\xff" * 100)
     with pytest.raises(GateError, match="not a zip"):
-        read_archive(tmp_path / "a.zip", "artifact 1")
+        read_archived_run(tmp_path / "a.zip", "artifact 1")
 
 
 @pytest.mark.parametrize("before", range(1, 5))
@@ -89,17 +89,17 @@ def test_history__archive_of_very_many_names__is_refused_before_they_are_read(tm
 def test_read_one__of_a_folder_in_the_archive__is_read_no_further_than_asked(tmp_path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("kept/run.json", b"x" * 100)
-    assert read_one(tmp_path / "a.zip", "run.json", 10) == ("kept/run.json", b"x" * 11)
-    assert read_one(tmp_path / "a.zip", "ledger.json", 10) is None
+    assert read_entry(tmp_path / "a.zip", "run.json", 10) == ("kept/run.json", b"x" * 11)
+    assert read_entry(tmp_path / "a.zip", "ledger.json", 10) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("../x", LEDGER_NAME), "leads out of the archive"),
-        ((f"a/{LEDGER_NAME}", f"b/{LEDGER_NAME}"), "2 entries are called"),
-        ((*map(str, range(MAX_ENTRIES)), LEDGER_NAME), "more than 10,000 entries"),
+        (("../x", HISTORY_NAME), "leads out of the archive"),
+        ((f"a/{HISTORY_NAME}", f"b/{HISTORY_NAME}"), "2 entries are called"),
+        ((*map(str, range(MAX_ENTRIES)), HISTORY_NAME), "more than 10,000 entries"),
     ],
     ids=["leads-out", "twice", "too-many"],
 )
@@ -108,7 +108,7 @@ def test_ledger_beside__archive_that_a_record_would_not_be_read_from__is_refused
         for name in names:
             packed.writestr(name, b"{}")
     with pytest.raises(ArchiveError, match=said):
-        read_one(tmp_path / "a.zip", LEDGER_NAME, 10)
+        read_entry(tmp_path / "a.zip", HISTORY_NAME, 10)
     with pytest.raises(GateError, match=said) as caught:
-        ledger_beside(tmp_path / "a.zip")
+        find_history(tmp_path / "a.zip")
     assert caught.value.code == "ledger-corrupt"

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import Policy
 from eval_gate.config.selection import Selection, parse_shard
-from eval_gate.engine.preparing.select import select
+from eval_gate.engine.preparation.case_filter import select_cases
 from eval_gate.errors import GateError
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import GitFacts, MadeBy, Shard, ShardCut
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
-from eval_gate.results.baseline import NOT_ASKED_FOR
-from eval_gate.results.merge import merge
+from eval_gate.results.baseline import NOT_REQUESTED
+from eval_gate.results.merge import merge_runs
 from eval_gate.struct import replace
 from tests.support.cases import make_case, make_suite
 from tests.support.results import make_result, make_run, make_suite_result
@@ -34,7 +34,7 @@ def at(line: int) -> Location:
 def test_merge__all_shards__is_one_complete_run_in_file_order() -> None:
     first = part(1, 2, make_result("a", location=at(1)), make_result("c", "failed", location=at(9)))
     second = part(2, 2, make_result("b", location=at(5)))
-    run = merge([second, first], "joined")
+    run = merge_runs([second, first], "joined")
     assert (run.run_id, run.complete, run.shard, run.stopped) == ("joined", True, None, None)
     (suite,) = run.suites
     assert [case.id for case in suite.cases] == ["a", "b", "c"]
@@ -43,9 +43,9 @@ def test_merge__all_shards__is_one_complete_run_in_file_order() -> None:
 
 
 def test_merge__a_shard_is_missing__no_gate_passes_on_it() -> None:
-    run = merge([part(1, 3, make_result("a")), part(3, 3, make_result("b"))], "joined")
+    run = merge_runs([part(1, 3, make_result("a")), part(3, 3, make_result("b"))], "joined")
     assert (run.complete, run.stopped) == (False, "shard 2 of 3 is missing")
-    verdict = judge_against(run, NOT_ASKED_FOR, Policy()).verdict
+    verdict = judge_against(run, NOT_REQUESTED, Policy()).verdict
     assert verdict is not None
     assert (verdict.outcome, verdict.exit_code) == (Outcome.ERROR, 3)
 
@@ -61,14 +61,16 @@ def test_merge__a_shard_is_missing__no_gate_passes_on_it() -> None:
     ],
 )
 def test_merge__shards_are_missing__each_is_named(there, count, said) -> None:
-    run = merge([part(index, count, make_result(f"c{index}")) for index in there], "joined")
+    run = merge_runs([part(index, count, make_result(f"c{index}")) for index in there], "joined")
     assert not run.complete
     assert run.stopped is not None
     assert run.stopped.endswith(said)
 
 
 def test_merge__a_part_was_interrupted__the_whole_is_not_complete() -> None:
-    run = merge([part(1, 2, make_result("a")), part(2, 2, make_result("b", "not_run"), stopped="interrupted")], "x")
+    run = merge_runs(
+        [part(1, 2, make_result("a")), part(2, 2, make_result("b", "not_run"), stopped="interrupted")], "x"
+    )
     assert (run.complete, run.summary.not_run, run.stopped) == (False, 1, "interrupted")
 
 
@@ -120,19 +122,22 @@ MADE = MadeBy(gate="evals", run_id=42)
 )
 def test_merge__results_that_do_not_belong_together__are_refused(second, said) -> None:
     with pytest.raises(GateError) as caught:
-        merge([FIRST, second], "joined")
+        merge_runs([FIRST, second], "joined")
     assert said in "\n".join(map(str, caught.value.problems))
 
 
 def test_merge__jobs_of_other_suites__keep_their_suites() -> None:
     sales = make_run(make_suite_result([make_result("a")], eval_file="sales.json"))
     support = make_run(make_suite_result([make_result("a")], eval_file="support.json"))
-    assert [suite.eval_file for suite in merge([sales, support], "joined").suites] == ["sales.json", "support.json"]
+    assert [suite.eval_file for suite in merge_runs([sales, support], "joined").suites] == [
+        "sales.json",
+        "support.json",
+    ]
 
 
 def test_merge__jobs_of_another_commit__are_warned_about() -> None:
     other = make_run(make_suite_result([make_result("b")]), git=GitFacts(sha="f" * 40))
-    (warning,) = merge([make_run(make_suite_result([make_result("a")])), other], "joined").warnings
+    (warning,) = merge_runs([make_run(make_suite_result([make_result("a")])), other], "joined").warnings
     assert "ffffffffffff" in warning
 
 
@@ -145,7 +150,7 @@ def test_shards__together__are_every_case_once_and_equally_large(sizes, count) -
     seen, parts = [], []
     for index in range(1, count + 1):
         try:
-            chosen = select(suites, Selection(shard=Shard(index=index, count=count)))
+            chosen = select_cases(suites, Selection(shard=Shard(index=index, count=count)))
         except GateError:
             chosen = ()
         parts.append(sum(len(suite.cases) for suite in chosen))
@@ -163,35 +168,35 @@ def test_shard__that_is_no_part__is_refused(text) -> None:
 def test_shard__none__is_everything() -> None:
     assert parse_shard(None) is None
     assert parse_shard("2/4") == Shard(index=2, count=4)
-    assert not Selection(shard=Shard(index=2, count=4)).everything
+    assert not Selection(shard=Shard(index=2, count=4)).selects_all
 
 
 def test_merge__parts_that_asked_several_targets__each_case_says_whom() -> None:
     a, b = (TargetIdentity(name=name, provider="mock", identity=f"mock:{name}") for name in "ab")
     first = part(1, 2, make_result("c1", location=at(1)), target=a, targets=(a, b))
     second = part(2, 2, make_result("c2", location=at(2)), target=b)
-    merged = merge([first, second], "merged")
+    merged = merge_runs([first, second], "merged")
     assert (merged.target, merged.targets) == (a, (a, b))
     assert [case.target for suite in merged.suites for case in suite.cases] == [None, "b"]
 
 
 def test_merge__part_that_claims_to_be_complete_and_is_not__is_not_believed() -> None:
-    run = merge([part(1, 2, make_result("a")), part(2, 2, make_result("b", "not_run"), complete=True)], "x")
+    run = merge_runs([part(1, 2, make_result("a")), part(2, 2, make_result("b", "not_run"), complete=True)], "x")
     assert not run.complete
 
 
 def test_merge__case_whose_place_nobody_knows__stands_before_the_others() -> None:
     first = part(1, 2, make_result("a", location=at(3)))
     second = part(2, 2, make_result("b", location=None))
-    assert [case.id for case in merge([first, second], "x").suites[0].cases] == ["b", "a"]
+    assert [case.id for case in merge_runs([first, second], "x").suites[0].cases] == ["b", "a"]
 
 
 def test_merge__policy__is_theirs_only_where_all_had_the_same() -> None:
     strict, easy = RunPolicy(fail_on=("regressions",)), RunPolicy(fail_on=("never",))
     a, b = make_result("a"), make_result("b")
-    assert merge([part(1, 2, a, policy=strict), part(2, 2, b, policy=strict)], "x").policy == strict
+    assert merge_runs([part(1, 2, a, policy=strict), part(2, 2, b, policy=strict)], "x").policy == strict
     jobs = [make_run(make_suite_result([one]), policy=policy) for one, policy in ((a, strict), (b, easy))]
-    assert merge(jobs, "x").policy is None
+    assert merge_runs(jobs, "x").policy is None
 
 
 @pytest.mark.parametrize(
@@ -210,7 +215,7 @@ def test_merge__policy__is_theirs_only_where_all_had_the_same() -> None:
 def test_merge__how_parts_were_measured__is_what_they_agree_on_and_what_was_recorded(one, other, whole) -> None:
     jobs = [(make_result("a"), one), (make_result("b"), other)]
     runs = [make_run(make_suite_result([case]), measuring=how) for case, how in jobs]
-    assert merge(runs, "x").measuring == whole
+    assert merge_runs(runs, "x").measuring == whole
 
 
 def judged_part(index: int, case_id: str):
@@ -222,7 +227,7 @@ def judged_part(index: int, case_id: str):
 
 def test_merge__what_was_known_of_the_cases__is_known_of_the_whole() -> None:
     first, second = judged_part(1, "a"), judged_part(2, "b")
-    whole = merge([first, second], "x").comparison
+    whole = merge_runs([first, second], "x").comparison
     assert whole is not None
     assert [change.case_id for change in whole.changes] == ["a", "b"]
     assert whole.evidence == first.comparison.evidence
@@ -230,7 +235,7 @@ def test_merge__what_was_known_of_the_cases__is_known_of_the_whole() -> None:
 
 
 def test_merge__part_that_was_compared_with_nothing__nothing_is_known_of_the_whole() -> None:
-    assert merge([judged_part(1, "a"), part(2, 2, make_result("b"))], "x").comparison is None
+    assert merge_runs([judged_part(1, "a"), part(2, 2, make_result("b"))], "x").comparison is None
 
 
 def test_merge__shards_that_read_responses_differently__belong_to_no_run() -> None:
@@ -250,7 +255,7 @@ def test_merge__shards_that_read_responses_differently__belong_to_no_run() -> No
         )
     )
     first = part(1, 2, make_result("a"), target=here)
-    assert "url 1 → 2" in merge([first, part(2, 2, make_result("b"), target=there)], "joined").warnings[0]
+    assert "url 1 → 2" in merge_runs([first, part(2, 2, make_result("b"), target=there)], "joined").warnings[0]
     with pytest.raises(GateError) as caught:
-        merge([first, part(2, 2, make_result("b"), target=otherwise)], "joined")
+        merge_runs([first, part(2, 2, make_result("b"), target=otherwise)], "joined")
     assert "target agent: responsePath not set → 3" in caught.value.problems[0].message

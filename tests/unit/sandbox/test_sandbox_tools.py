@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from eval_gate.model.agent import FileTool
-from eval_gate.sandbox.folder import Sandbox
 from eval_gate.sandbox.paths import SandboxError
-from eval_gate.sandbox.tools import run_tool, spec_of
+from eval_gate.sandbox.sandbox import Sandbox
+from eval_gate.sandbox.tools import build_tool_spec, run_tool
 
 TOOL_NAMES = get_args(FileTool)
 
@@ -30,7 +30,7 @@ def test_tools__there_are__these_four() -> None:
 
 @pytest.mark.parametrize("name", TOOL_NAMES)
 def test_tool__as_a_model_is_told__is_described_with_a_schema_that_takes_nothing_else(name) -> None:
-    spec = spec_of(name)
+    spec = build_tool_spec(name)
     Draft202012Validator.check_schema(spec.parameters)
     assert (spec.name, bool(spec.description)) == (name, True)
     arguments = {"path": "a.txt"} | ({"content": "x"} if name == "writeFile" else {})
@@ -89,4 +89,4 @@ def test_tool__wrong_arguments__are_refused_in_words_for_the_model(sandbox: Sand
     with pytest.raises(SandboxError) as refusal:
         run_tool(name, params, sandbox)
     assert str(refusal.value) == said
-    assert sandbox.look(()) == ()
+    assert sandbox.collect_entries(()) == ()

@@ -13,10 +13,10 @@ PACKAGE, TESTS = ROOT / "runner" / "eval_gate", ROOT / "tests"
 TESTED_ELSEWHERE = {
     "action/publishing": "unit/action",
     "action/trust": "unit/action",
-    "cli/records": "integration",
     "cli/repository": "integration",
-    "cli/running": "integration",
+    "cli/runs": "integration",
     "cli/starter": "integration",
+    "cli/stored_runs": "integration",
     "cli/terminal": "integration",
     "files": "unit/results",
     "reports/exports": "unit/reports",
@@ -26,7 +26,7 @@ COPIED = "cli/starter/files/checks"
 NO_ROOMS = {"examples", "support"}
 """Of `unit/`: what is tested there is not in the package."""
 
-SAID_TWICE = {"Evaluation": "of one evaluator, and of a run for whoever calls us from Python: nobody meets both"}
+SAID_TWICE: dict[str, str] = {}
 """Names that two classes have, and why."""
 AS_IN_FILES = "wire.py"
 """Modules whose classes are called as the format that they declare calls its parts: every format has its `Case`."""

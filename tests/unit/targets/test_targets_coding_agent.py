@@ -16,9 +16,9 @@ from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.coding_agent import (
     ATTACHMENT_FILES,
     INPUT_FILES,
-    file_link,
-    linked_files,
-    prompt_document,
+    build_prompt,
+    format_file_link,
+    list_linked_files,
     refuse_missing_file,
 )
 
@@ -36,7 +36,7 @@ def request(guidelines=(), files=(), question="Plan the stow.") -> Request:
 
 
 def test_prompt_document__files__are_linked_before_the_query() -> None:
-    document = prompt_document(request(["/evals/a.instructions.md"], ["/evals/manifest.csv"]), INPUT_FILES, "Be exact.")
+    document = build_prompt(request(["/evals/a.instructions.md"], ["/evals/manifest.csv"]), INPUT_FILES, "Be exact.")
     assert document.startswith("Be exact.\n")
     places = [
         document.index(part)
@@ -53,18 +53,18 @@ def test_prompt_document__files__are_linked_before_the_query() -> None:
 
 
 def test_prompt_document__attachments__have_the_editors_word() -> None:
-    document = prompt_document(request(files=["/evals/manifest.csv"]), ATTACHMENT_FILES)
+    document = build_prompt(request(files=["/evals/manifest.csv"]), ATTACHMENT_FILES)
     assert "attachment files" in document
     assert "guideline" not in document
 
 
 def test_prompt_document__no_files__has_no_such_block() -> None:
-    assert prompt_document(request(), INPUT_FILES) == "[[ ## user_query ## ]]\nPlan the stow.\n"
+    assert build_prompt(request(), INPUT_FILES) == "[[ ## user_query ## ]]\nPlan the stow.\n"
 
 
 def test_prompt_document__no_brief__is_the_messages_as_one_text() -> None:
     several = (Message(role="system", content="You are the pilot."), Message(role="user", content="Any fog?"))
-    document = prompt_document(Request("fog", several), INPUT_FILES)
+    document = build_prompt(Request("fog", several), INPUT_FILES)
     assert document == "[[ ## user_query ## ]]\n@[System]:\nYou are the pilot.\n\n@[User]:\nAny fog?\n"
 
 
@@ -78,7 +78,7 @@ def test_prompt_document__no_brief__is_the_messages_as_one_text() -> None:
     ],
 )
 def test_file_link__name_of_any_signs__is_one_link(path, link) -> None:
-    made = file_link(path)
+    made = format_file_link(path)
     assert link is None or made == link
     assert re.fullmatch(r"\[[^\[\]()\n]*\]\(file://[^()\s]*\)", made)
     assert unquote(made.rpartition("(file://")[2][:-1]) == path
@@ -86,13 +86,13 @@ def test_file_link__name_of_any_signs__is_one_link(path, link) -> None:
 
 @given(st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1))
 def test_file_link__any_name__leads_back_to_the_file(name) -> None:
-    made = file_link(f"/evals/{name}")
+    made = format_file_link(f"/evals/{name}")
     assert re.fullmatch(r"\[[^\[\]()\n]*\]\(file://[^()\s]*\)", made)
     assert unquote(made.rpartition("(file://")[2][:-1]) == f"/evals/{name}"
 
 
 def test_linked_files__twice_the_same__is_one_file() -> None:
-    assert linked_files(request(["/e/a.md"], ["/e/b.md", "/e/a.md"])) == ("/e/a.md", "/e/b.md")
+    assert list_linked_files(request(["/e/a.md"], ["/e/b.md", "/e/a.md"])) == ("/e/a.md", "/e/b.md")
 
 
 def test_refuse_missing_file__agent_says_so__is_an_error_and_no_answer() -> None:

@@ -6,14 +6,14 @@ from functools import cache
 import jsonschema
 import pytest
 
-from eval_gate.targets.kinds import KINDS, json_schema, kind_of, providers
-from eval_gate.targets.model.providers.table import PROVIDERS
+from eval_gate.targets.kinds import KINDS, build_json_schema, find_kind, list_providers
+from eval_gate.targets.model.providers.provider_table import PROVIDERS
 
 
 @cache
 def for_editors() -> jsonschema.Draft202012Validator:
     """What an editor checks a targets file with: making it takes longer than checking."""
-    return jsonschema.Draft202012Validator(json_schema())
+    return jsonschema.Draft202012Validator(build_json_schema())
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.providers[0])
@@ -28,7 +28,7 @@ def test_kind__every_row__leads_to_settings_that_know_its_providers(kind) -> Non
 def test_kind__every_row__leads_to_what_builds_it_from_its_own_settings(kind) -> None:
     from pkgutil import resolve_name
 
-    for place in filter(None, (kind.build_at, kind.asker_at)):
+    for place in filter(None, (kind.build_at, kind.client_at)):
         build = resolve_name(f"eval_gate.targets.{place}")
         assert list(inspect.signature(build).parameters) == ["settings", "choice", "context"]
         assert inspect.signature(build).parameters["settings"].annotation == kind.settings.__name__
@@ -44,8 +44,8 @@ def test_provider__every_row__leads_to_what_makes_a_model_of_it(provider) -> Non
 
 
 def test_providers__no_word__means_two_kinds() -> None:
-    assert len(providers()) == len(set(providers()))
-    assert all(kind_of(word) is not None for word in providers())
+    assert len(list_providers()) == len(set(list_providers()))
+    assert all(find_kind(word) is not None for word in list_providers())
 
 
 @pytest.mark.parametrize(

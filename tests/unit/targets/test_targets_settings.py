@@ -9,7 +9,7 @@ from eval_gate.config.setting import LARGEST
 from eval_gate.targets.command.settings import HealthCheck
 from eval_gate.targets.http.settings import HttpHealthCheck, Polling
 from eval_gate.targets.kinds import KINDS
-from eval_gate.targets.settings import DescribedSettings, Shown, holds_open_texts
+from eval_gate.targets.settings import DescribedSettings, NotSecret, has_unprotected_text
 from eval_gate.text.secret import Secret
 
 DESCRIBED: list[type[DescribedSettings]] = [*(kind.settings for kind in KINDS), HealthCheck, HttpHealthCheck, Polling]
@@ -79,7 +79,7 @@ def test_targets__every_setting_that_holds_texts__is_a_secret_or_says_why_it_is_
         described = todo.pop()
         seen.add(described)
         for name, info in described.model_fields.items():
-            shown += [(described.__name__, name)] * holds_open_texts(info.annotation, info.metadata)
+            shown += [(described.__name__, name)] * has_unprotected_text(info.annotation, info.metadata)
             kinds = [kind for kind in kinds_in(info.annotation) if isinstance(kind, type) and kind not in seen]
             todo += [kind for kind in kinds if issubclass(kind, DescribedSettings)]
     assert shown == []
@@ -91,5 +91,5 @@ def test_targets__every_setting_that_holds_texts__is_a_secret_or_says_why_it_is_
     [(str, True), (dict[str, str] | None, True), (JsonValue, True), (Secret[str], False), (Literal["a"], False)],
 )
 def test_holds_open_texts__each_kind_of_type__is_told(shape, open_texts) -> None:
-    assert holds_open_texts(shape) is open_texts
-    assert not holds_open_texts(Annotated[shape, Shown("a test shows it")])
+    assert has_unprotected_text(shape) is open_texts
+    assert not has_unprotected_text(Annotated[shape, NotSecret("a test shows it")])

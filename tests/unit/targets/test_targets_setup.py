@@ -13,10 +13,10 @@ from pydantic import SecretStr
 
 from eval_gate.model.setup import changed_settings
 from eval_gate.targets.kinds import KINDS, TargetKind
-from eval_gate.targets.listing import parse_targets
 from eval_gate.targets.program_files import ProgramFiles
-from eval_gate.targets.settings import TargetSettings, effect_of
-from eval_gate.targets.setup import TargetSetup, grading_setup_of, setup_of
+from eval_gate.targets.settings import TargetSettings, find_no_effect
+from eval_gate.targets.setup import TargetSetup, compute_grading_setup, compute_setup
+from eval_gate.targets.target_list import parse_targets
 
 LEAST: dict[str, dict[str, Any]] = {
     "http": {"url": "http://agent.test/chat"},
@@ -29,11 +29,13 @@ SECRET = "sk-1234567890abcdef1234567890abcdef"
 
 def described(**settings: Any) -> TargetSettings:
     listed = parse_targets("targets.yaml", yaml.safe_dump({"targets": [{"name": "a", **settings}]}).encode())
-    return listed.choose("a", {"KEY": SECRET, "AGENT": f"http://me:{SECRET}@agent.test/chat?key={SECRET}"}).settings
+    return listed.resolve_target(
+        "a", {"KEY": SECRET, "AGENT": f"http://me:{SECRET}@agent.test/chat?key={SECRET}"}
+    ).settings
 
 
 def setup(settings: TargetSettings, **environment: str) -> TargetSetup:
-    return setup_of(settings, environment, lambda text: text)
+    return compute_setup(settings, environment, lambda text: text)
 
 
 def values(settings: TargetSettings, **environment: str) -> dict[str, str]:
@@ -54,7 +56,7 @@ def test_setup__every_setting_of_every_kind__is_in_it_or_says_why_not(kind: Targ
             warnings.simplefilter("ignore")  # the value is of none of the types that are declared
             changed = setup(other).fingerprint != setup(plain).fingerprint
         if not changed:
-            mark = effect_of(field)
+            mark = find_no_effect(field)
             left_out[name] = mark.reason if mark else ""
     assert all(left_out.values()), left_out
     assert len(left_out) <= 13
@@ -112,7 +114,7 @@ def test_setup__secrets__are_in_it_by_the_names_of_their_variables() -> None:
 
 def test_setup__address__counts_by_its_public_part_behind_a_variable_and_by_its_query_in_a_list() -> None:
     here, there = (
-        parse_targets("t.yaml", b"targets: [{name: a, provider: http, url: '${{ AGENT }}'}]").choose(
+        parse_targets("t.yaml", b"targets: [{name: a, provider: http, url: '${{ AGENT }}'}]").resolve_target(
             "a", {"AGENT": f"https://{host}.test/chat"}
         )
         for host in ("here", "there")
@@ -127,7 +129,7 @@ def test_setup__address__counts_by_its_public_part_behind_a_variable_and_by_its_
 def test_setup__query_of_an_address_in_a_list__is_how_it_is_asked_and_not_where(one: str, other: str) -> None:
     then, now = (
         parse_targets("t.yaml", f"targets: [{{name: a, provider: http, url: 'http://h.test/chat{query}'}}]".encode())
-        .choose("a", {"KEY": SECRET, "X": SECRET})
+        .resolve_target("a", {"KEY": SECRET, "X": SECRET})
         .settings
         for query in (one, other)
     )
@@ -144,7 +146,7 @@ def test_setup__address_of_the_providers_own_variable__is_in_it() -> None:
 
 def test_setup__name_of_the_target__is_no_part_of_it() -> None:
     listed = parse_targets("t", b"targets: [{name: a, url: 'http://x.test'}, {name: b, url: 'http://x.test'}]")
-    assert len({setup(listed.choose(name, {}).settings).fingerprint for name in "ab"}) == 1
+    assert len({setup(listed.resolve_target(name, {}).settings).fingerprint for name in "ab"}) == 1
 
 
 @given(st.dictionaries(st.sampled_from(["headers", "query", "requestFields"]), st.text(max_size=300), min_size=1))
@@ -162,7 +164,7 @@ def test_grading_setup__files_that_a_command_names__count_by_their_content(tmp_p
     settings = described(provider="cli", commandTemplate="python3 judge.py {PROMPT}")
 
     def now() -> str | None:
-        return grading_setup_of(settings, {}, lambda text: text, ProgramFiles(tmp_path)).fingerprint
+        return compute_grading_setup(settings, {}, lambda text: text, ProgramFiles(tmp_path)).fingerprint
 
     first = now()
     (tmp_path / "agent.py").write_text("print('good day')\n")
@@ -189,7 +191,7 @@ def test_program_files__file_that_a_program_names__counts(tmp_path, how) -> None
     (tmp_path / "g.py").write_text(program)
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("1")
-    assert name in [file for file, _ in ProgramFiles(tmp_path).named_by("python3 g.py", tmp_path)]
+    assert name in [file for file, _ in ProgramFiles(tmp_path).find_files("python3 g.py", tmp_path)]
 
 
 @pytest.mark.parametrize("command", ["cd ../grading && python3 -m g", "PYTHONPATH=../grading python3 -m g"])
@@ -197,7 +199,7 @@ def test_program_files__module_in_a_folder_that_the_command_names__counts(tmp_pa
     for folder in ("evals", "grading"):
         (tmp_path / folder).mkdir()
     (tmp_path / "grading" / "g.py").write_text("1")
-    found = ProgramFiles(tmp_path).named_by(command, tmp_path / "evals")
+    found = ProgramFiles(tmp_path).find_files(command, tmp_path / "evals")
     assert [file for file, _ in found] == ["grading/g.py"]
 
 
@@ -224,7 +226,7 @@ def test_program_files__file_that_a_program_in_a_folder_reads__counts(tmp_path, 
     for file, content in ({program: text, name: "1"} | others).items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(content)
-    found = [file for file, _ in ProgramFiles(tmp_path).named_by(command, tmp_path / "evals")]
+    found = [file for file, _ in ProgramFiles(tmp_path).find_files(command, tmp_path / "evals")]
     assert found == sorted([program, name])
 
 
@@ -235,7 +237,7 @@ def test_program_files__folder_that_is_only_gone_to_or_searched__does_not_count_
     for file in ("src/g.py", "evals/g.py", "src/agent.py", "src/data.json"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("1")
-    found = [file for file, _ in ProgramFiles(tmp_path).named_by(command, tmp_path / "evals")]
+    found = [file for file, _ in ProgramFiles(tmp_path).find_files(command, tmp_path / "evals")]
     assert {"src/agent.py", "src/data.json"}.isdisjoint(found)
 
 
@@ -244,4 +246,4 @@ def test_program_files__agent_beside_a_judge_and_module_of_a_librarys_name__do_n
     (tmp_path / "agent.py").write_text("1")
     (tmp_path / "evals" / "lib").mkdir(parents=True)
     (tmp_path / "evals" / "lib" / "json.py").write_text("1")
-    assert [file for file, _ in ProgramFiles(tmp_path).named_by("python3 judge.py", tmp_path)] == ["judge.py"]
+    assert [file for file, _ in ProgramFiles(tmp_path).find_files("python3 judge.py", tmp_path)] == ["judge.py"]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.text.globs import idle_patterns
+from eval_gate.text.globs import check_unmatched_patterns
 
 CASES = [("refund/partial", ("core",)), ("hello", ())]
 
 
 def test_idle_patterns__pattern_that_names_no_case__is_said_and_strictly_an_error() -> None:
     patterns = ("refund/*", "tag:core", "refund/partal", "refund/partal")
-    (told,) = idle_patterns(patterns, CASES)
+    (told,) = check_unmatched_patterns(patterns, CASES)
     assert told.startswith('must-pass: "refund/partal" names no case (did you mean "refund/partial"?), so nothing')
     with pytest.raises(GateError) as caught:
-        idle_patterns(patterns, CASES, strict=True)
+        check_unmatched_patterns(patterns, CASES, strict=True)
     assert (caught.value.code, [one.field for one in caught.value.problems]) == ("must-pass-unmatched", ["must-pass"])
-    assert idle_patterns(("hello", "tag:core"), CASES, strict=True) == ()
+    assert check_unmatched_patterns(("hello", "tag:core"), CASES, strict=True) == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.command_template import PLACEHOLDERS, CommandTemplate, shell_quoted
+from eval_gate.text.command_template import PLACEHOLDERS, CommandTemplate, quote_for_shell
 
 HOSTILE = [
     "",
@@ -46,21 +46,21 @@ def shell(line: str, cwd) -> str:
     ],
 )
 def test_template__placeholder_substitution_rules__values_arrive_as_they_are(tmp_path, template, value) -> None:
-    line = CommandTemplate.of_command(template).render({"PROMPT": shell_quoted(value)})
+    line = CommandTemplate.from_command(template).render({"PROMPT": quote_for_shell(value)})
     assert shell(line, tmp_path).removesuffix("\n") == value.removesuffix("\n")
     assert not (tmp_path / "owned").exists()
 
 
 @given(st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=60))
 def test_template__any_value__is_one_word(tmp_path_factory, value) -> None:
-    line = CommandTemplate.of_command("printf '%s|' {PROMPT} {EVAL_ID}").render(
-        {"PROMPT": shell_quoted(value), "EVAL_ID": shell_quoted(value)}
+    line = CommandTemplate.from_command("printf '%s|' {PROMPT} {EVAL_ID}").render(
+        {"PROMPT": quote_for_shell(value), "EVAL_ID": quote_for_shell(value)}
     )
     assert shell(line, tmp_path_factory.getbasetemp()) == f"{value}|{value}|"
 
 
 def test_render__text_of_a_placeholder_in_a_value__is_not_replaced() -> None:
-    line = CommandTemplate.of_command("a {PROMPT} b {EVAL_ID}{PROMPT}").render(
+    line = CommandTemplate.from_command("a {PROMPT} b {EVAL_ID}{PROMPT}").render(
         {"PROMPT": "'{EVAL_ID}'", "EVAL_ID": "7"}
     )
     assert line == "a '{EVAL_ID}' b 7'{EVAL_ID}'"
@@ -68,7 +68,7 @@ def test_render__text_of_a_placeholder_in_a_value__is_not_replaced() -> None:
 
 def test_of_command__every_placeholder__is_known() -> None:
     text = " ".join(("agent", *(f"{{{name}}}" for name in PLACEHOLDERS)))
-    assert CommandTemplate.of_command(text).names == PLACEHOLDERS
+    assert CommandTemplate.from_command(text).names == PLACEHOLDERS
     assert PLACEHOLDERS[:6] == ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES")
 
 
@@ -85,7 +85,7 @@ def test_of_command__every_placeholder__is_known() -> None:
 )
 def test_template__placeholder_substitution_rules__unsupported_placeholders_are_refused(text, problem) -> None:
     with pytest.raises(ValueError, match="holds") as caught:
-        CommandTemplate.of_command(text)
+        CommandTemplate.from_command(text)
     assert str(caught.value).startswith(problem)
 
 
@@ -93,7 +93,7 @@ def test_template__placeholder_substitution_rules__unsupported_placeholders_are_
     "text", ['a {prompt} {"x": 1} {}', "a ${HOME} ${PATH}", "awk '{ print }'", "{Prompt}", "\\{X}"]
 )
 def test_of_command__other_braces__stay(text) -> None:
-    assert CommandTemplate.of_command(text) == CommandTemplate((text,), ())
+    assert CommandTemplate.from_command(text) == CommandTemplate((text,), ())
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_of_command__other_braces__stay(text) -> None:
 )
 def test_of_command__placeholder_where_it_would_be_read_as_code__is_refused(text, where) -> None:
     with pytest.raises(ValueError, match="quoted already") as caught:
-        CommandTemplate.of_command(text)
+        CommandTemplate.from_command(text)
     assert f"inside {where}, where the shell would read parts of its value as code" in str(caught.value)
 
 
@@ -135,7 +135,7 @@ def test_of_command__placeholder_where_it_would_be_read_as_code__is_refused(text
 )
 def test_of_command__shells_begin_and_end_what_is_quoted_elsewhere__is_refused(text) -> None:
     with pytest.raises(ValueError, match="would read parts of its value as code"):
-        CommandTemplate.of_command(text)
+        CommandTemplate.from_command(text)
 
 
 @pytest.mark.parametrize("name", ["{PROMPT}", '"{PROMPT}"', "'{PROMPT}'", "./{PROMPT}", "{PROMPT}.sh", "{FILES}"])
@@ -180,7 +180,7 @@ def test_of_command__shells_begin_and_end_what_is_quoted_elsewhere__is_refused(t
 )
 def test_of_command__value_that_would_name_the_program__is_refused(text, name) -> None:
     with pytest.raises(ValueError, match="holds") as caught:
-        CommandTemplate.of_command(text.replace("{}", name))
+        CommandTemplate.from_command(text.replace("{}", name))
     assert str(caught.value) == (
         f"holds {'{FILES}' if 'FILES' in name else '{PROMPT}'} where a program is named, so that its value would say"
         " what is run: write the program's name there, and the placeholder behind it"
@@ -222,11 +222,11 @@ def test_of_command__value_that_would_name_the_program__is_refused(text, name) -
     ],
 )
 def test_of_command__value_behind_a_program__is_taken(text) -> None:
-    assert "PROMPT" in CommandTemplate.of_command(text.replace("{}", "{PROMPT}")).names
+    assert "PROMPT" in CommandTemplate.from_command(text.replace("{}", "{PROMPT}")).names
 
 
 def test_of_file__value_at_the_beginning__names_no_program() -> None:
-    assert CommandTemplate.of_file("{path}").names == ("path",)
+    assert CommandTemplate.from_file_format("{path}").names == ("path",)
 
 
 @pytest.mark.parametrize(
@@ -242,11 +242,11 @@ def test_of_file__value_at_the_beginning__names_no_program() -> None:
     ],
 )
 def test_of_command__placeholder_that_is_harmless_there__is_taken(text) -> None:
-    assert CommandTemplate.of_command(text).names
+    assert CommandTemplate.from_command(text).names
 
 
 def test_of_command__quotes_of_others__are_left_alone() -> None:
-    template = CommandTemplate.of_command('agent "a"{PROMPT}"b"')
+    template = CommandTemplate.from_command('agent "a"{PROMPT}"b"')
     assert template.texts == ('agent "a"', '"b"')
 
 
@@ -260,11 +260,11 @@ def test_of_command__quotes_of_others__are_left_alone() -> None:
     ],
 )
 def test_of_file__path_and_basename__are_escaped_each(text, file, shown) -> None:
-    words = {"path": shell_quoted(file), "basename": shell_quoted(file.rpartition("/")[2])}
-    assert CommandTemplate.of_file(text).render(words) == shown
+    words = {"path": quote_for_shell(file), "basename": quote_for_shell(file.rpartition("/")[2])}
+    assert CommandTemplate.from_file_format(text).render(words) == shown
 
 
 @pytest.mark.parametrize("text", ["{paht}", "{PATH}", "{name}"])
 def test_of_file__unknown_placeholder__is_refused(text) -> None:
     with pytest.raises(ValueError, match=r"there are \{path\}, \{basename\}"):
-        CommandTemplate.of_file(text)
+        CommandTemplate.from_file_format(text)

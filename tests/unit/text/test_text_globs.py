@@ -8,14 +8,14 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparing.select import select
+from eval_gate.engine.preparation.case_filter import select_cases
 from eval_gate.errors import GateError
-from eval_gate.files.place import shown_as
-from eval_gate.formats.discovery import discover
-from eval_gate.gate.waivers.names import CaseNames
+from eval_gate.files.file_paths import format_path
+from eval_gate.formats.discovery import find_eval_files
+from eval_gate.gate.waivers.case_names import CaseNameIndex
 from eval_gate.model.waiver import CaseStanding, WaiverStanding
 from eval_gate.text import globs
-from eval_gate.text.globs import fits_case
+from eval_gate.text.globs import matches_case
 from tests.support.cases import make_case, make_suite
 
 NAMES = ("evals/a.json", "evals/x/a.json", "evals/x/b.json", "evals/x/y/a.json", "other/evals/a.json")
@@ -24,8 +24,8 @@ NAMES = ("evals/a.json", "evals/x/a.json", "evals/x/b.json", "evals/x/y/a.json",
 @given(st.text("a1[]!*?/-", max_size=12), st.text("a1[]!*?/-", max_size=12))
 @example("evals/[1].golden.json", "evals/1.golden.json")
 def test_escaped__a_name__is_meant_and_no_other(name, other) -> None:
-    assert globs.fits(globs.escaped(name), name)
-    assert globs.fits(globs.escaped(name), other) is (name == other)
+    assert globs.matches_glob(globs.escape_glob(name), name)
+    assert globs.matches_glob(globs.escape_glob(name), other) is (name == other)
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def tree(tmp_path):
 def chosen(pattern: str) -> list[str]:
     suite = make_suite(*[make_case(name) for name in NAMES])
     try:
-        return [case.id for one in select([suite], Selection(cases=(pattern,))) for case in one.cases]
+        return [case.id for one in select_cases([suite], Selection(cases=(pattern,))) for case in one.cases]
     except GateError:
         return []
 
 
 def files(pattern: str, root) -> list[str]:
     try:
-        return [file.path.relative_to(root).as_posix() for file in discover([pattern], root)]
+        return [file.path.relative_to(root).as_posix() for file in find_eval_files([pattern], root)]
     except GateError:
         return []
 
@@ -69,12 +69,12 @@ def files(pattern: str, root) -> list[str]:
 )
 def test_glob__in_every_place_that_takes_one__means_the_same(tree, pattern, meant) -> None:
     wanted = [name for place, name in enumerate(NAMES) if place in meant]
-    cases = CaseNames([CaseStanding(suite=name, case_id=name, standing=WaiverStanding.FAILS) for name in NAMES])
+    cases = CaseNameIndex([CaseStanding(suite=name, case_id=name, standing=WaiverStanding.FAILS) for name in NAMES])
     assert files(pattern, tree) == wanted
     assert chosen(pattern) == wanted
-    assert [name for name in NAMES if fits_case(pattern, name, ())] == wanted
-    assert [case.case_id for case in cases.find(pattern, None)] == wanted
-    assert [case.suite for name in NAMES for case in cases.find(name, pattern)] == wanted
+    assert [name for name in NAMES if matches_case(pattern, name, ())] == wanted
+    assert [case.case_id for case in cases.find_cases(pattern, None)] == wanted
+    assert [case.suite for name in NAMES for case in cases.find_cases(name, pattern)] == wanted
 
 
 @pytest.mark.parametrize("pattern", ["evals/**", "**"])
@@ -100,8 +100,8 @@ def test_leads_to__as_results_name_a_path__is_what_discovery_finds(tree, path, h
         for name in NAMES:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text("[]")
-    shown = shown_as(root / path, root)
-    assert [name for name in NAMES if globs.leads_to(shown, name)] == files(path, root)
+    shown = format_path(root / path, root)
+    assert [name for name in NAMES if globs.covers_file(shown, name)] == files(path, root)
 
 
 @given(st.text("ab/.*?[]!-", max_size=12), st.text("ab/.*[]!-", max_size=12))
@@ -109,19 +109,19 @@ def test_leads_to__as_results_name_a_path__is_what_discovery_finds(tree, path, h
 @example("[]a]*[!]b]", "]xa")
 def test_glob__without_folders_of_any_depth__is_what_everybody_knows(pattern, name) -> None:
     assume("**/" not in pattern)
-    assert globs.fits(pattern, name) is fnmatch.fnmatchcase(name, pattern)
+    assert globs.matches_glob(pattern, name) is fnmatch.fnmatchcase(name, pattern)
 
 
 @given(st.text("ab/*?", max_size=10), st.text("ab/", max_size=10))
 def test_glob__of_any_depth__takes_no_less_than_before(pattern, name) -> None:
     if fnmatch.fnmatchcase(name, pattern):
-        assert globs.fits(pattern, name)
+        assert globs.matches_glob(pattern, name)
 
 
 @pytest.mark.parametrize("pattern", ["**/a/" * 30 + "b", "**/*" * 40 + "b", "*a" * 60 + "b", "**/" * 66 + "b"])
 def test_glob__made_to_take_long__is_quick(pattern) -> None:
     begin = time.process_time()
-    assert not globs.fits(pattern, "a/" * 2_000)
+    assert not globs.matches_glob(pattern, "a/" * 2_000)
     assert time.process_time() - begin < 1
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.text.judge_template import names_in, template_problem, unknown_variables
+from eval_gate.text.judge_template import find_template_problem, find_unknown_variables, list_variables
 
 KNOWN = [
     "candidate_answer",
@@ -17,12 +17,12 @@ KNOWN = [
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_unknown_variables__each_that_there_is__is_none_of_them(name) -> None:
-    assert unknown_variables(f"{{{{ {name} }}}} {{{{other}}}}") == ("other",)
+    assert find_unknown_variables(f"{{{{ {name} }}}} {{{{other}}}}") == ("other",)
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_template_problem__template_without_an_answer__is_told_which_there_are(name) -> None:
-    problem = template_problem(f"{{{{ {name} }}}}")
+    problem = find_template_problem(f"{{{{ {name} }}}}")
     if name in {"candidate_answer", "output_messages", "expected_messages"}:
         assert problem is None
     else:
@@ -31,4 +31,4 @@ def test_template_problem__template_without_an_answer__is_told_which_there_are(n
 
 
 def test_names_in__the_same_twice__is_one() -> None:
-    assert names_in("{{a}} {{ b }} {{ a }} {c}") == ("a", "b")
+    assert list_variables("{{a}} {{ b }} {{ a }} {c}") == ("a", "b")

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.quoting import looks_like_key, quoted, quoted_name, shown_name
+from eval_gate.text.quoting import describe_name, looks_like_key, quote_name, quote_value
 
 
 @pytest.mark.parametrize("text", ["", "onn", "after-pas", "2026-13-01", "policy>0.7", "x" * 24])
 def test_quoted__short__is_repeated(text) -> None:
-    assert quoted(text, before="text ") == f'text "{text}"'
+    assert quote_value(text, before="text ") == f'text "{text}"'
 
 
 @pytest.mark.parametrize("text", ["x" * 25, "sk-QwXaBcDZkEfGhIVjJkLm", "hunter2 hunter2 hunter2 hunter2"])
 def test_quoted__long_or_like_a_key__is_described(text) -> None:
-    assert quoted(text, before="text ") == f"a text of {len(text)} characters"
+    assert quote_value(text, before="text ") == f"a text of {len(text)} characters"
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_quoted__long_or_like_a_key__is_described(text) -> None:
     ],
 )
 def test_quoted_name__name_or_path__is_repeated(name) -> None:
-    assert (quoted_name(name), shown_name(name)) == (f'"{name}"', name)
+    assert (quote_name(name), describe_name(name)) == (f'"{name}"', name)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_quoted_name__name_or_path__is_repeated(name) -> None:
 )
 def test_quoted_name__key__is_described(key) -> None:
     assert looks_like_key(key)
-    assert quoted_name(key) == shown_name(key) == f"a text of {len(key)} characters"
+    assert quote_name(key) == describe_name(key) == f"a text of {len(key)} characters"
 
 
 @given(st.text(min_size=1, max_size=300))
 def test_quoted__any_text__is_whole_or_not_there(text) -> None:
-    for shown, most in ((quoted(text), 24), (quoted_name(text), 200)):
+    for shown, most in ((quote_value(text), 24), (quote_name(text), 200)):
         assert (
             shown == f'"{text}"'
             if len(text) <= most and not looks_like_key(text)
@@ -65,7 +65,7 @@ def test_quoted__any_text__is_whole_or_not_there(text) -> None:
     "key", ["2f8c0b1e-7d53-4a96-b1c4-9e6a5d3f7081", "9f3b" * 10, "9F3B" * 10, "2f8c0b1e7d534a96b1c49e6a5d3f7081"]
 )
 def test_quoted_name__digits_of_a_key__are_repeated_only_where_a_commit_or_run_may_be_meant(key) -> None:
-    assert key not in quoted_name(key) + shown_name(key)
-    assert quoted_name("cafe-face" * 4) == '"' + "cafe-face" * 4 + '"'
+    assert key not in quote_name(key) + describe_name(key)
+    assert quote_name("cafe-face" * 4) == '"' + "cafe-face" * 4 + '"'
     if key == key.lower():
-        assert key in quoted_name(key, or_digits=True) or "-" not in key
+        assert key in quote_name(key, or_digits=True) or "-" not in key

@@ -7,10 +7,10 @@ import json
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from eval_gate.config.load import load_config
-from eval_gate.github.artifacts.service import ArtifactService
-from eval_gate.targets.listing import parse_targets
+from eval_gate.config.loader import load_config
+from eval_gate.github.artifacts.artifact_service import ArtifactService
 from eval_gate.targets.model.providers.credentials import Credentials
+from eval_gate.targets.target_list import parse_targets
 from eval_gate.text.secret import Secret, SecretAddress
 from tests.support.canaries import KEY, shown_in
 
@@ -57,7 +57,7 @@ def test_secret__compared__by_what_it_holds() -> None:
 
 
 def test_secret__wrong_type__the_error_of_a_description_shows_none_of_it() -> None:
-    described = type(parse_targets("t.yaml", b"[{name: a, url: 'http://h/'}]").choose(None, {}).settings)
+    described = type(parse_targets("t.yaml", b"[{name: a, url: 'http://h/'}]").resolve_target(None, {}).settings)
     with pytest.raises(ValidationError) as caught:
         described.model_validate({"name": "a", "url": "http://h/", "headers": KEY, "workers": KEY, "method": KEY})
     assert caught.value.error_count() == 3
@@ -86,7 +86,7 @@ TARGETS = [
 
 @pytest.mark.parametrize("target", TARGETS, ids=",".join)
 def test_settings__made_of_a_reference__show_none_of_it(target) -> None:
-    chosen = parse_targets("t.yaml", json.dumps([{"name": "a", **target}]).encode()).choose(None, {"KEY": KEY})
+    chosen = parse_targets("t.yaml", json.dumps([{"name": "a", **target}]).encode()).resolve_target(None, {"KEY": KEY})
     settings = chosen.settings
     shown = [repr(settings), str(settings), f"{settings}", settings.model_dump_json(), str(settings.model_dump())]
     assert shown_in([("", text) for text in (*shown, repr(chosen.redact))]) == []

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eval_gate.text.shell import shell_line
+from eval_gate.text.shell import format_shell_line
 from tests.support.sizes import size
 
 PRINT = "import sys; sys.stdout.buffer.write('\\0'.join(sys.argv[1:]).encode('utf-8', 'surrogateescape'))"
 
 
 def read_by_bash(line: str) -> list[str]:
-    script = f"exec {shell_line([sys.executable, '-c', PRINT])} {line}"
+    script = f"exec {format_shell_line([sys.executable, '-c', PRINT])} {line}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"})
     return done.stdout.decode().split("\0")
 
@@ -26,7 +26,7 @@ def read_by_bash(line: str) -> list[str]:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=1))
 @example(["a\nb", "##[error]x", "::error::y", "it's", "\u202e", "$(id)`id`", "\\", "a'\n\\'b", "!x", "\x7f1"])
 def test_shell_line__any_words__are_read_as_they_are(words) -> None:
-    line = shell_line(words)
+    line = format_shell_line(words)
     assert len(line.splitlines()) == 1
     assert "##[" not in line
     assert read_by_bash(line) == words
@@ -34,4 +34,4 @@ def test_shell_line__any_words__are_read_as_they_are(words) -> None:
 
 @pytest.mark.parametrize("word", ["a\0b", "a\ud800b"])
 def test_shell_line__what_no_argument_can_hold__is_any_character(word) -> None:
-    assert shell_line([word]) in {"$'a?b'", "'a?b'"}
+    assert format_shell_line([word]) in {"$'a?b'", "'a?b'"}

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from eval_gate.text.tokens import (
     TokenData,
+    find_snapshot_tokens,
     find_tokens,
-    resolve,
+    find_unknown_tokens,
     resolve_members,
-    snapshot_tokens,
-    unknown_sources,
+    resolve_tokens,
 )
 
 SEED = {
@@ -38,7 +38,7 @@ DATA = TokenData(seed=SEED, snapshot={"prices": {"AAPL": {"current": 178.5}}})
     ],
 )
 def test_resolve__path__leads_to_the_value(token, text) -> None:
-    assert resolve(token, DATA).text == text
+    assert resolve_tokens(token, DATA).text == text
 
 
 @pytest.mark.contract("tokens.text")
@@ -58,7 +58,7 @@ def test_resolve__path__leads_to_the_value(token, text) -> None:
     ],
 )
 def test_resolve__value__is_text_as_javascript_makes_it(token, text) -> None:
-    assert resolve(token, DATA).text == text
+    assert resolve_tokens(token, DATA).text == text
 
 
 @pytest.mark.contract("tokens.unresolved")
@@ -82,27 +82,27 @@ def test_resolve__value__is_text_as_javascript_makes_it(token, text) -> None:
 )
 def test_resolve__path_to_nowhere__is_unresolved(path) -> None:
     token = "{{" + path + "}}"
-    resolved = resolve(token, DATA)
+    resolved = resolve_tokens(token, DATA)
     assert (resolved.text, resolved.unresolved) == (None, (token,))
 
 
 @pytest.mark.contract("tokens.snapshot.not-configured")
 def test_resolve__source_not_configured__is_unresolved() -> None:
-    assert resolve("{{snapshot:prices}}", TokenData(seed=SEED)).unresolved == ("{{snapshot:prices}}",)
+    assert resolve_tokens("{{snapshot:prices}}", TokenData(seed=SEED)).unresolved == ("{{snapshot:prices}}",)
 
 
 @pytest.mark.contract("tokens.inside-text")
 def test_resolve__several_tokens_in_one_text__all_replaced_or_the_whole_unresolved() -> None:
-    assert resolve("$ {{seed:totals.whole}} of {{seed:flags.on}}!", DATA).text == "$ 4 of true!"
-    mixed = resolve("{{seed:totals.whole}} {{seed:nope}} {{seed:neither}}", DATA)
+    assert resolve_tokens("$ {{seed:totals.whole}} of {{seed:flags.on}}!", DATA).text == "$ 4 of true!"
+    mixed = resolve_tokens("{{seed:totals.whole}} {{seed:nope}} {{seed:neither}}", DATA)
     assert (mixed.text, mixed.unresolved) == (None, ("{{seed:nope}}", "{{seed:neither}}"))
 
 
 @pytest.mark.contract("tokens.unknown-source")
 def test_resolve__other_source__stays_literal_and_reads_no_environment(monkeypatch) -> None:
     monkeypatch.setenv("HOME", "/secret")
-    assert resolve("{{env:HOME}} {{ seed:x}}", DATA).text == "{{env:HOME}} {{ seed:x}}"
-    assert unknown_sources("{{env:HOME}} {{seed:x}}") == ("{{env:HOME}}",)
+    assert resolve_tokens("{{env:HOME}} {{ seed:x}}", DATA).text == "{{env:HOME}} {{ seed:x}}"
+    assert find_unknown_tokens("{{env:HOME}} {{seed:x}}") == ("{{env:HOME}}",)
 
 
 def test_resolve_members__token_to_a_list__gives_its_members_texts() -> None:
@@ -115,15 +115,15 @@ def test_resolve_members__token_to_a_list__gives_its_members_texts() -> None:
 def test_find_tokens__text__lists_them_as_written() -> None:
     text = "{{seed:a}} {{snapshot:b.c}} {{other:d}} {{seed}}"
     assert find_tokens(text) == ("{{seed:a}}", "{{snapshot:b.c}}")
-    assert snapshot_tokens(text) == ("{{snapshot:b.c}}",)
+    assert find_snapshot_tokens(text) == ("{{snapshot:b.c}}",)
 
 
 @given(st.text())
 def test_resolve__any_text__never_fails(text) -> None:
-    resolved = resolve(text, DATA)
+    resolved = resolve_tokens(text, DATA)
     assert (resolved.text is None) == bool(resolved.unresolved)
 
 
 @given(st.text().filter(lambda text: "{{" not in text))
 def test_resolve__text_without_tokens__is_itself(text) -> None:
-    assert resolve(text, DATA).text == text
+    assert resolve_tokens(text, DATA).text == text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.text.urls import hide_in_addresses, public_url, shown_address
+from eval_gate.text.urls import mask_address, mask_addresses, to_public_url
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,13 @@ from eval_gate.text.urls import hide_in_addresses, public_url, shown_address
     ],
 )
 def test_public_url__address__is_shown_without_what_is_nobodys_business(url, shown) -> None:
-    assert public_url(url) == shown
+    assert to_public_url(url) == shown
 
 
 @pytest.mark.parametrize("url", ["ftp://desk/", "desk", "http://", "http://desk:0/", "http://desk:x/", "http://[::1/"])
 def test_public_url__no_address__is_refused_without_repeating_it(url) -> None:
     with pytest.raises(GateError) as caught:
-        public_url(url)
+        to_public_url(url)
     assert caught.value.code == "invalid-url"
     assert url not in caught.value.message
 
@@ -42,7 +42,7 @@ def test_public_url__no_address__is_refused_without_repeating_it(url) -> None:
     ],
 )
 def test_hide_in_addresses__text__shows_scheme_host_and_path(text, shown) -> None:
-    assert hide_in_addresses(text) == shown
+    assert mask_addresses(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_hide_in_addresses__text__shows_scheme_host_and_path(text, shown) -> Non
     ],
 )
 def test_shown_address__any_text__shows_scheme_host_and_path(address, shown) -> None:
-    assert shown_address(address) == shown
+    assert mask_address(address) == shown

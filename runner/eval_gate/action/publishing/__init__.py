@@ -1,1 +1,1 @@
-"""Where a judged run is to be seen: comment, check, artifact."""
+"""Publication of a run result: comment, check run, artifacts and summary."""

@@ -1,4 +1,4 @@
-"""The one comment of a gate: whether there is to be one, writing it, and leaving one with the result that counts."""
+"""Comment of a gate: decide whether to write it, write it, and keep the result that counts."""
 
 from __future__ import annotations
 
@@ -7,103 +7,105 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from eval_gate.action.inputs import CommentMode
-from eval_gate.action.log import Log
 from eval_gate.action.precedence import (
-    Overtaken,
+    NewerResult,
     Publication,
     Publisher,
-    name_taken,
-    overtakes,
-    publisher_of,
-    rank,
-    same_leg,
+    build_name_taken_error,
+    classify_publisher,
+    compute_rank,
+    is_same_leg,
+    is_superseding,
 )
 from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.pass_score import judged_as
+from eval_gate.gate.pass_score import apply_recorded_pass_score
 from eval_gate.github.comments import (
-    Belongs,
     CommentState,
-    PullThread,
-    Sticky,
+    IsOwnComment,
+    PullRequestThread,
+    StickyComment,
     delete_comment,
-    read_conversation,
+    read_thread,
     show_comment,
     write_comment,
 )
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.own_texts import with_state
+from eval_gate.github.marked_texts import append_state
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import MadeBy, RunResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.facts import changes_that_count
-from eval_gate.reports.fit import LADDER
-from eval_gate.reports.links import digest_of
+from eval_gate.reports.detail_levels import DETAIL_LEVELS
+from eval_gate.reports.links import compute_case_digest
 from eval_gate.reports.markdown import render_comment
-from eval_gate.reports.view.view import view_of
+from eval_gate.reports.run_statistics import select_counted_changes
+from eval_gate.reports.view.report_view import build_view
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.quoting import quoted
+from eval_gate.text.quoting import quote_value
 
-MAX_REMEMBERED: Final = 500
+MAX_STORED_REGRESSIONS: Final = 500
 """Regressions that a comment remembers, four bytes of each."""
-MAX_RETREATS: Final = 3
+MAX_SHORTER_VERSIONS: Final = 3
 """How often a comment that GitHub finds too long is made shorter, before it is given up."""
-MAX_LOOKS: Final = 4
+MAX_CONFLICT_CHECKS: Final = 4
 """How often it is looked whether another run has written at the same time."""
 
 
-class Draft(FrozenStruct):
-    """A comment to be. `render` takes the context with what was learnt, and how far down the ladder to begin."""
+class CommentDraft(FrozenStruct):
+    """Draft of a comment. `render` takes the context and the step of the length ladder to start at."""
 
     outcome: Outcome
     noteworthy: bool
     """Whether anything changed that the mode `changes` speaks about."""
     render: Callable[[ReportContext, int], str]
-    regressed: bool = False
+    has_regressions: bool = False
     """Whether there are regressions, which a later comment may say are fixed."""
     regressions: frozenset[str] | None = None
     """Digests of the regressions that count, by which a later comment says which are mended; None without a verdict."""
 
 
-def draft_of(result: RunResult) -> Draft:
+def draft_comment(result: RunResult) -> CommentDraft:
     """The comment on a judged run."""
     outcome = result.verdict.outcome if result.verdict else Outcome.ERROR
 
     def render(context: ReportContext, start: int) -> str:
-        return render_comment(view_of(result, context), start=start)
+        return render_comment(build_view(result, context), start=start)
 
     regressed = result.comparison is not None and bool(result.comparison.of(CaseClass.REGRESSION))
-    noteworthy = outcome is not Outcome.PASS or _changed(result)
-    return Draft(outcome, noteworthy, render, regressed, _regressions(result) if outcome is not Outcome.ERROR else None)
+    noteworthy = outcome is not Outcome.PASS or _has_changed(result)
+    return CommentDraft(
+        outcome, noteworthy, render, regressed, _digest_regressions(result) if outcome is not Outcome.ERROR else None
+    )
 
 
-def _regressions(result: RunResult) -> frozenset[str] | None:
+def _digest_regressions(result: RunResult) -> frozenset[str] | None:
     """The digests of the regressions that nobody accepted; None where nothing was compared."""
     if result.comparison is None:
         return None
-    return frozenset(digest_of(one.key) for one in changes_that_count(result, CaseClass.REGRESSION))
+    return frozenset(compute_case_digest(one.key) for one in select_counted_changes(result, CaseClass.REGRESSION))
 
 
 class CommentPlace(FrozenStruct):
-    """Where the comment is to be written; no thread for nowhere."""
+    """Thread to comment on; None when no comment is written."""
 
-    thread: PullThread | None = None
-    overtaken: Overtaken | None = None
+    thread: PullRequestThread | None = None
+    newer_result: NewerResult | None = None
     """The result that the comment shows and that counts, where it is not ours."""
 
 
 class WrittenComment(FrozenStruct):
-    """The comment as it was left."""
+    """Comment after publication."""
 
     url: str | None = None
-    overtaken: Overtaken | None = None
+    newer_result: NewerResult | None = None
     """The result that another run wrote there meanwhile, where it counts."""
 
 
 NO_COMMENT: Final = WrittenComment()
 
 
-def find_place(step: Step, draft: Draft, log: Log) -> CommentPlace:
+def find_comment_place(step: Step, draft: CommentDraft, log: StepLog) -> CommentPlace:
     """Where the comment is to be written; nowhere where the log says why.
 
     Raises TakenError where another leg of this run has written it, GateError `base-changed` for a verdict about
@@ -112,127 +114,131 @@ def find_place(step: Step, draft: Draft, log: Log) -> CommentPlace:
     if step.plan.pull_number is None:
         return CommentPlace()
     try:
-        thread = read_conversation(step.client, step.plan.pull_number, step.key, belongs_to(step.publication))
+        thread = read_thread(step.client, step.plan.pull_number, step.key, build_ownership_test(step.publication))
     except GitHubError as error:
         if step.settings.comment is CommentMode.NEVER:
-            log.did(f"no comment: comment is `never`; whether an earlier one is there is not known ({error})")
+            log.record(f"no comment: comment is `never`; whether an earlier one is there is not known ({error})")
         else:
-            log.lost("No comment", error)
+            log.record_loss("No comment", error)
         return CommentPlace()
     if not thread.is_open:
-        log.did("no comment: the pull request is closed")
+        log.record("no comment: the pull request is closed")
         return CommentPlace()
     head = step.plan.head_sha
     if thread.head_sha != head:
         moved = f"the pull request has moved on to {thread.head_sha[:7]}, this result is for {head[:7]}"
-        log.did(f"no comment: {moved}")
+        log.record(f"no comment: {moved}")
         return CommentPlace()
     if draft.outcome is not Outcome.ERROR:
         _refuse_old_base(step, thread)
-    if (newer := find_newer(step.publication, thread.ours, head)) is not None:
-        return CommentPlace(overtaken=newer)
-    reason = _reason_against(step, draft) if thread.sticky is None else None
+    if (newer := find_newer_result(step.publication, thread.own_comments, head)) is not None:
+        return CommentPlace(newer_result=newer)
+    reason = _find_skip_reason(step, draft) if thread.sticky is None else None
     if reason is not None:
-        log.did(f"no comment: {reason}")
+        log.record(f"no comment: {reason}")
         return CommentPlace()
-    _refuse_second(step, thread)
+    _refuse_second_leg(step, thread)
     return CommentPlace(thread)
 
 
-def comment_at(place: PullThread | None, step: Step, draft: Draft, context: ReportContext, log: Log) -> WrittenComment:
+def write_comment_at(
+    place: PullRequestThread | None, step: Step, draft: CommentDraft, context: ReportContext, log: StepLog
+) -> WrittenComment:
     """The comment, once it is known where. Raises TakenError where another leg of this run writes it meanwhile."""
     if place is None:
         return NO_COMMENT
     assert step.plan.pull_number is not None  # there is a place
     try:
-        written, body = _write(step, step.plan.pull_number, draft, context, place.sticky, log)
+        written, body = _render_and_write(step, step.plan.pull_number, draft, context, place.sticky, log)
     except GitHubError as error:
-        log.lost("No comment", error)
+        log.record_loss("No comment", error)
         return NO_COMMENT
-    log.did(f"comment {'updated' if place.sticky else 'written'} on #{step.plan.pull_number}")
+    log.record(f"comment {'updated' if place.sticky else 'written'} on #{step.plan.pull_number}")
     left = None
     try:
-        left = settle_comments(step, step.plan.pull_number, body, written, log)
+        left = keep_one_comment(step, step.plan.pull_number, body, written, log)
     except GitHubError as error:
-        log.lost("Another run's comment may be left beside this one", error)
+        log.record_loss("Another run's comment may be left beside this one", error)
     if draft.outcome is not Outcome.PASS:
-        _show(step, step.plan.pull_number, left or place.sticky, log)
-    overtaken = find_newer(step.publication, (left,), left.state.sha) if left and left.state else None
+        _unhide_comment(step, step.plan.pull_number, left or place.sticky, log)
+    overtaken = find_newer_result(step.publication, (left,), left.state.sha) if left and left.state else None
     return WrittenComment((left.url if left else written.url) or None, overtaken)
 
 
-def _write(
-    step: Step, number: int, draft: Draft, context: ReportContext, sticky: Sticky | None, log: Log
-) -> tuple[Sticky, str]:
+def _render_and_write(
+    step: Step, number: int, draft: CommentDraft, context: ReportContext, sticky: StickyComment | None, log: StepLog
+) -> tuple[StickyComment, str]:
     """The comment and its text. Raises GitHubError."""
     earlier = sticky.state if sticky else None
     ours = step.publication
     # what another leg said was broken is not fixed here
-    if earlier is not None and not same_leg(ours.maker, earlier.leg):
+    if earlier is not None and not is_same_leg(ours.maker, earlier.leg):
         earlier = None
     fixed = earlier.red_sha if earlier and draft.outcome is Outcome.PASS else None
     head = step.plan.head_sha
-    context = replace(_since(context, earlier, head), previous_red_sha=fixed)
-    regressed, regressed_at = _remembered(draft, earlier)
+    context = replace(_add_previous_regressions(context, earlier, head), previous_red_sha=fixed)
+    regressed, regressed_at = _choose_stored_regressions(draft, earlier)
     state = CommentState(
         sha=head,
         run_id=ours.maker.run_id,
         attempt=ours.maker.attempt,
         outcome=draft.outcome.value,
-        red_sha=_still_red(draft, earlier, head),
+        red_sha=_find_red_commit(draft, earlier, head),
         leg=ours.maker.leg,
         regressed=regressed,
         regressed_at=regressed_at,
         gate=ours.maker.gate,
-        judged=ours.judged,
+        judged=ours.source_run,
     )
-    for start in range(min(MAX_RETREATS + 1, len(LADDER))):
-        body = with_state(draft.render(context, start), state)
+    for start in range(min(MAX_SHORTER_VERSIONS + 1, len(DETAIL_LEVELS))):
+        body = append_state(draft.render(context, start), state)
         try:
-            return write_comment(step.client, number, step.key, body, sticky, belongs_to(ours)), body
+            return write_comment(step.client, number, step.key, body, sticky, build_ownership_test(ours)), body
         except GitHubError as error:
             if error.kind is not FailureKind.REFUSED or "too long" not in error.detail:
                 raise
-            log.did(f"the comment was too long for GitHub ({len(body):,} characters), a shorter one is tried")
+            log.record(f"the comment was too long for GitHub ({len(body):,} characters), a shorter one is tried")
             last = error
     raise last
 
 
-def _show(step: Step, number: int, comment: Sticky | None, log: Log) -> None:
+def _unhide_comment(step: Step, number: int, comment: StickyComment | None, log: StepLog) -> None:
     """Have a comment that does not pass shown, where somebody has hidden an earlier result."""
-    if comment is None or not comment.hidden:
+    if comment is None or not comment.is_hidden:
         return
     try:
         show_comment(step.client, number, comment)
-        log.did("the comment was hidden, and is shown again")
+        log.record("the comment was hidden, and is shown again")
     except GitHubError as error:
-        log.lost("The comment stays hidden", error)
+        log.record_loss("The comment stays hidden", error)
 
 
-def _since(context: ReportContext, earlier: CommentState | None, head: str) -> ReportContext:
+def _add_previous_regressions(context: ReportContext, earlier: CommentState | None, head: str) -> ReportContext:
     """With the regressions of the result before this one; without, where that was of the same commit."""
     if earlier is None or earlier.regressed is None or earlier.sha == head:
         return context
-    return replace(context, regressed_before=_unpacked(earlier.regressed), regressed_at=earlier.regressed_at)
+    return replace(
+        context, previous_regressions=_unpack_digests(earlier.regressed), previous_regressions_sha=earlier.regressed_at
+    )
 
 
-def _remembered(draft: Draft, earlier: CommentState | None) -> tuple[str | None, str | None]:
+def _choose_stored_regressions(draft: CommentDraft, earlier: CommentState | None) -> tuple[str | None, str | None]:
     """The regressions for the next comment, and the commit they are of where it is an earlier one."""
     if draft.regressions is not None:
-        return _packed(draft.regressions), None
+        return _pack_digests(draft.regressions), None
     if draft.outcome is not Outcome.ERROR or earlier is None:
         return None, None
     return earlier.regressed, (earlier.regressed_at or earlier.sha) if earlier.regressed is not None else None
 
 
-def _packed(digests: frozenset[str]) -> str | None:
+def _pack_digests(digests: frozenset[str]) -> str | None:
     """None where there are too many: of some of them nobody can say how many were mended."""
-    if len(digests) > MAX_REMEMBERED:
+    if len(digests) > MAX_STORED_REGRESSIONS:
         return None
     return base64.b64encode(bytes.fromhex("".join(sorted(digests)))).decode()
 
 
-def _unpacked(packed: str) -> frozenset[str] | None:
+def _unpack_digests(packed: str) -> frozenset[str] | None:
     """None for what we have not written so."""
     try:
         data = base64.b64decode(packed, validate=True)
@@ -241,33 +247,33 @@ def _unpacked(packed: str) -> frozenset[str] | None:
     return frozenset(data[place : place + 4].hex() for place in range(0, len(data), 4))
 
 
-def _refuse_second(step: Step, thread: PullThread) -> None:
+def _refuse_second_leg(step: Step, thread: PullRequestThread) -> None:
     """Raises TakenError where another leg of this run wrote the comment that is there."""
     if thread.sticky and find_publisher(step.publication, thread.sticky) is Publisher.ANOTHER_LEG:
-        raise name_taken(f"the comment `{step.key}`", "comment-key")
+        raise build_name_taken_error(f"the comment `{step.key}`", "comment-key")
 
 
-def _refuse_old_base(step: Step, thread: PullThread) -> None:
+def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
     """Raises GateError where the pull request goes into another branch by now: its rules and baseline are others."""
     judged, now = step.plan.base_branch, thread.base_ref
     if not judged or not now or judged == now:
         return
     raise GateError(
         "base-changed",
-        f"the pull request goes into {quoted(now)} now, and this result is about {quoted(judged)}",
+        f"the pull request goes into {quote_value(now)} now, and this result is about {quote_value(judged)}",
         "push a commit, or close the pull request and reopen it: a re-run repeats the old event",
         exit_code=ExitCode.INCOMPLETE,
     )
 
 
-def _still_red(draft: Draft, earlier: CommentState | None, head: str) -> str | None:
+def _find_red_commit(draft: CommentDraft, earlier: CommentState | None, head: str) -> str | None:
     """The commit whose regressions are not known to be fixed: this one, or an earlier one where nothing was decided."""
     if draft.outcome is Outcome.PASS:
         return None
-    return head if draft.regressed else (earlier.red_sha if earlier else None)
+    return head if draft.has_regressions else (earlier.red_sha if earlier else None)
 
 
-def _reason_against(step: Step, draft: Draft) -> str | None:
+def _find_skip_reason(step: Step, draft: CommentDraft) -> str | None:
     """Why none is made where there is none. One that is there must not go on saying what is not true any more."""
     if step.provisional:
         return "a later step publishes"
@@ -281,17 +287,17 @@ def _reason_against(step: Step, draft: Draft) -> str | None:
     return None
 
 
-def _changed(result: RunResult) -> bool:
+def _has_changed(result: RunResult) -> bool:
     """Whether a case, or the freshness of a suite, is not as it was; without a baseline, whether anything fails."""
     comparison = result.comparison
     if comparison is None:
-        return judged_as(result).summary.failed > 0
+        return apply_recorded_pass_score(result).summary.failed > 0
     stale = any(suite.stale for suite in result.suites)
     same = {"still_passing", "still_failing"}
     return stale or any(change.score_drop or change.change.value not in same for change in comparison.changes)
 
 
-def settle_comments(step: Step, number: int, body: str, written: Sticky, log: Log) -> Sticky | None:
+def keep_one_comment(step: Step, number: int, body: str, written: StickyComment, log: StepLog) -> StickyComment | None:
     """Leave one comment, with the result that counts, whatever other runs write at the same time; None if unknown.
 
     GitHub has no lock: who has written looks again, as the last writer sees all. The oldest comment stays.
@@ -299,19 +305,19 @@ def settle_comments(step: Step, number: int, body: str, written: Sticky, log: Lo
     """
     client, ours = step.client, step.publication
     oldest = None
-    for _ in range(MAX_LOOKS):
+    for _ in range(MAX_CONFLICT_CHECKS):
         try:
-            thread = read_conversation(client, number, step.key, belongs_to(ours))
+            thread = read_thread(client, number, step.key, build_ownership_test(ours))
         except GitHubError as error:
-            log.did(f"whether another run has commented meanwhile is not known: {error}")
+            log.record(f"whether another run has commented meanwhile is not known: {error}")
             return None
-        there = _own_ones(step, number, thread.ours, written)
+        there = _list_own_comments(step, number, thread.own_comments, written)
         if not there:
             return None
-        oldest, best = there[0], _best(ours, there, thread.head_sha)
-        counts = best or next((one for one in there if _is_ours(ours, one)), None)
+        oldest, best = there[0], _find_newest(ours, there, thread.head_sha)
+        counts = best or next((one for one in there if _is_own_result(ours, one)), None)
         if counts is not oldest:
-            write_comment(client, number, step.key, counts.body if counts else body, oldest, belongs_to(ours))
+            write_comment(client, number, step.key, counts.body if counts else body, oldest, build_ownership_test(ours))
         for one in there[1:]:
             delete_comment(client, number, one)
         if best is not None:
@@ -321,7 +327,9 @@ def settle_comments(step: Step, number: int, body: str, written: Sticky, log: Lo
     return oldest
 
 
-def _own_ones(step: Step, number: int, there: Sequence[Sticky], written: Sticky) -> list[Sticky]:
+def _list_own_comments(
+    step: Step, number: int, there: Sequence[StickyComment], written: StickyComment
+) -> list[StickyComment]:
     """The comments of this gate without those of other legs, which take theirs away; the oldest first.
 
     Raises TakenError where another leg of this run was first, and GitHubError.
@@ -331,16 +339,16 @@ def _own_ones(step: Step, number: int, there: Sequence[Sticky], written: Sticky)
     if legs and legs[0] is by_age[0]:
         if written.id != legs[0].id:
             delete_comment(step.client, number, written)
-        raise name_taken(f"the comment `{step.key}`", "comment-key")
+        raise build_name_taken_error(f"the comment `{step.key}`", "comment-key")
     return [one for one in by_age if one not in legs]
 
 
-def belongs_to(ours: Publication) -> Belongs:
+def build_ownership_test(ours: Publication) -> IsOwnComment:
     """Which comments with the key of a gate are its own."""
     return lambda state: state is None or state.gate in {None, ours.maker.gate}
 
 
-def read_publication(ours: Publication, comment: Sticky) -> Publication | None:
+def read_publication(ours: Publication, comment: StickyComment) -> Publication | None:
     """The result that a comment of this gate shows; None where it does not say."""
     state = comment.state
     if state is None:
@@ -349,29 +357,29 @@ def read_publication(ours: Publication, comment: Sticky) -> Publication | None:
     return Publication(theirs, state.sha, state.judged)
 
 
-def find_publisher(ours: Publication, comment: Sticky) -> Publisher:
+def find_publisher(ours: Publication, comment: StickyComment) -> Publisher:
     """Who wrote a comment with our key."""
     theirs = read_publication(ours, comment)
-    return publisher_of(ours.maker, theirs.maker) if theirs else Publisher.OURS
+    return classify_publisher(ours.maker, theirs.maker) if theirs else Publisher.OURS
 
 
-def _is_ours(ours: Publication, comment: Sticky) -> bool:
+def _is_own_result(ours: Publication, comment: StickyComment) -> bool:
     return read_publication(ours, comment) == ours
 
 
-def _best(ours: Publication, comments: Iterable[Sticky], head: str) -> Sticky | None:
+def _find_newest(ours: Publication, comments: Iterable[StickyComment], head: str) -> StickyComment | None:
     """The comment among these whose result counts instead of ours; None where ours does."""
     counting = [
-        (rank(theirs, head), one)
+        (compute_rank(theirs, head), one)
         for one in comments
-        if (theirs := read_publication(ours, one)) is not None and overtakes(theirs, ours, head)
+        if (theirs := read_publication(ours, one)) is not None and is_superseding(theirs, ours, head)
     ]
     return max(counting, key=lambda pair: pair[0])[1] if counting else None
 
 
-def find_newer(ours: Publication, comments: Iterable[Sticky], head: str) -> Overtaken | None:
+def find_newer_result(ours: Publication, comments: Iterable[StickyComment], head: str) -> NewerResult | None:
     """The result among these that counts instead of ours."""
-    best = _best(ours, comments, head)
+    best = _find_newest(ours, comments, head)
     if best is None or best.state is None:
         return None
-    return Overtaken((best.state.judged or (best.state.run_id,))[0], best.state.outcome == Outcome.PASS.value)
+    return NewerResult((best.state.judged or (best.state.run_id,))[0], best.state.outcome == Outcome.PASS.value)

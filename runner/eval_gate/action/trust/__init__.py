@@ -1,1 +1,1 @@
-"""What of a pull request counts: its waivers, its rules, and the variables that its targets are given."""
+"""Trust rules for pull requests: waivers, policy and the secrets that targets get."""

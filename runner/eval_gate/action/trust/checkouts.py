@@ -1,4 +1,4 @@
-"""Of which commits the files are that a step reads: a workspace may hold more than one checkout."""
+"""Commits of the files that a step reads: a workspace may contain several checkouts."""
 
 from __future__ import annotations
 
@@ -7,61 +7,67 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from eval_gate.action.inputs import AUTO, NONE, Settings
-from eval_gate.config.load import find_config
+from eval_gate.action.inputs import AUTO, NONE, StepSettings
+from eval_gate.config.loader import find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
-from eval_gate.files.place import repository_of
-from eval_gate.gate.judge_comparisons import PATH as JUDGES
-from eval_gate.gate.waivers.file import DEFAULT_PATH as ACCEPTED
-from eval_gate.github.checkout import checked_out, checkout_around, checkouts_below, repository_of_checkout
+from eval_gate.files.file_paths import find_repository
+from eval_gate.gate.judge_agreement import JUDGES_PATH as JUDGES
+from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH as ACCEPTED
+from eval_gate.github.checkout import find_checkout, find_head_commit, find_origin_repository, iter_checkouts
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.quoting import shown_name
+from eval_gate.text.quoting import describe_name
 
 
-def commits_read(config: RunConfig, settings: Settings, workspace: Path) -> frozenset[str | None]:
+def find_read_commits(config: RunConfig, settings: StepSettings, workspace: Path) -> frozenset[str | None]:
     """The commits of the checkouts in which all lies that is read; None is one that cannot be told.
 
     Whoever named it: input, variable or file. What these files name in turn is the word of their own commits.
     """
-    given, left = _given(config), _left_by_steps(config, settings)
-    around: tuple[str | Path, ...] = (*_looked_for(settings, workspace), *_eval_files(config, workspace), *given)
-    commits = {_commit(checkout_around(workspace, path)) for path in around}
+    given, left = _list_configured_paths(config), _list_result_paths(config, settings)
+    around: tuple[str | Path, ...] = (
+        *_iter_config_files(settings, workspace),
+        *_list_eval_folders(config, workspace),
+        *given,
+    )
+    commits = {_find_commit(find_checkout(workspace, path)) for path in around}
     # what a step leaves need not lie in a checkout; where it does, it may have been committed
-    held = {checkout for path in left if (checkout := checkout_around(workspace, path))}
-    held.update(checkout for path in (*given, *left) for checkout in checkouts_below(workspace, path))
-    return frozenset(commits | {checked_out(checkout) for checkout in held})
+    held = {checkout for path in left if (checkout := find_checkout(workspace, path))}
+    held.update(checkout for path in (*given, *left) for checkout in iter_checkouts(workspace, path))
+    return frozenset(commits | {find_head_commit(checkout) for checkout in held})
 
 
 class EvaluatedCheckout(FrozenStruct):
-    """The checkout that is evaluated, by what the inputs lead to: its folder below the workspace, and its commit."""
+    """Checkout that is evaluated: its folder in the workspace and its commit."""
 
     folder: str = ""
     commit: str | None = None
     """None where it cannot be told, as in a workspace without any `.git`."""
 
-    def located(self, error: GateError) -> GateError:
+    def locate_error(self, error: GateError) -> GateError:
         """The error that this commit is of something else, with where it lies and what would do instead."""
         if error.code != "other-checkout" or not self.folder:
             return error
         hint = (
-            f"in {shown_name(self.folder)}, where `evals` or `config` leads, {error.hint}; beside the change's own "
+            f"in {describe_name(self.folder)}, where `evals` or `config` leads, {error.hint}; beside the change's own "
             "checkout, leave it out of both: for rules of the base branch there is `policy-from: base`"
         )
-        message = error.message.replace("the workspace holds", f"{shown_name(self.folder)} in the workspace holds", 1)
+        message = error.message.replace(
+            "the workspace holds", f"{describe_name(self.folder)} in the workspace holds", 1
+        )
         return GateError(error.code, message, hint, exit_code=error.exit_code)
 
 
-def evaluated_checkout(settings: Settings, workspace: Path, repository: str) -> EvaluatedCheckout:
+def find_evaluated_checkout(settings: StepSettings, workspace: Path, repository: str) -> EvaluatedCheckout:
     """The checkout that is evaluated: the one that the inputs lead to, which may be below the workspace.
 
     Where there is one of this repository, one of another, in which evals are shared, says nothing of the change.
     """
     evals = settings.flags.get("evals", "").replace(",", " ").split()
     named = (*(pattern.partition("*")[0] for pattern in evals), settings.config or ".", ".")
-    around = (checkout_around(workspace, path) for path in named if path)
-    found = [(one, commit) for one in around if one and (commit := checked_out(one))]
-    own = [pair for pair in found if repository_of_checkout(pair[0]) in {None, repository.lower()}]
+    around = (find_checkout(workspace, path) for path in named if path)
+    found = [(one, commit) for one in around if one and (commit := find_head_commit(one))]
+    own = [pair for pair in found if find_origin_repository(pair[0]) in {None, repository.lower()}]
     if not found:
         return EvaluatedCheckout()
     place, commit = [*own, *found][0]
@@ -69,11 +75,11 @@ def evaluated_checkout(settings: Settings, workspace: Path, repository: str) -> 
     return EvaluatedCheckout("" if folder == "." else folder, commit)
 
 
-def _commit(checkout: Path | None) -> str | None:
-    return None if checkout is None else checked_out(checkout)
+def _find_commit(checkout: Path | None) -> str | None:
+    return None if checkout is None else find_head_commit(checkout)
 
 
-def _looked_for(settings: Settings, workspace: Path) -> Iterator[Path]:
+def _iter_config_files(settings: StepSettings, workspace: Path) -> Iterator[Path]:
     """The configuration, which is looked for from the workspace on, and what is read where it exists."""
     yield workspace / (settings.config or ".")
     usual = [workspace / name for name in (DEFAULT_SEED_MANIFEST, ACCEPTED, JUDGES)]
@@ -81,21 +87,21 @@ def _looked_for(settings: Settings, workspace: Path) -> Iterator[Path]:
     yield from (file for file in (found, *usual) if file is not None and file.exists())
 
 
-def _eval_files(config: RunConfig, workspace: Path) -> frozenset[Path]:
+def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
     """The folders that eval files lie in, links followed, and the lists of targets that are found beside them."""
     # the readers of all formats, which no other event needs before its answers from GitHub are there
-    from eval_gate.formats.discovery import discover
-    from eval_gate.targets.listing import find_targets
+    from eval_gate.formats.discovery import find_eval_files
+    from eval_gate.targets.target_list import find_targets_file
 
     files: tuple[Path, ...] = ()
     with suppress(GateError):  # a pattern that leads nowhere: nothing is read then, and the run says so
-        files = tuple(one.path for one in discover(config.evals, workspace))
+        files = tuple(one.path for one in find_eval_files(config.evals, workspace))
     folders = {file.parent for file in files}
-    lists = (find_targets(folder, repository_of(folder) or workspace, workspace) for folder in folders)
+    lists = (find_targets_file(folder, find_repository(folder) or workspace, workspace) for folder in folders)
     return frozenset({Path(os.path.realpath(file)).parent for file in files} | set(filter(None, lists)))
 
 
-def _given(config: RunConfig) -> tuple[str, ...]:
+def _list_configured_paths(config: RunConfig) -> tuple[str, ...]:
     """What the configuration names of files and folders to read."""
     target = config.target
     named = (
@@ -109,7 +115,7 @@ def _given(config: RunConfig) -> tuple[str, ...]:
     return tuple(path for path in named if path and not path.lower().startswith(("http://", "https://")))
 
 
-def results_read(config: RunConfig, settings: Settings, workspace: Path) -> Iterator[Path]:
+def iter_result_files(config: RunConfig, settings: StepSettings, workspace: Path) -> Iterator[Path]:
     """The files of results that this step is told to read: to judge, to compare with, or as a record."""
     named = [line.strip() for line in (settings.results or "").splitlines()]
     named += [settings.baseline] if settings.baseline not in {AUTO, NONE} and not settings.baseline.isdecimal() else []
@@ -120,7 +126,7 @@ def results_read(config: RunConfig, settings: Settings, workspace: Path) -> Iter
         yield from (file for file in (place, *place.rglob("*")) if file.is_file())
 
 
-def _left_by_steps(config: RunConfig, settings: Settings) -> tuple[str, ...]:
+def _list_result_paths(config: RunConfig, settings: StepSettings) -> tuple[str, ...]:
     """Results: those that are judged, compared with, and recorded earlier."""
     lines = (settings.results or "").splitlines()
     baseline = settings.baseline if settings.baseline not in {AUTO, NONE} else ""

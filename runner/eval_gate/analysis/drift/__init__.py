@@ -1,1 +1,1 @@
-"""Whether the default branch itself has become worse over its runs, since when, and by how much."""
+"""Drift: whether the default branch degraded over its runs, since when, and by how much."""

@@ -1,4 +1,4 @@
-"""Whether a row of numbers has become larger at some place, when nothing is known about their noise.
+"""Detects a rise in a series of numbers without assumptions about their noise.
 
 If nothing changes, any order of the runs is as likely as any other, whatever a run is like. Against that stands, for
 every place where a change may have been: what comes since is larger more often than what was before (Lehmann's
@@ -22,16 +22,16 @@ UPWARD: Final = (0.1, 0.02)
 """From the smallest up: how likely a new number is the next, against an old one."""
 DOWNWARD: Final = (3.0, 10.0)
 """The same from the largest down. All of them have equal shares."""
-MOST_SINCE: Final = 25
+MAX_RUNS_SINCE: Final = 25
 """A change is looked for among so many newest runs. What was not found by then is not found by waiting."""
-LEAST_BEFORE: Final = 2
+MIN_RUNS_BEFORE: Final = 2
 """Runs before a change, at least."""
-LIKELY: Final = 0.1
+LIKELY_SHARE: Final = 0.1
 """A place is in the range where its ratio is at least this share of the largest."""
 
 
 class RiseEvidence(NamedTuple):
-    """`total` is held against a limit; `place` is the first number after the likeliest change.
+    """Evidence of a rise. `place` is the index of the first number after the likeliest change.
 
     The change may have been from `earliest` to `latest`. All are 0 where there are too few numbers.
     """
@@ -42,7 +42,7 @@ class RiseEvidence(NamedTuple):
     latest: int = 0
 
 
-def evidence_of_rise(numbers: Sequence[float]) -> RiseEvidence:
+def compute_rise_evidence(numbers: Sequence[float]) -> RiseEvidence:
     """The evidence that the newest of these are larger than those before; oldest first.
 
     Of equal numbers the newer counts as the smaller: equal ones are never evidence.
@@ -51,24 +51,24 @@ def evidence_of_rise(numbers: Sequence[float]) -> RiseEvidence:
     order = sorted(range(number), key=lambda at: (numbers[at], -at))
     orders = math.lgamma(number + 1)
     ratios = {
-        place: sum(math.exp(orders + one) for one in _likelihoods(order, place)) / (len(UPWARD) + len(DOWNWARD))
-        for place in range(max(LEAST_BEFORE, number - MOST_SINCE), number)
+        place: sum(math.exp(orders + one) for one in _iter_likelihoods(order, place)) / (len(UPWARD) + len(DOWNWARD))
+        for place in range(max(MIN_RUNS_BEFORE, number - MAX_RUNS_SINCE), number)
     }
     if not ratios:
         return RiseEvidence(0.0)
     place = max(ratios, key=lambda at: ratios[at])
-    likely = [at for at, ratio in ratios.items() if ratio >= LIKELY * ratios[place]]
+    likely = [at for at, ratio in ratios.items() if ratio >= LIKELY_SHARE * ratios[place]]
     return RiseEvidence(sum(ratios.values()), place, min(likely), max(likely))
 
 
-def _likelihoods(order: Sequence[int], place: int) -> Iterator[float]:
+def _iter_likelihoods(order: Sequence[int], place: int) -> Iterator[float]:
     for weight in UPWARD:
-        yield _likelihood(order, place, weight)
+        yield _compute_log_likelihood(order, place, weight)
     for weight in DOWNWARD:
-        yield _likelihood(order[::-1], place, weight)
+        yield _compute_log_likelihood(order[::-1], place, weight)
 
 
-def _likelihood(order: Sequence[int], place: int, weight: float) -> float:
+def _compute_log_likelihood(order: Sequence[int], place: int, weight: float) -> float:
     """The logarithm of how likely this order is, where those from `place` on are new.
 
     The next in order is one of those that are left, each old one with weight 1 and each new one with this weight.

@@ -1,1 +1,1 @@
-"""Commands about the files of a repository: made, imported, checked, and what they accept."""
+"""Commands on the files of a repository: create, import, validate, waive."""

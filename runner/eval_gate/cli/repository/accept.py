@@ -1,4 +1,4 @@
-"""`eval-gate accept CASE…`: a known failure does not block for a while, by an entry in the waiver file."""
+"""`eval-gate accept CASE…`: waives a known failure for a limited time in the waiver file."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def accept(
 
     Exit codes: 0 written, 2 refused, and nothing was written.
     """
-    from eval_gate.cli.repository.acceptance import WaivingPlaces, write_wish
-    from eval_gate.gate.waivers.writing import WaiverWish
+    from eval_gate.cli.repository.new_waivers import WaiverPaths, write_waivers
+    from eval_gate.gate.waivers.waiver_edit import WaiverRequest
     from eval_gate.model.waiver import WaiverKind
 
     kind = WaiverKind.QUARANTINE if quarantine else WaiverKind.ACCEPTED
-    places = WaivingPlaces.of(file, config, output_dir)
-    write_wish(WaiverWish(kind, tuple(dict.fromkeys(cases)), reason, until, suite, by), places, context.obj)
+    places = WaiverPaths.from_options(file, config, output_dir)
+    write_waivers(WaiverRequest(kind, tuple(dict.fromkeys(cases)), reason, until, suite, by), places, context.obj)

@@ -1,4 +1,4 @@
-"""`eval-gate import`: evals that another tool defines, as eval files of ours."""
+"""`eval-gate import`: converts evals of another tool into eval files."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from eval_gate.cli.terminal.console import Verbosity, out
-from eval_gate.errors import GateError, did_you_mean
-from eval_gate.text.quoting import quoted
+from eval_gate.cli.terminal.console import Verbosity, print_output
+from eval_gate.errors import GateError, format_suggestion
+from eval_gate.text.quoting import quote_value
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eval_gate.importing.imported import Imported
+    from eval_gate.importers.import_result import ImportResult
 
 
-_FORCE: Final = "choose another folder with -o, or replace them with --force"
+_FORCE_HINT: Final = "choose another folder with -o, or replace them with --force"
 
 
 PROMPTFOO: Final = "promptfoo"
@@ -46,65 +46,65 @@ def import_evals(
     from pathlib import Path
 
     if tool != PROMPTFOO:
-        near = did_you_mean(tool, [PROMPTFOO])
+        near = format_suggestion(tool, [PROMPTFOO])
         raise GateError(
             "unknown-value",
-            f"the definitions of {quoted(tool)} cannot be imported{near}; allowed: {PROMPTFOO}",
+            f"the definitions of {quote_value(tool)} cannot be imported{near}; allowed: {PROMPTFOO}",
             "what another tool found is judged as it is, without an import: `eval-gate judge --help`",
         )
-    from eval_gate.importing.promptfoo.convert import import_promptfoo
+    from eval_gate.importers.promptfoo.conversion import import_promptfoo
 
     place = Path(folder)
     made = import_promptfoo(Path(config), config, folder)
-    _write(made, place, force=force, dry=dry_run)
-    _show(made, place, context.obj, dry=dry_run)
-    raise typer.Exit(_code(made))
+    _write_files(made, place, force=force, dry=dry_run)
+    _print_summary(made, place, context.obj, dry=dry_run)
+    raise typer.Exit(_get_exit_code(made))
 
 
-def _code(made: Imported) -> int:
+def _get_exit_code(made: ImportResult) -> int:
     if not made.files:
         return 2
-    return 0 if made.complete else 1
+    return 0 if made.is_complete else 1
 
 
-def _write(made: Imported, folder: Path, *, force: bool, dry: bool) -> None:
+def _write_files(made: ImportResult, folder: Path, *, force: bool, dry: bool) -> None:
     """All files or none. Raises GateError; `import-exists` where one is there and may not be replaced."""
     import os
 
-    from eval_gate.cli.starter.writing import check_places, write_new
+    from eval_gate.cli.starter.file_writer import check_paths, write_new_files
     from eval_gate.errors import GateError, Problem
-    from eval_gate.files.place import OUTSIDE, real_place
+    from eval_gate.files.file_paths import OUTSIDE, resolve_path
     from eval_gate.files.writing import make_folder, write_atomically
 
-    real = real_place(folder, anywhere=True)
+    real = resolve_path(folder, anywhere=True)
     if real is None:
         raise GateError("output-outside", f"{folder} {OUTSIDE} by a link", "choose another folder with -o")
     there = [name for name in made.files if os.path.lexists(folder / name)]
     if there and not force:
         problems = [Problem("is there already", file=(folder / name).as_posix()) for name in there]
-        raise GateError("import-exists", "nothing was written: there are such files", _FORCE, problems=problems)
+        raise GateError("import-exists", "nothing was written: there are such files", _FORCE_HINT, problems=problems)
     if dry or not made.files:
         return
     make_folder(folder)
-    check_places(real, made.files)
+    check_paths(real, made.files)
     if force:
         for name, text in made.files.items():
             write_atomically(folder / name, text)
     else:
-        write_new(real, made.files)
+        write_new_files(real, made.files)
 
 
-def _show(made: Imported, folder: Path, verbosity: Verbosity, *, dry: bool) -> None:
+def _print_summary(made: ImportResult, folder: Path, verbosity: Verbosity, *, dry: bool) -> None:
     """What became of the cases, on standard output. Most of it is foreign text, so whatever would hide is marked."""
-    from eval_gate.cli.repository.import_summary import lines
-    from eval_gate.text.inert import visible
+    from eval_gate.cli.repository.import_summary import iter_summary_lines
+    from eval_gate.text.safe_output import reveal_all_invisible
 
-    for line in lines(made, folder.as_posix(), dry=dry, every=verbosity is Verbosity.VERBOSE):
-        out(visible(line))
+    for line in iter_summary_lines(made, folder.as_posix(), dry=dry, every=verbosity is Verbosity.VERBOSE):
+        print_output(reveal_all_invisible(line))
         if verbosity is Verbosity.QUIET:
             break
     if dry and verbosity is not Verbosity.QUIET:
         for name, text in made.files.items():
-            out(f"\n--- {(folder / name).as_posix()}")
+            print_output(f"\n--- {(folder / name).as_posix()}")
             for line in text.split("\n"):
-                out(visible(line))
+                print_output(reveal_all_invisible(line))

@@ -1,4 +1,4 @@
-"""What a person reads about evals of another tool that were turned into ours: first what is missing, and why."""
+"""Summary of an import: imported cases, written files, and what was not imported and why."""
 
 from __future__ import annotations
 
@@ -6,61 +6,61 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from eval_gate.importing.imported import Imported, LeftOut
-from eval_gate.reports.words.numbers import count
+from eval_gate.importers.import_result import ImportResult, SkippedItem
+from eval_gate.reports.wording.numbers import format_count
 
-_SHOWN: Final = 20
+_MAX_SHOWN: Final = 20
 """Cases of one reason that are listed unless all are asked for."""
 
 
-def lines(imported: Imported, folder: str, *, dry: bool, every: bool) -> Iterator[str]:
+def iter_summary_lines(imported: ImportResult, folder: str, *, dry: bool, every: bool) -> Iterator[str]:
     """The report. Its first line alone says how much was carried over; `every` lists also long lists in full."""
-    total = imported.carried + len(imported.left_out)
-    yield f"{imported.shown}: {imported.carried:,} of {total:,} cases carried over"
-    yield from _files(imported, folder, dry=dry)
-    if imported.left_out:
+    total = imported.case_count + len(imported.skipped_cases)
+    yield f"{imported.display_path}: {imported.case_count:,} of {total:,} cases carried over"
+    yield from _iter_file_lines(imported, folder, dry=dry)
+    if imported.skipped_cases:
         yield ""
-        yield f"{count(len(imported.left_out), 'case')} not carried over:"
-        yield from _by_reason(imported.left_out, every=every)
-    if imported.aside:
+        yield f"{format_count(len(imported.skipped_cases), 'case')} not carried over:"
+        yield from _iter_reason_lines(imported.skipped_cases, every=every)
+    if imported.skipped_settings:
         yield ""
         yield "beside cases, not carried over:"
-        yield from (f"  {one.place}: {one.name}: {one.reason}" for one in imported.aside)
+        yield from (f"  {one.place}: {one.name}: {one.reason}" for one in imported.skipped_settings)
     if imported.remarks:
         yield ""
         yield from imported.remarks
     if imported.files and not dry:
         yield ""
-        yield f"Next: {_next(imported, folder)}"
+        yield f"Next: {_format_next_command(imported, folder)}"
 
 
-def _files(made: Imported, folder: str, *, dry: bool) -> Iterator[str]:
+def _iter_file_lines(made: ImportResult, folder: str, *, dry: bool) -> Iterator[str]:
     if not made.files:
         yield "nothing was written"
     for name in made.files:
-        yield f"  {'would write' if dry else 'wrote'} {folder}/{name}: {_held(name, made)}"
+        yield f"  {'would write' if dry else 'wrote'} {folder}/{name}: {_describe_content(name, made)}"
 
 
-def _held(name: str, made: Imported) -> str:
+def _describe_content(name: str, made: ImportResult) -> str:
     """What is in the file of this name."""
     if name.endswith(".system.md"):
         return "a system message"
-    return count(made.cases[name], "case") if name in made.cases else ", ".join(made.targets)
+    return format_count(made.cases[name], "case") if name in made.cases else ", ".join(made.targets)
 
 
-def _by_reason(left: Sequence[LeftOut], *, every: bool) -> Iterator[str]:
+def _iter_reason_lines(left: Sequence[SkippedItem], *, every: bool) -> Iterator[str]:
     """The cases, below the reason they share; what most share comes first."""
-    groups: dict[str, list[LeftOut]] = {}
+    groups: dict[str, list[SkippedItem]] = {}
     for one in left:
         groups.setdefault(one.reason, []).append(one)
     for reason, group in sorted(groups.items(), key=lambda item: -len(item[1])):
         yield f"  {reason} ({len(group):,})"
-        yield from (f"    {one.place}: {one.name}" for one in (group if every else group[:_SHOWN]))
-        if not every and len(group) > _SHOWN:
-            yield f"    and {len(group) - _SHOWN:,} more: -v lists them all"
+        yield from (f"    {one.place}: {one.name}" for one in (group if every else group[:_MAX_SHOWN]))
+        if not every and len(group) > _MAX_SHOWN:
+            yield f"    and {len(group) - _MAX_SHOWN:,} more: -v lists them all"
 
 
-def _next(made: Imported, folder: str) -> str:
+def _format_next_command(made: ImportResult, folder: str) -> str:
     if len(made.targets) > 1:
         return shlex.join(["eval-gate", "run", folder, "--target", made.targets[0]])
     if made.targets:

@@ -1,4 +1,4 @@
-"""`eval-gate init`: a starter workflow, configuration and example eval, written into a repository."""
+"""`eval-gate init`: writes a starter workflow, configuration and example eval."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval_gate.cli import options
-from eval_gate.cli.terminal.console import Verbosity, out
+from eval_gate.cli.terminal.console import Verbosity, print_output
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from eval_gate.model.base import JsonValue
 
 
-class Example(StrEnum):
-    """The formats of the example eval."""
+class ExampleFormat(StrEnum):
+    """Formats of the example eval."""
 
     TOOL_FORGE = "tool-forge"
     AGENTV = "agentv"
@@ -37,7 +37,9 @@ def init(
         typer.Argument(metavar="FOLDER", help="The repository.  [default: the working directory]", show_default=False),
     ] = ".",
     *,
-    example: Annotated[Example, typer.Option("--format", help="The format of the example eval.")] = Example.TOOL_FORGE,
+    example: Annotated[
+        ExampleFormat, typer.Option("--format", help="The format of the example eval.")
+    ] = ExampleFormat.TOOL_FORGE,
     agent_command: Annotated[
         str | None,
         typer.Option(
@@ -59,23 +61,23 @@ def init(
     """
     from pathlib import Path
 
-    from eval_gate.cli.starter.evaluated_agent import described_command
-    from eval_gate.cli.starter.plan import StarterWishes, make_plan
-    from eval_gate.cli.starter.writing import check_places, write_new
+    from eval_gate.cli.starter.evaluated_agent import build_command_target
+    from eval_gate.cli.starter.file_writer import check_paths, write_new_files
+    from eval_gate.cli.starter.plan import StarterRequest, make_plan
 
     given = Path(folder)
-    flags = options.given_settings(settings)
+    flags = options.select_given_settings(settings)
     if agent_command is not None:
-        flags = _without_another(flags) | {"targets": [described_command(agent_command)]}
-    wishes = StarterWishes(flags, example.value, not no_workflow)
-    plan = make_plan(_real(given), wishes)
-    check_places(plan.folder, plan.write)
+        flags = _require_no_other_target(flags) | {"targets": [build_command_target(agent_command)]}
+    wishes = StarterRequest(flags, example.value, not no_workflow)
+    plan = make_plan(_resolve_folder(given), wishes)
+    check_paths(plan.folder, plan.files_to_write)
     if not dry_run:
-        write_new(plan.folder, plan.write)
-    _show(plan, given, context.obj, dry=dry_run)
+        write_new_files(plan.folder, plan.files_to_write)
+    _print_plan(plan, given, context.obj, dry=dry_run)
 
 
-def _without_another(flags: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _require_no_other_target(flags: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """These flags. Raises GateError `two-targets` where they say who is evaluated, too."""
     from eval_gate.errors import GateError
 
@@ -87,7 +89,7 @@ def _without_another(flags: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return flags
 
 
-def _real(given: Path) -> Path:
+def _resolve_folder(given: Path) -> Path:
     """The folder itself. Raises GateError `no-such-folder`."""
     from eval_gate.errors import GateError
 
@@ -101,15 +103,15 @@ def _real(given: Path) -> Path:
     return given.resolve()
 
 
-def _show(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
+def _print_plan(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
     """What became of every file on standard output, and what to do next."""
-    from eval_gate.cli.starter.words import ALL_THERE, file_lines, next_lines, text_lines
+    from eval_gate.cli.starter.init_wording import ALL_PRESENT, iter_file_lines, iter_next_step_lines, iter_text_lines
 
-    for line in file_lines(plan, dry=dry):
-        out(line)
+    for line in iter_file_lines(plan, dry=dry):
+        print_output(line)
     if verbosity is Verbosity.QUIET:
         return
-    if not plan.write:
-        out(ALL_THERE)
-    for line in text_lines(plan) if dry else next_lines(plan, given):
-        out(line)
+    if not plan.files_to_write:
+        print_output(ALL_PRESENT)
+    for line in iter_text_lines(plan) if dry else iter_next_step_lines(plan, given):
+        print_output(line)

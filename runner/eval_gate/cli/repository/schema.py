@@ -1,4 +1,4 @@
-"""`eval-gate schema KIND`: the JSON Schema of a file, for editors and for other programs."""
+"""`eval-gate schema KIND`: prints the JSON Schema of a file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from eval_gate.formats.names import DIALECTS
-from eval_gate.text.quoting import quoted
+from eval_gate.formats.dialect_names import DIALECT_NAMES
+from eval_gate.text.quoting import quote_value
 
-KINDS = ("config", "run", "suite-result", *DIALECTS, "targets", "result-line", "judges")
+KINDS = ("config", "run", "suite-result", *DIALECT_NAMES, "targets", "result-line", "judges")
 """The files that have a schema."""
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -22,13 +22,13 @@ def schema(
     """Print the JSON Schema of a file: configuration, result, eval file, targets, judges, or a line for `judge`."""
     import json
 
-    from eval_gate.cli.terminal.console import out
-    from eval_gate.text.inert import TextForm
+    from eval_gate.cli.terminal.console import print_output
+    from eval_gate.text.safe_output import TextFormat
 
-    out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), TextForm.JSON)
+    print_output(json.dumps(build_document_schema(kind), indent=2, ensure_ascii=False), TextFormat.JSON)
 
 
-def _schema(kind: type) -> dict[str, object]:
+def _build_schema(kind: type) -> dict[str, object]:
     """Return the schema of what is read as this kind."""
     from msgspec.json import schema_components
 
@@ -37,26 +37,26 @@ def _schema(kind: type) -> dict[str, object]:
     return {**definitions.pop(name), "$defs": definitions}
 
 
-def schema_of(kind: str) -> dict[str, object]:
+def build_document_schema(kind: str) -> dict[str, object]:
     """The schema of one kind of file, as a document of its own. Raises GateError `unknown-value`."""
-    from eval_gate.config.wire import json_schema as config_schema
-    from eval_gate.errors import GateError, did_you_mean
+    from eval_gate.config.wire import build_json_schema as config_schema
+    from eval_gate.errors import GateError, format_suggestion
+    from eval_gate.external_results.jsonl import ResultLine
     from eval_gate.formats.discovery import DIALECTS as FORMATS
-    from eval_gate.gate.judge_comparisons import JudgesFile
+    from eval_gate.gate.judge_agreement import JudgesFile
     from eval_gate.model.result import RunResult, SuiteResult
-    from eval_gate.result_formats.jsonl import ResultLine
-    from eval_gate.targets.kinds import json_schema as targets_schema
+    from eval_gate.targets.kinds import build_json_schema as targets_schema
 
     made: dict[str, Callable[[], Mapping[str, object]]] = {
         "config": config_schema,
-        "run": partial(_schema, RunResult),
-        "suite-result": partial(_schema, SuiteResult),
-        **{name: dialect.json_schema for name, dialect in FORMATS.items()},
+        "run": partial(_build_schema, RunResult),
+        "suite-result": partial(_build_schema, SuiteResult),
+        **{name: dialect.build_json_schema for name, dialect in FORMATS.items()},
         "targets": targets_schema,
         "result-line": ResultLine.model_json_schema,
-        "judges": partial(_schema, JudgesFile),
+        "judges": partial(_build_schema, JudgesFile),
     }
     if kind not in made:
-        what = f"there is no schema {quoted(kind)}{did_you_mean(kind, KINDS)}"
+        what = f"there is no schema {quote_value(kind)}{format_suggestion(kind, KINDS)}"
         raise GateError("unknown-value", what, f"allowed: {', '.join(KINDS)}")
     return {"$schema": DIALECT, **made[kind]()}

@@ -1,11 +1,11 @@
-"""`eval-gate validate`: check everything that can be checked without asking a target."""
+"""`eval-gate validate`: checks everything that needs no request to a target."""
 
 from __future__ import annotations
 
 import typer
 
 from eval_gate.cli import options
-from eval_gate.process.ending import run_async
+from eval_gate.process.signals import run_async
 
 USED = (
     *("evals", "target", "agentEndpoint", "agentPreset", "targets", "provider", "model", "baseUrl"),
@@ -37,11 +37,11 @@ def validate(
     import os
     from pathlib import Path
 
-    from eval_gate.cli.repository.checkup import check_everything, print_findings
-    from eval_gate.config.load import find_config, load_config
+    from eval_gate.cli.repository.validation import check_everything, print_findings
+    from eval_gate.config.loader import find_config, load_config
 
     file = Path(config) if config else find_config(Path.cwd())
-    loaded = load_config(options.given_settings(settings), os.environ, file)
+    loaded = load_config(options.select_given_settings(settings), os.environ, file)
     findings = run_async(check_everything(loaded, Path.cwd(), os.environ))
     print_findings(findings, context.obj)
     raise typer.Exit(2 if findings.problems else 0)

@@ -1,1 +1,1 @@
-"""What `eval-gate init` writes into a repository, and how: looked at first, decided, then written as a whole."""
+"""Files written by `eval-gate init`: inspect the folder, plan, write all or nothing."""

@@ -1,4 +1,4 @@
-"""Who is evaluated: what was said on the command line or in a configuration, else what the folder suggests."""
+"""Determines the agent to evaluate: command line, configuration, or the detected agent."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import JsonValue
 
-from eval_gate.cli.starter.agents import USUAL, FoundAgent
-from eval_gate.cli.starter.folder import FoundEvals
+from eval_gate.cli.starter.agent_detection import DEFAULT_URLS, FoundAgent
+from eval_gate.cli.starter.folder_contents import FoundEvals
 from eval_gate.config.preset import PresetName
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import PAGES, GateError
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.targets.build import described_by_flags
+from eval_gate.targets.build import find_flag_target
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
-from eval_gate.targets.listing import Chosen, find_targets
-from eval_gate.targets.missing_parts import MissingParts
-from eval_gate.targets.model.providers.table import PROVIDERS, ModelProvider
+from eval_gate.targets.missing_requirements import MissingRequirements
+from eval_gate.targets.model.providers.provider_table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.text.escape import variable_word
+from eval_gate.targets.target_list import ResolvedTarget, find_targets_file
+from eval_gate.text.escape import to_variable_word
 from eval_gate.text.secret import SecretAddress
-from eval_gate.text.urls import public_url
+from eval_gate.text.urls import to_public_url
 
 DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
 COMMAND_NAME: Final = "agent"
@@ -36,7 +36,7 @@ _PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
 
 
 class AgentPlace(StrEnum):
-    """Where who is evaluated runs, as far as a workflow has to know."""
+    """Where the evaluated agent runs, as far as a workflow has to know."""
 
     AGENT_HERE = "agent-here"
     """An agent on the same machine: the workflow has to start it."""
@@ -49,7 +49,7 @@ class AgentPlace(StrEnum):
 
 
 class EvaluatedAgent(FrozenStruct):
-    """Who is evaluated. `secrets` and `variables` are names in the environment; `targets` is the list's path."""
+    """The evaluated agent. `secrets` and `variables` are environment names; `targets` is a path."""
 
     kind: AgentPlace
     endpoint: str | None = None
@@ -64,7 +64,7 @@ class EvaluatedAgent(FrozenStruct):
     """The program that is the agent, as it is run for each case."""
     preset: str | None = None
     """How the agent at the endpoint speaks, where that is not our own way."""
-    found: FoundAgent | None = None
+    found_agent: FoundAgent | None = None
     """The agent of the repository, where it is the one at the endpoint."""
 
     @property
@@ -85,7 +85,7 @@ class EvaluatedAgent(FrozenStruct):
         return tuple(word for flag, value in said.items() if value for word in (flag, value))
 
 
-def described_command(command: str) -> dict[str, JsonValue]:
+def build_command_target(command: str) -> dict[str, JsonValue]:
     """The target of a list that is this command. Raises GateError for one that never gets to know what is asked."""
     if not any(name in command for name in ("{PROMPT}", "{PROMPT_FILE}")):
         raise GateError(
@@ -111,16 +111,16 @@ def find_evaluated_agent(
     """
     said = config.target
     if said.preset is not None and said.endpoint is None:
-        said = replace(said, endpoint=SecretAddress(_usual(said.preset, agent)))
-    chosen = described_by_flags(said)
+        said = replace(said, endpoint=SecretAddress(_get_default_url(said.preset, agent)))
+    chosen = find_flag_target(said)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
-        _refuse_unknown(chosen, chosen.settings)
-        provider, row = chosen.settings.route[0], chosen.settings.row
+        _check_provider(chosen, chosen.settings)
+        provider, row = chosen.settings.route[0], chosen.settings.provider_row
         # of several names that a key may have, the one that says whose it is
-        mine = [name for name in row.key_variables if variable_word(provider) in name] or row.key_variables
+        mine = [name for name in row.key_variables if to_variable_word(provider) in name] or row.key_variables
         base_url = None if said.base_url is None else said.base_url.open()
         if base_url is not None:
-            _check_written(base_url, "the model's URL")
+            _check_url(base_url, "the model's URL")
         elsewhere = row.address_variable if row.needs_address and base_url is None else None
         return EvaluatedAgent(
             AgentPlace.MODEL,
@@ -131,51 +131,55 @@ def find_evaluated_agent(
             variables=(elsewhere,) if elsewhere else (),
         )
     if said.endpoint is not None:
-        return _agent(said.endpoint.open(), said.preset, agent)
+        return _build_endpoint_agent(said.endpoint.open(), said.preset, agent)
     if isinstance(said.targets, tuple) and [one.get("name") for one in said.targets] == [COMMAND_NAME]:
         return EvaluatedAgent(AgentPlace.DESCRIBED, command=str(said.targets[0].get("command_template", "")) or None)
     if said.name is not None or said.targets is not None:
         return EvaluatedAgent(AgentPlace.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:
         return EvaluatedAgent(AgentPlace.SUITES, secrets=PROVIDERS[ModelProvider.OPENAI].key_variables)
-    listed = _list_beside(evals.files, folder, repository or folder)
+    listed = _find_target_list(evals.files, folder, repository or folder)
     if listed:
         return EvaluatedAgent(AgentPlace.DESCRIBED, targets=listed)
-    return _agent(agent.url, agent.preset, agent) if agent else _agent(DEFAULT_ENDPOINT, None, None)
+    return (
+        _build_endpoint_agent(agent.url, agent.preset, agent)
+        if agent
+        else _build_endpoint_agent(DEFAULT_ENDPOINT, None, None)
+    )
 
 
-def _refuse_unknown(chosen: Chosen, model: ModelSettings) -> None:
+def _check_provider(chosen: ResolvedTarget, model: ModelSettings) -> None:
     """Raises GateError for a provider there is not. Without the library that knows them all, nobody can tell."""
     from eval_gate.targets.model.build import check_provider
 
     try:
         check_provider(model)
     except GateError as error:
-        if MissingParts.explains(error):
+        if MissingRequirements.is_missing_requirement(error):
             return
-        error.problems = chosen.places_of(error)
+        error.problems = chosen.locate_problems(error)
         raise
 
 
-def _usual(preset: str, agent: FoundAgent | None) -> str:
+def _get_default_url(preset: str, agent: FoundAgent | None) -> str:
     """Where an agent that speaks so is, as far as nobody says it."""
     if agent is not None and agent.preset == preset:
         return agent.url
-    return USUAL.get(PresetName(preset), DEFAULT_ENDPOINT) if preset in set(PresetName) else DEFAULT_ENDPOINT
+    return DEFAULT_URLS.get(PresetName(preset), DEFAULT_ENDPOINT) if preset in set(PresetName) else DEFAULT_ENDPOINT
 
 
-def _agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> EvaluatedAgent:
-    _check_written(endpoint, "the agent's URL")
+def _build_endpoint_agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> EvaluatedAgent:
+    _check_url(endpoint, "the agent's URL")
     here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
     same = found if here and found and urlsplit(found.url).port == urlsplit(endpoint).port else None
     kind = AgentPlace.AGENT_HERE if here else AgentPlace.AGENT_ELSEWHERE
-    return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset), found=same)
+    return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset), found_agent=same)
 
 
-def _check_written(url: str, what: str) -> None:
+def _check_url(url: str, what: str) -> None:
     """Raises GateError `invalid-url` for a URL that is none, or is nothing to write into files that all may read."""
     try:
-        plain = public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
+        plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
     except GateError as error:
         raise GateError(error.code, error.message, f"such as {DEFAULT_ENDPOINT}") from error
     if not plain:
@@ -187,10 +191,10 @@ def _check_written(url: str, what: str) -> None:
         )
 
 
-def _list_beside(files: Sequence[str], folder: Path, repository: Path) -> str | None:
+def _find_target_list(files: Sequence[str], folder: Path, repository: Path) -> str | None:
     """The list of targets that counts for these evals, or for the folder where there are none yet."""
     for place in dict.fromkeys((folder / file).parent for file in files) or (folder,):
-        found = find_targets(place, repository, folder)
+        found = find_targets_file(place, repository, folder)
         if found is not None:
             return found.relative_to(folder).as_posix() if found.is_relative_to(folder) else found.as_posix()
     return None

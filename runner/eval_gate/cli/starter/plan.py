@@ -1,4 +1,4 @@
-"""What is to be written into a folder, what is left alone, and why."""
+"""Plans which files to write into a folder, which to leave alone, and why."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from eval_gate.cli.starter import texts
-from eval_gate.cli.starter.agents import find_agent
+from eval_gate.cli.starter import file_texts
+from eval_gate.cli.starter.agent_detection import find_agent
 from eval_gate.cli.starter.evaluated_agent import EvaluatedAgent, find_evaluated_agent
-from eval_gate.cli.starter.folder import (
-    EVALS,
+from eval_gate.cli.starter.file_texts import NEEDED_NODE, NEEDED_PYTHON, join_reasons
+from eval_gate.cli.starter.folder_contents import (
+    EVALS_FOLDER,
     FoundEvals,
     FoundTools,
-    config_in,
-    default_branch,
-    evals_anywhere,
-    evals_at,
+    find_all_evals,
+    find_config_file,
+    find_default_branch,
+    find_evals_at,
+    find_tools,
     is_ignored,
-    tools_in,
 )
-from eval_gate.cli.starter.programs import ProgramUse, calls_of_targets, missing_in_image
-from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
-from eval_gate.config.load import load_config
+from eval_gate.cli.starter.programs import ProgramUse, find_missing_in_image, iter_target_commands
+from eval_gate.config.loader import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import PAGES, GateError
-from eval_gate.files.place import repository_of
-from eval_gate.reports.words.numbers import count
+from eval_gate.files.file_paths import find_repository
+from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct, Struct, field
-from eval_gate.targets.listing import read_targets
-from eval_gate.text.escape import console_line
+from eval_gate.targets.target_list import read_targets
+from eval_gate.text.escape import to_console_line
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"
 IGNORE: Final = ".gitignore"
 SEED_NAME: Final = PurePosixPath(DEFAULT_SEED_MANIFEST).name
-WAS_THERE: Final = "was there"
+EXISTS_REASON: Final = "was there"
 _PROMPTFOO: Final = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 
 
-class StarterWishes(FrozenStruct):
-    """What was asked for. `flags` are configuration keys that say who is evaluated; `example` is a format."""
+class StarterRequest(FrozenStruct):
+    """Request to `init`. `flags` are configuration keys for the agent; `example` is a format."""
 
     flags: Mapping[str, JsonValue]
     example: str
@@ -52,7 +52,7 @@ class StarterWishes(FrozenStruct):
 
 
 class StarterPlan(Struct):
-    """The texts of the files to write, and what is left alone with the reason. Both are names in `folder`."""
+    """Texts of files to write, and names left alone with the reason; relative to `folder`."""
 
     folder: Path
     repository: Path | None
@@ -60,32 +60,32 @@ class StarterPlan(Struct):
     agent: EvaluatedAgent
     run_flags: tuple[str, ...]
     """What `eval-gate run` has to be told here beside the configuration."""
-    write: dict[str, str] = field(default_factory=dict)
+    files_to_write: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     not_in_image: tuple[str, ...] = ()
     """What the evals' commands need that the action's container does not have; then the workflow does without it."""
-    to_ignore: str | None = None
+    ignore_line: str | None = None
     """The line that an existing .gitignore lacks."""
 
-    def add(self, name: str, text: str) -> None:
+    def add_file(self, name: str, text: str) -> None:
         """Write this file unless there is something of its name already."""
         if os.path.lexists(self.folder / name):
-            self.left_out[name] = WAS_THERE
+            self.left_out[name] = EXISTS_REASON
         else:
-            self.write[name] = text
+            self.files_to_write[name] = text
 
 
-def make_plan(folder: Path, wishes: StarterWishes) -> StarterPlan:
+def make_plan(folder: Path, wishes: StarterRequest) -> StarterPlan:
     """Look at the folder (its real path), and decide. Writes nothing.
 
     Raises GateError for a configuration that is there and not valid, and for wishes that contradict it.
     """
-    repository = repository_of(folder)
-    kept = config_in(folder)
+    repository = find_repository(folder)
+    kept = find_config_file(folder)
     before = load_config({}, {}, kept, shown_as=kept.name) if kept else None
     config = load_config(wishes.flags, {}, kept, shown_as=kept.name if kept else None)
-    evals = evals_at(before.evals, folder) if before else evals_anywhere(folder)
+    evals = find_evals_at(before.evals, folder) if before else find_all_evals(folder)
     agent = find_agent(folder)
     try:
         asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, agent)
@@ -99,39 +99,39 @@ def make_plan(folder: Path, wishes: StarterWishes) -> StarterPlan:
             f"{kept.name} is there and stays as it is, so that --agent-command cannot be written into it",
             f"describe the command there under `targets` ({PAGES}/targets.md#a-command)",
         )
-    says = before is None or _says(before, asked)
-    plan = StarterPlan(folder, repository, default_branch(folder), asked, () if says else asked.flags)
+    says = before is None or _is_same_target(before, asked)
+    plan = StarterPlan(folder, repository, find_default_branch(folder), asked, () if says else asked.flags)
     if wishes.workflow:
-        _choose_place(plan, evals, config)
+        _choose_container(plan, evals, config)
         _add_workflow(plan, kept.name if kept else CONFIG, config_says=says)
-    if asked.found:
-        plan.notes += _found_lines(asked)
-    _add_config(plan, kept, evals, tools_in(folder))
+    if asked.found_agent:
+        plan.notes += _iter_agent_notes(asked)
+    _add_config(plan, kept, evals, find_tools(folder))
     _add_evals(plan, evals, before, wishes.example)
-    _add_ignored(plan, config.output_dir)
-    plan.notes += [] if evals.places else _promptfoo_lines(folder)
+    _add_gitignore(plan, config.output_dir)
+    plan.notes += [] if evals.places else _iter_promptfoo_notes(folder)
     if not evals.complete:
         plan.notes.append("not the whole folder was searched for evals: it is too large")
     return plan
 
 
-def _says(config: RunConfig, asked: EvaluatedAgent) -> bool:
+def _is_same_target(config: RunConfig, asked: EvaluatedAgent) -> bool:
     """Whether this configuration alone leads to the same target."""
     said = config.target
     asked_so = (asked.endpoint, asked.preset, asked.provider, asked.model, asked.base_url)
     return (said.endpoint, said.preset, said.provider, said.model, said.base_url) == asked_so
 
 
-def _found_lines(asked: EvaluatedAgent) -> Iterator[str]:
+def _iter_agent_notes(asked: EvaluatedAgent) -> Iterator[str]:
     """What was found of the agent."""
-    agent = asked.found
+    agent = asked.found_agent
     if agent is None:
         return
     speaks = f", preset {asked.preset}" if asked.preset else ""
-    yield f"found       an agent of {agent.framework}, by {console_line(agent.source)}: {asked.endpoint}{speaks}"
+    yield f"found       an agent of {agent.framework}, by {to_console_line(agent.source)}: {asked.endpoint}{speaks}"
 
 
-def _promptfoo_lines(folder: Path) -> Iterator[str]:
+def _iter_promptfoo_notes(folder: Path) -> Iterator[str]:
     """What can be done with promptfoo's evals, which are no eval files of ours."""
     for name in _PROMPTFOO:
         if (folder / name).is_file():
@@ -141,30 +141,30 @@ def _promptfoo_lines(folder: Path) -> Iterator[str]:
             )
 
 
-def _choose_place(plan: StarterPlan, evals: FoundEvals, config: RunConfig) -> None:
+def _choose_container(plan: StarterPlan, evals: FoundEvals, config: RunConfig) -> None:
     """Whether the workflow uses the container, and a line that says why where there are commands at all."""
     repository = plan.repository or plan.folder
     folders = tuple(dict.fromkeys((*((plan.folder / file).parent for file in evals.files), plan.folder, repository)))
-    calls = [*evals.calls, *_calls_of_targets(plan, config, folders)]
+    calls = [*evals.commands, *_iter_target_commands(plan, config, folders)]
     if config.snapshot_command is not None:
         calls.append(ProgramUse(config.snapshot_command, "snapshotCommand", (plan.folder,)))
-    plan.not_in_image = missing_in_image(calls, repository)
+    plan.not_in_image = find_missing_in_image(calls, repository)
     if WORKFLOW in plan.left_out or os.path.lexists(plan.folder / WORKFLOW):
         return
     if plan.not_in_image:
-        said = sentence(plan.not_in_image)
+        said = join_reasons(plan.not_in_image)
         plan.notes.append(f"the workflow runs without the container, whose image does not have what is needed: {said}")
     elif calls:
         plan.notes.append("the workflow runs in the container: as far as can be seen it has all that the commands need")
 
 
-def _calls_of_targets(plan: StarterPlan, config: RunConfig, folders: tuple[Path, ...]) -> Iterator[ProgramUse]:
+def _iter_target_commands(plan: StarterPlan, config: RunConfig, folders: tuple[Path, ...]) -> Iterator[ProgramUse]:
     inline, named = config.target.targets, plan.agent.targets
     try:
         if named is not None:
-            yield from calls_of_targets(read_targets(named, plan.folder).entries, named, folders)
+            yield from iter_target_commands(read_targets(named, plan.folder).entries, named, folders)
         elif isinstance(inline, tuple):
-            yield from calls_of_targets(read_targets(inline, plan.folder).entries, "a target", folders)
+            yield from iter_target_commands(read_targets(inline, plan.folder).entries, "a target", folders)
     except GateError:  # `validate` says what is wrong with them
         return
 
@@ -175,26 +175,28 @@ def _add_workflow(plan: StarterPlan, config_name: str, *, config_says: bool) -> 
         plan.left_out[WORKFLOW] = f"GitHub looks for workflows only at the root of the repository: `{command}`"
         return
     there = [name for name in (NEEDED_PYTHON, NEEDED_NODE) if (plan.folder / name).is_file()]
-    text = texts.workflow(plan.agent, plan.branch, config_name, config_says=config_says)
-    plan.add(WORKFLOW, texts.without_container(text, plan.not_in_image, there) if plan.not_in_image else text)
+    text = file_texts.render_workflow(plan.agent, plan.branch, config_name, config_says=config_says)
+    plan.add_file(WORKFLOW, file_texts.remove_container(text, plan.not_in_image, there) if plan.not_in_image else text)
 
 
 def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, tools: FoundTools) -> None:
     if kept is not None:
-        plan.left_out[kept.name] = WAS_THERE
+        plan.left_out[kept.name] = EXISTS_REASON
     else:
-        places, seed = evals.places or (EVALS,), _seed(plan.folder, evals.places)
-        plan.add(CONFIG, texts.config(plan.agent, places, seed, tools, strict=not evals.unchecked))
-        if evals.unchecked:
-            first, more = evals.unchecked[0], len(evals.unchecked) - 1
-            among = f"{first} and {count(more, 'more file')} say" if more else f"{first} says"
+        places, seed = evals.places or (EVALS_FOLDER,), _find_seed_manifest(plan.folder, evals.places)
+        plan.add_file(
+            CONFIG, file_texts.render_config(plan.agent, places, seed, tools, strict=not evals.unchecked_files)
+        )
+        if evals.unchecked_files:
+            first, more = evals.unchecked_files[0], len(evals.unchecked_files) - 1
+            among = f"{first} and {format_count(more, 'more file')} say" if more else f"{first} says"
             plan.notes.append(
                 f"{among} something that nothing checks, such as a misspelt key: `eval-gate validate --strict` says "
                 f"what. With that mended, take the # away before `strict: true` in {CONFIG}"
             )
 
 
-def _seed(folder: Path, places: tuple[str, ...]) -> str | None:
+def _find_seed_manifest(folder: Path, places: tuple[str, ...]) -> str | None:
     """The one seed manifest beside these evals, where it is not the one that is taken anyway."""
     found = {f"{place}/{SEED_NAME}" for place in places if (folder / place / SEED_NAME).is_file()}
     return found.pop() if len(found) == 1 and DEFAULT_SEED_MANIFEST not in found else None
@@ -205,15 +207,15 @@ def _add_evals(plan: StarterPlan, evals: FoundEvals, before: RunConfig | None, e
     if evals.places:
         plan.left_out |= dict.fromkeys(evals.places, "evals are there")
         return
-    home = next(_homes(before.evals if before else (EVALS,)), None)
+    home = next(_iter_eval_folders(before.evals if before else (EVALS_FOLDER,)), None)
     if home is None:
         plan.notes.append("no example eval: the configuration says that evals are elsewhere, and there are none yet")
         return
-    for name, text in texts.example(example).items():
-        plan.add(f"{home}/{name}", text)
+    for name, text in file_texts.read_example(example).items():
+        plan.add_file(f"{home}/{name}", text)
 
 
-def _homes(places: tuple[str, ...]) -> Iterator[str]:
+def _iter_eval_folders(places: tuple[str, ...]) -> Iterator[str]:
     """Those of these places that can only be folders inside the one we write to."""
     for place in places:
         path = PurePosixPath(place)
@@ -222,7 +224,7 @@ def _homes(places: tuple[str, ...]) -> Iterator[str]:
             yield path.as_posix()
 
 
-def _add_ignored(plan: StarterPlan, output_dir: str) -> None:
+def _add_gitignore(plan: StarterPlan, output_dir: str) -> None:
     """Results are no source. A .gitignore that is there is not changed: it is only said what it lacks."""
     path = PurePosixPath(output_dir)
     if path.is_absolute() or ".." in path.parts:
@@ -230,8 +232,8 @@ def _add_ignored(plan: StarterPlan, output_dir: str) -> None:
     line = f"{path.as_posix()}/"
     if not os.path.lexists(plan.folder / IGNORE):
         if not is_ignored(plan.folder, line):
-            plan.write[IGNORE] = texts.ignored(line)
+            plan.files_to_write[IGNORE] = file_texts.render_gitignore(line)
         return
-    plan.left_out[IGNORE] = WAS_THERE
+    plan.left_out[IGNORE] = EXISTS_REASON
     if not is_ignored(plan.folder, line):
-        plan.to_ignore = line
+        plan.ignore_line = line

@@ -1,1 +1,1 @@
-"""What a person at a terminal sees and where it goes: streams, colours, progress, the summary."""
+"""Terminal input and output: streams, colours, progress, summary."""

@@ -1,4 +1,4 @@
-"""Standard output and standard error: encoding, colour, and how errors are worded."""
+"""Standard output and standard error: encoding, colour, wording of errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Final, TextIO
 
 from eval_gate import __version__
 from eval_gate.errors import GateError, Problem
-from eval_gate.text import inert
-from eval_gate.text.inert import TextForm
+from eval_gate.text import safe_output
+from eval_gate.text.safe_output import TextFormat
 
 _SET_BY_CI: Final = (
     *("CI", "GITHUB_ACTIONS"),
@@ -22,57 +22,57 @@ _SET_BY_CI: Final = (
 
 
 class Verbosity(IntEnum):
-    """How much is said beside the result."""
+    """Amount of output beside the result."""
 
     QUIET = 0
     NORMAL = 1
     VERBOSE = 2
 
 
-def ascii_only(stream: TextIO) -> bool:
+def is_ascii_only(stream: TextIO) -> bool:
     """Whether the stream cannot hold `✓` (an encoding that somebody chose; Python makes plain C locales UTF-8)."""
     return not (stream.encoding or "").lower().replace("-", "").startswith("utf")
 
 
-def colours(stream: TextIO) -> bool:
+def should_colour(stream: TextIO) -> bool:
     """Whether to write colour: on a terminal, unless NO_COLOR says otherwise (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def columns_of(stream: TextIO) -> int:
+def get_width(stream: TextIO) -> int:
     """How wide the stream is: as COLUMNS says, else as its terminal is, else 80."""
-    from eval_gate.reports.console.style import DEFAULT_WIDTH, LEAST_WIDTH
+    from eval_gate.reports.console.style import DEFAULT_WIDTH, MIN_WIDTH
 
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdecimal() and int(said[:5]) > 0:
-        return max(int(said[:5]), LEAST_WIDTH)
+        return max(int(said[:5]), MIN_WIDTH)
     try:
         wide = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):  # no terminal, or no file at all, as in a test
         wide = 0
-    return max(wide or DEFAULT_WIDTH, LEAST_WIDTH)
+    return max(wide or DEFAULT_WIDTH, MIN_WIDTH)
 
 
-def in_ci() -> bool:
+def is_in_ci() -> bool:
     """Whether nobody sits in front of this: CI systems set `CI` or a variable of their own."""
     return any(os.environ.get(name) for name in _SET_BY_CI)
 
 
-def out(text: str, form: TextForm = TextForm.TEXT, *, end: str = "\n") -> None:
+def print_output(text: str, form: TextFormat = TextFormat.TEXT, *, end: str = "\n") -> None:
     """To standard output: the only way there, so that nothing on it drives a CI runner that reads its log.
 
     Text of every form is made inert where it goes to a CI's log, or through a pipe that may lead there. What programs
     read means the same afterwards; what people read gets a blank. A file gets what `--output` would write.
     """
-    if in_ci() and not _is_file(sys.stdout):
+    if is_in_ci() and not _is_file(sys.stdout):
         text = _INERT[form](text)
     print(text, end=end, flush=True)
 
 
-_INERT: Final[Mapping[TextForm, Callable[[str], str]]] = {
-    TextForm.TEXT: inert.plain,
-    TextForm.JSON: inert.json_text,
-    TextForm.MARKUP: inert.markup,
+_INERT: Final[Mapping[TextFormat, Callable[[str], str]]] = {
+    TextFormat.TEXT: safe_output.neutralize_text,
+    TextFormat.JSON: safe_output.neutralize_json,
+    TextFormat.MARKUP: safe_output.neutralize_markup,
 }
 
 
@@ -83,41 +83,41 @@ def _is_file(stream: TextIO) -> bool:
         return False
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """One line for people, beside the result; signs that hide or turn others as marks."""
-    text = inert.visible_text(text)
-    print(inert.plain(text) if in_ci() else text, file=sys.stderr, flush=True)
+    text = safe_output.reveal_invisible(text)
+    print(safe_output.neutralize_text(text) if is_in_ci() else text, file=sys.stderr, flush=True)
 
 
 def print_error(error: GateError) -> None:
     """The error's sentence, every place it holds for, and what to do."""
-    from eval_gate.reports.words.problems import error_lines
+    from eval_gate.reports.wording.problems import render_error
 
-    for line in error_lines(error):
-        say(line)
+    for line in render_error(error):
+        print_message(line)
 
 
 def print_problems(problems: Sequence[Problem]) -> None:
     """Every problem on its own line, up to a bound."""
-    from eval_gate.reports.words.problems import problem_lines
+    from eval_gate.reports.wording.problems import render_problems
 
-    for line in problem_lines(problems):
-        say(line)
+    for line in render_problems(problems):
+        print_message(line)
 
 
-class _Lines(logging.Handler):
+class _LineHandler(logging.Handler):
     """What a logger hears, line by line beside the result."""
 
     def emit(self, record: logging.LogRecord) -> None:
         for line in self.format(record).splitlines():
-            say(_line(line))
+            print_message(_format_log_line(line))
 
 
-def listen_to(logger: logging.Logger) -> None:
+def attach_log_handler(logger: logging.Logger) -> None:
     """Say what this logger is told. Nobody hears it otherwise."""
     logger.setLevel(logging.INFO)
     if not logger.handlers:
-        logger.addHandler(_Lines())
+        logger.addHandler(_LineHandler())
 
 
 def print_crash(error: Exception) -> None:
@@ -128,23 +128,25 @@ def print_crash(error: Exception) -> None:
     if folds:
         print("::group::Traceback", file=sys.stderr, flush=True)
     text = hide_keys("".join(traceback.format_exception(error)))
-    say("".join(_line(line) + "\n" for line in text.splitlines()).rstrip())
+    print_message("".join(_format_log_line(line) + "\n" for line in text.splitlines()).rstrip())
     if folds:
         print("::endgroup::", file=sys.stderr, flush=True)
-    say(f"error[internal]: eval-gate {__version__} broke: {type(error).__name__}. This says nothing about your change.")
-    say("  hint: please report it with the traceback above")
+    print_message(
+        f"error[internal]: eval-gate {__version__} broke: {type(error).__name__}. This says nothing about your change."
+    )
+    print_message("  hint: please report it with the traceback above")
 
 
 def hide_keys(text: str) -> str:
     """The text without the values of variables that are secrets by their names."""
-    from eval_gate.process.environment import secrets_in
-    from eval_gate.text.redact import Redactor
+    from eval_gate.process.environment import find_secrets
+    from eval_gate.text.redaction import Redactor
 
-    return Redactor(secrets_in(os.environ))(text)
+    return Redactor(find_secrets(os.environ))(text)
 
 
-def _line(text: str) -> str:
+def _format_log_line(text: str) -> str:
     """Foreign text on one line of a log: no control characters, nothing a CI runner takes for a command."""
-    from eval_gate.text.escape import console_line
+    from eval_gate.text.escape import to_console_line
 
-    return console_line(text)
+    return to_console_line(text)

@@ -1,4 +1,4 @@
-"""What the library says of a command, in our words: its help, and what is wrong with its options."""
+"""Help texts and usage errors in our wording instead of the library's."""
 
 from __future__ import annotations
 
@@ -10,75 +10,79 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from eval_gate.config.settings import SETTINGS
-from eval_gate.files.place import why_no_path
-from eval_gate.text.quoting import quoted_name, quoted_number
+from eval_gate.files.file_paths import find_path_problem
+from eval_gate.text.quoting import quote_name, quote_number
 
 if TYPE_CHECKING:
     from typer._click import Context
     from typer._click.formatting import HelpFormatter
 
 _LIMITS: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
-_NO_PLACES: Final = frozenset(
+_NON_PATH_METAVARS: Final = frozenset(
     {"CASE", "DATE", "GLOB", "I/N", "KIND", "NAME", "RUN_ID", "TAG", "TEXT", "TIER", "TOOL", "URL"}
 )
 """What stands for a value that is no path, in the help of options that are no settings. Each other text may be one."""
 
 
-class OwnWords(TyperCommand):
-    """A command that words mistakes as the configuration does; the library repeats what pydantic says of parsing."""
+class CheckedCommand(TyperCommand):
+    """Command that words usage errors as the configuration does, instead of quoting pydantic."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The arguments that are left over. Raises BadParameter for an option that is wrong."""
         try:
             rest = super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            error.message = _words(error.__cause__) or error.message
+            error.message = _format_validation_error(error.__cause__) or error.message
             raise
         parameters: Sequence[Any] = self.params
         for one in parameters:
-            for why in _wrong_places(one, ctx.params):
+            for why in _iter_path_errors(one, ctx.params):
                 raise typer.BadParameter(why, ctx=ctx, param=one)
         return rest
 
 
-def _wrong_places(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]:
+def _iter_path_errors(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with the paths that were given for it, which is no setting: the configuration checks those."""
     row = SETTINGS.get(parameter.name)
-    if parameter.metavar in ({row.metavar, row.flag} if row else _NO_PLACES):
+    if parameter.metavar in ({row.metavar, row.flag} if row else _NON_PATH_METAVARS):
         return
     value = given.get(parameter.name)
     for text in value if isinstance(value, list | tuple) else (value,):
-        why = why_no_path(text) if isinstance(text, str) else None
+        why = find_path_problem(text) if isinstance(text, str) else None
         if why is not None:
-            yield f"{quoted_name(text)} {why}"
+            yield f"{quote_name(text)} {why}"
 
 
-def _words(error: BaseException | None) -> str | None:
+def _format_validation_error(error: BaseException | None) -> str | None:
     """What pydantic found, in our words; None for an error that has words of its own."""
     from pydantic import ValidationError
 
-    from eval_gate.text.sources.shape import mistakes, sentence
+    from eval_gate.text.sources.validation_errors import describe_error, list_errors
 
     if not isinstance(error, ValidationError):
         return None
-    detail = mistakes(error)[0]
+    detail = list_errors(error)[0]
     # a number outside of its limits is one, although every value of a command line is a text
-    return sentence(detail, quoted_number(detail["input"]) if detail["type"] in _LIMITS else None)
+    return describe_error(detail, quote_number(detail["input"]) if detail["type"] in _LIMITS else None)
 
 
-class WholeSentences(TyperGroup):
-    """The commands with what they do, which the library cuts where the line ends."""
+class FullHelpGroup(TyperGroup):
+    """Command group whose help shows whole sentences, which the library would cut."""
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """A line or two for each command."""
         shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, _first(command.help or "")) for name, command in shown if command and not command.hidden]
+        rows = [
+            (name, _get_first_paragraph(command.help or ""))
+            for name, command in shown
+            if command and not command.hidden
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
 
-class PlainCommand(OwnWords):
-    """A command whose arguments are said by their names; the library adds `<list[str]>`."""
+class PlainCommand(CheckedCommand):
+    """Command whose help shows arguments by name, without `<list[str]>`."""
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Arguments, then options."""
@@ -94,6 +98,6 @@ class PlainCommand(OwnWords):
                     formatter.write_dl(shown)
 
 
-def _first(text: str) -> str:
+def _get_first_paragraph(text: str) -> str:
     """The first paragraph, in one line."""
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())

@@ -1,1 +1,1 @@
-"""Evaluators of AgentV."""
+"""Evaluators for AgentV."""

@@ -1,6 +1,7 @@
-"""A command grades: JSON about case and answer on stdin, a score on stdout.
+"""Evaluators that run a command: JSON on stdin, a score on stdout.
 
-Source: agentv behaviour 6.2 (`code_judge`), and AgentV 4.42.4, "Code Graders" (`code_grader`: a score, assertions or an
+Source: agentv behaviour 6.2 (`evaluate_code_judge`), and AgentV 4.42.4, "Code Graders" (`evaluate_code_grader`: a
+score, assertions or an
 exit code as the answer). A command that breaks has not judged: its exit code, its silence and its chatter are errors of
 the evaluation, never a score of 0. Nor has what looks like JSON and is none, of which AgentV 4 makes 1 where it exits
 with 0.
@@ -14,19 +15,34 @@ from typing import Final
 
 from msgspec import structs
 
-from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
-from eval_gate.evaluators.judge.judge import brief_of, of_verdict
-from eval_gate.evaluators.judge.reply import MAX_ITEM, JudgeVerdict, number, on_scale, shown_score, text_of, texts_in
-from eval_gate.evaluators.trace import made_calls, messages_json, messages_of, summary_json, trace_json, trace_summary
-from eval_gate.evaluators.weighing import is_full
-from eval_gate.evaluators.wording import cut, items, score_text
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore
+from eval_gate.evaluators.judge.llm_judge import get_brief, score_from_verdict
+from eval_gate.evaluators.judge.reply import (
+    MAX_ITEM,
+    JudgeVerdict,
+    fit_to_scale,
+    format_raw_score,
+    iter_texts,
+    parse_number,
+    parse_text,
+)
+from eval_gate.evaluators.trace import (
+    find_messages,
+    list_calls,
+    messages_to_json,
+    summarize_trace,
+    summary_to_json,
+    trace_to_json,
+)
+from eval_gate.evaluators.weighted_mean import is_full
+from eval_gate.evaluators.wording import format_score, limit_items, truncate
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeGrader, CodeJudge
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
-from eval_gate.text.foreign.json import ForeignJsonError, one_score, read_foreign
-from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json, require_single_score
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 TIME_LIMIT_S: Final = limits.GRADER_S
 """For a command whose evaluator sets no limit."""
@@ -37,92 +53,98 @@ MAX_QUOTED: Final = 200
 """Characters of what is no verdict that are shown, and of stderr."""
 
 
-async def code_judge(spec: CodeJudge, context: EvaluationContext) -> Evaluation:
+async def evaluate_code_judge(spec: CodeJudge, context: EvaluationContext) -> EvaluatorScore:
     """The command's score. Raises EvaluatorError when it gives none."""
-    verdict = await ask_command(spec.name, spec, _judge_input(context), context)
-    return of_verdict(spec.name, verdict, {"command": command_text(spec)})
+    verdict = await run_judge_command(spec.name, spec, _build_judge_input(context), context)
+    return score_from_verdict(spec.name, verdict, {"command": format_command(spec)})
 
 
-async def code_grader(spec: CodeGrader, context: EvaluationContext) -> Evaluation:
+async def evaluate_code_grader(spec: CodeGrader, context: EvaluationContext) -> EvaluatorScore:
     """The command's score. Raises EvaluatorError when it gives none."""
-    finished = await run_command(spec.name, spec, _grader_input(spec, context), context)
-    trouble = None if _says_no(finished) else trouble_of(finished, limit_of(spec))
+    finished = await run_command(spec.name, spec, _build_grader_input(spec, context), context)
+    trouble = None if _is_plain_failure(finished) else find_failure(finished, get_time_limit(spec))
     if trouble is not None:
-        raise broken(spec.name, spec, trouble, context)
-    score, hits, misses = _grader_verdict(spec, finished)
-    error = f"{cut(spec.name)}: score {score_text(score)}{f', {cut(misses[0], 200)}' if misses else ''}"
-    return Evaluation(
+        raise build_failure_error(spec.name, spec, trouble, context)
+    score, hits, misses = _parse_grader_verdict(spec, finished)
+    error = f"{truncate(spec.name)}: score {format_score(score)}{f', {truncate(misses[0], 200)}' if misses else ''}"
+    return EvaluatorScore(
         score=score,
-        hits=items(hits),
-        misses=items(misses),
+        hits=limit_items(hits),
+        misses=limit_items(misses),
         error=None if score >= 1.0 else error,
         checks_run=1,
-        provider_request={"command": command_text(spec)},
+        provider_request={"command": format_command(spec)},
     )
 
 
-def _says_no(finished: FinishedProgram) -> bool:
+def _is_plain_failure(finished: FinishedProgram) -> bool:
     """Whether it failed as a check fails: with an exit code, and nothing but words for people on stdout."""
-    silent = not finished.timed_out and not finished.stdout.cut and not finished.stderr.last_words(1)
-    return finished.code > 0 and silent and not _words(finished).startswith(("{", "["))
+    silent = not finished.timed_out and not finished.stdout.is_truncated and not finished.stderr.format_last_line(1)
+    return finished.code > 0 and silent and not _read_plain_output(finished).startswith(("{", "["))
 
 
-def _words(finished: FinishedProgram) -> str:
-    return text_of(finished.stdout.data.decode("utf-8", "replace"), MAX_ITEM) or ""
+def _read_plain_output(finished: FinishedProgram) -> str:
+    return parse_text(finished.stdout.data.decode("utf-8", "replace"), MAX_ITEM) or ""
 
 
-def _grader_verdict(spec: CodeGrader, finished: FinishedProgram) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
+def _parse_grader_verdict(
+    spec: CodeGrader, finished: FinishedProgram
+) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
     """The score of an object, of its assertions where it has none, or 1 for words without any."""
-    words = _words(finished)
+    words = _read_plain_output(finished)
     if finished.code:
         return 0.0, (), (words or finished.ending,)
     if not words.startswith(("{", "[")):
         return 1.0, (words or "exit code 0",), ()
     try:
-        found = read_foreign(finished.stdout.data.decode("utf-8-sig"), pairs=one_score)
-    except (UnicodeDecodeError, ForeignJsonError) as error:
-        what = error if isinstance(error, ForeignJsonError) else "is not JSON"
-        said = f"{cut(spec.name)}: what it printed {what}: {beginning(finished.stdout.data)}"
+        found = parse_untrusted_json(finished.stdout.data.decode("utf-8-sig"), pairs=require_single_score)
+    except (UnicodeDecodeError, UntrustedJsonError) as error:
+        what = error if isinstance(error, UntrustedJsonError) else "is not JSON"
+        said = f"{truncate(spec.name)}: what it printed {what}: {format_output_start(finished.stdout.data)}"
         raise EvaluatorError(said) from error
     if not isinstance(found, dict):
-        raise EvaluatorError(f"{cut(spec.name)}: what it printed is no JSON object: {beginning(finished.stdout.data)}")
+        raise EvaluatorError(
+            f"{truncate(spec.name)}: what it printed is no JSON object: {format_output_start(finished.stdout.data)}"
+        )
     given = found.get("assertions")
-    lines = [_line(one) for one in given] if isinstance(given, list) else []
+    lines = [_parse_assertion(one) for one in given] if isinstance(given, list) else []
     hits = tuple(text for text, passed in filter(None, lines) if passed)
     misses = tuple(text for text, passed in filter(None, lines) if not passed)
-    score = number(found.get("score"))
+    score = parse_number(found.get("score"))
     if score is None and (hits or misses):
         score = len(hits) / (len(hits) + len(misses))
     if score is None:
-        said = f"{cut(spec.name)}: neither `score` nor `assertions`: {beginning(finished.stdout.data)}"
+        said = f"{truncate(spec.name)}: neither `score` nor `assertions`: {format_output_start(finished.stdout.data)}"
         raise EvaluatorError(said)
-    held = on_scale(score, 1)
+    held = fit_to_scale(score, 1)
     if held is None:
-        raise EvaluatorError(f"{cut(spec.name)}: {other_scale(score)}: {beginning(finished.stdout.data)}")
+        raise EvaluatorError(
+            f"{truncate(spec.name)}: {describe_off_scale(score)}: {format_output_start(finished.stdout.data)}"
+        )
     return (1.0 if is_full(held) else held), hits, misses
 
 
-def _line(value: JsonValue) -> tuple[str, bool] | None:
+def _parse_assertion(value: JsonValue) -> tuple[str, bool] | None:
     if not isinstance(value, dict):
         return None
-    text = text_of(value.get("text"), MAX_ITEM)
+    text = parse_text(value.get("text"), MAX_ITEM)
     return None if text is None else (text, bool(value.get("passed")))
 
 
-def _grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonValue:
+def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonValue:
     """What the command is told, all names in snake_case."""
-    brief, response = brief_of(context), context.response
+    brief, response = get_brief(context), context.response
     usage = response.usage
     return {
         "criteria": brief.expected_outcome,
         "expected_output": brief.expected_messages or [],
         "output": response.text,
-        "messages": _messages(response),
+        "messages": _build_messages(response),
         "input_files": list(brief.input_files),
         "input": brief.input_messages,
         "metadata": brief.metadata,
-        "trace": _trace(response),
-        "trace_summary": _summary(response),
+        "trace": _build_trace(response),
+        "trace_summary": _build_trace_summary(response),
         "token_usage": None
         if usage is None
         else {"input": usage.input_tokens or 0, "output": usage.output_tokens or 0},
@@ -136,20 +158,20 @@ def _grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonValue:
     }
 
 
-def _messages(response: Response) -> list[JsonValue]:
+def _build_messages(response: Response) -> list[JsonValue]:
     """The target's messages; a bare text is one of the assistant."""
-    found = messages_of(response)
+    found = find_messages(response)
     if found is None:
         return [{"role": "assistant", "content": response.text}]
-    return [_message(message) for message in found]
+    return [_message_to_json(message) for message in found]
 
 
-def _given(call: OutputCall) -> JsonValue:
+def _drop_missing(call: OutputCall) -> JsonValue:
     return {name: value for name, value in structs.asdict(call).items() if value is not None}
 
 
-def _message(message: OutputMessage) -> JsonValue:
-    calls: list[JsonValue] = [_given(call) for call in message.tool_calls]
+def _message_to_json(message: OutputMessage) -> JsonValue:
+    calls: list[JsonValue] = [_drop_missing(call) for call in message.tool_calls]
     said: dict[str, JsonValue] = {
         "role": message.role,
         "name": message.name,
@@ -160,8 +182,8 @@ def _message(message: OutputMessage) -> JsonValue:
     return {key: value for key, value in said.items() if value is not None}
 
 
-def _summary(response: Response) -> JsonValue:
-    summary = trace_summary(response)
+def _build_trace_summary(response: Response) -> JsonValue:
+    summary = summarize_trace(response)
     if summary is None:
         return None
     return {
@@ -171,24 +193,24 @@ def _summary(response: Response) -> JsonValue:
     }
 
 
-def _trace(response: Response) -> JsonValue:
-    summary = _summary(response)
-    if made_calls(response) is None or not isinstance(summary, dict):
+def _build_trace(response: Response) -> JsonValue:
+    summary = _build_trace_summary(response)
+    if list_calls(response) is None or not isinstance(summary, dict):
         return None
-    return {"messages": _messages(response), **summary}
+    return {"messages": _build_messages(response), **summary}
 
 
-def command_text(spec: CodeJudge | CodeAggregator) -> str:
+def format_command(spec: CodeJudge | CodeAggregator) -> str:
     """The command in one line, for people."""
-    return cut(_shell_text(spec), 2 * MAX_QUOTED)
+    return truncate(_join_command(spec), 2 * MAX_QUOTED)
 
 
-def _shell_text(spec: CodeJudge | CodeAggregator) -> str:
+def _join_command(spec: CodeJudge | CodeAggregator) -> str:
     """All words of the command, in which a shell may find names of variables."""
     return spec.command if isinstance(spec.command, str) else " ".join(spec.command)
 
 
-async def ask_command(
+async def run_judge_command(
     name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
 ) -> JudgeVerdict:
     """Run the command with the material on stdin, and read its verdict.
@@ -196,24 +218,26 @@ async def ask_command(
     Raises EvaluatorError when it cannot be started, fails, takes too long, or prints no verdict.
     """
     finished = await run_command(name, spec, material, context)
-    trouble = trouble_of(finished, limit_of(spec))
+    trouble = find_failure(finished, get_time_limit(spec))
     if trouble is not None:
-        raise broken(name, spec, trouble, context)
+        raise build_failure_error(name, spec, trouble, context)
     try:
-        return _judge_verdict(_object(finished.stdout.data))
+        return _parse_judge_verdict(_parse_object(finished.stdout.data))
     except _NoVerdictError as error:
-        raise EvaluatorError(f"{cut(name)}: {error}: {beginning(finished.stdout.data)}") from error
+        raise EvaluatorError(f"{truncate(name)}: {error}: {format_output_start(finished.stdout.data)}") from error
 
 
-def limit_of(spec: CodeJudge | CodeAggregator) -> float:
+def get_time_limit(spec: CodeJudge | CodeAggregator) -> float:
     """The seconds that the command may take."""
     return (spec.timeout_seconds if isinstance(spec, CodeJudge) else None) or TIME_LIMIT_S
 
 
-def broken(name: str, spec: CodeJudge | CodeAggregator, trouble: str, context: EvaluationContext) -> EvaluatorError:
+def build_failure_error(
+    name: str, spec: CodeJudge | CodeAggregator, trouble: str, context: EvaluationContext
+) -> EvaluatorError:
     """The command came to no verdict; with the variable that was kept from it, where that may be why."""
-    missing = context.withheld.needed(_shell_text(spec), trouble)
-    return EvaluatorError(f"{cut(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}")
+    missing = context.withheld_variables.find_hint(_join_command(spec), trouble)
+    return EvaluatorError(f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}")
 
 
 async def run_command(
@@ -225,7 +249,7 @@ async def run_command(
         Path(spec.cwd),
         context.environment,
         stdin=json.dumps(material).encode(),
-        timeout_s=limit_of(spec),
+        timeout_s=get_time_limit(spec),
         max_output=MAX_OUTPUT,
         max_errors=MAX_ERRORS,
         end_when_cut=True,
@@ -234,16 +258,16 @@ async def run_command(
     try:
         return await run(command)
     except ProcessError as error:
-        raise EvaluatorError(f"{cut(name)}: the code evaluator could not be run: {error}") from error
+        raise EvaluatorError(f"{truncate(name)}: the code evaluator could not be run: {error}") from error
 
 
-def trouble_of(finished: FinishedProgram, limit_s: float) -> str | None:
+def find_failure(finished: FinishedProgram, limit_s: float) -> str | None:
     """Why what it printed does not count; None when it does."""
-    words = finished.stderr.last_words(MAX_QUOTED)
+    words = finished.stderr.format_last_line(MAX_QUOTED)
     said = f": {words}" if words else ""
     if finished.timed_out:
         return f"no verdict within {limit_s:g} s{said}"
-    if finished.stdout.cut:
+    if finished.stdout.is_truncated:
         return f"it printed more than {MAX_OUTPUT:,} bytes"
     if finished.code:
         return f"{finished.ending}{said}"
@@ -254,58 +278,58 @@ class _NoVerdictError(Exception):
     """What was printed is no verdict; the message says in which way."""
 
 
-def _object(printed: bytes) -> dict[str, JsonValue]:
+def _parse_object(printed: bytes) -> dict[str, JsonValue]:
     """The one JSON object that was printed."""
     try:
-        value = read_foreign(printed.decode("utf-8-sig"), pairs=one_score)
+        value = parse_untrusted_json(printed.decode("utf-8-sig"), pairs=require_single_score)
     except UnicodeDecodeError as error:
         raise _NoVerdictError("what it printed is not JSON") from error
-    except ForeignJsonError as error:
+    except UntrustedJsonError as error:
         raise _NoVerdictError(f"what it printed {error}") from error
     if not isinstance(value, dict):
         raise _NoVerdictError("what it printed is no JSON object")
     return value
 
 
-def _judge_verdict(found: dict[str, JsonValue]) -> JudgeVerdict:
-    score = number(found.get("score"))
+def _parse_judge_verdict(found: dict[str, JsonValue]) -> JudgeVerdict:
+    score = parse_number(found.get("score"))
     if score is None:
         raise _NoVerdictError("`score` is missing or no number")
-    held = on_scale(score, 1)
+    held = fit_to_scale(score, 1)
     if held is None:
-        raise _NoVerdictError(other_scale(score))
+        raise _NoVerdictError(describe_off_scale(score))
     return JudgeVerdict(
         1.0 if is_full(held) else held,
-        items(texts_in(found.get("hits"))),
-        items(texts_in(found.get("misses"))),
-        text_of(found.get("reasoning")),
+        limit_items(iter_texts(found.get("hits"))),
+        limit_items(iter_texts(found.get("misses"))),
+        parse_text(found.get("reasoning")),
     )
 
 
-def other_scale(score: float) -> str:
+def describe_off_scale(score: float) -> str:
     """What is wrong with a score that is outside of 0 to 1."""
-    return f"the score {shown_score(score)} is outside of the scale, which is 0 to 1"
+    return f"the score {format_raw_score(score)} is outside of the scale, which is 0 to 1"
 
 
-def beginning(printed: bytes) -> str:
+def format_output_start(printed: bytes) -> str:
     """The first words of what was printed."""
-    text = " ".join(well_formed(printed[: MAX_QUOTED * 8].decode("utf-8", "replace")).split())
-    return cut(text, MAX_QUOTED) or "(nothing)"
+    text = " ".join(to_well_formed(printed[: MAX_QUOTED * 8].decode("utf-8", "replace")).split())
+    return truncate(text, MAX_QUOTED) or "(nothing)"
 
 
-def _judge_input(context: EvaluationContext) -> JsonValue:
+def _build_judge_input(context: EvaluationContext) -> JsonValue:
     """What the command is told. Names are snake_case on top and camelCase within, as AgentV has them."""
-    brief, response = brief_of(context), context.response
+    brief, response = get_brief(context), context.response
     return {
         "question": brief.question,
         "expected_outcome": brief.expected_outcome,
         "expected_messages": brief.expected_messages,
         "reference_answer": brief.reference_answer,
         "candidate_answer": response.text,
-        "output_messages": messages_json(messages_of(response)),
+        "output_messages": messages_to_json(find_messages(response)),
         "guideline_files": list(brief.guideline_files),
         "input_files": list(brief.input_files),
         "input_messages": brief.input_messages,
-        "candidate_trace": trace_json(response.trace),
-        "candidate_trace_summary": summary_json(trace_summary(response)),
+        "candidate_trace": trace_to_json(response.trace),
+        "candidate_trace_summary": summary_to_json(summarize_trace(response)),
     }

@@ -1,30 +1,34 @@
-"""Which function judges which evaluator of AgentV."""
+"""Table of the evaluator functions for AgentV."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.evaluators.agentv.assertions import execution_metrics, field_accuracy, text_assertion
-from eval_gate.evaluators.agentv.call_sequence import call_sequence, skill_trigger
-from eval_gate.evaluators.agentv.code_judge import code_grader, code_judge
-from eval_gate.evaluators.agentv.composite import composite
-from eval_gate.evaluators.agentv.rubrics import rubric_judge
-from eval_gate.evaluators.agentv.tool_trajectory import tool_trajectory
-from eval_gate.evaluators.base import ByClass
-from eval_gate.evaluators.judge.judge import llm_judge
+from eval_gate.evaluators.agentv.assertions import (
+    evaluate_execution_metrics,
+    evaluate_field_accuracy,
+    evaluate_text_assertion,
+)
+from eval_gate.evaluators.agentv.call_sequence import evaluate_call_sequence, evaluate_skill_trigger
+from eval_gate.evaluators.agentv.code_judge import evaluate_code_grader, evaluate_code_judge
+from eval_gate.evaluators.agentv.composite import evaluate_composite
+from eval_gate.evaluators.agentv.rubrics import evaluate_rubric_judge
+from eval_gate.evaluators.agentv.tool_trajectory import evaluate_tool_trajectory
+from eval_gate.evaluators.base import EvaluatorTable
+from eval_gate.evaluators.judge.llm_judge import evaluate_llm_judge
 from eval_gate.model.specs import agentv as assertions
 from eval_gate.model.specs import evaluator as specs
 
-TABLE: Final[ByClass] = {
-    specs.LlmJudge: llm_judge,
-    specs.RubricJudge: rubric_judge,
-    specs.CodeJudge: code_judge,
-    specs.CodeGrader: code_grader,
-    specs.ToolTrajectory: tool_trajectory,
-    specs.Composite: composite,
-    assertions.TextAssertion: text_assertion,
-    assertions.CallSequence: call_sequence,
-    assertions.SkillTrigger: skill_trigger,
-    assertions.ExecutionMetrics: execution_metrics,
-    assertions.FieldAccuracy: field_accuracy,
+TABLE: Final[EvaluatorTable] = {
+    specs.LlmJudge: evaluate_llm_judge,
+    specs.RubricJudge: evaluate_rubric_judge,
+    specs.CodeJudge: evaluate_code_judge,
+    specs.CodeGrader: evaluate_code_grader,
+    specs.ToolTrajectory: evaluate_tool_trajectory,
+    specs.Composite: evaluate_composite,
+    assertions.TextAssertion: evaluate_text_assertion,
+    assertions.CallSequence: evaluate_call_sequence,
+    assertions.SkillTrigger: evaluate_skill_trigger,
+    assertions.ExecutionMetrics: evaluate_execution_metrics,
+    assertions.FieldAccuracy: evaluate_field_accuracy,
 }

@@ -1,4 +1,4 @@
-"""Which tools were called, how often and in which order.
+"""Evaluator for the called tools, their number and their order (AgentV 1.6).
 
 Source: agentv evaluation spec, "Tool Trajectory Evaluator"; agentv behaviour 6.3 and 13.
 """
@@ -11,80 +11,82 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
-from eval_gate.evaluators.trace import calls_of
-from eval_gate.evaluators.wording import MAX_ITEMS, MAX_NAME, cut, items, names, times
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore
+from eval_gate.evaluators.trace import list_called_tools
+from eval_gate.evaluators.wording import MAX_ITEMS, MAX_NAME, format_names, format_times, limit_items, truncate
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import NO_TRACE
 from eval_gate.model.specs.evaluator import ToolTrajectory
 from eval_gate.struct import Struct, field
-from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 FROM_MESSAGES: Final = "The calls are those of the output messages; the trace beside them was not used."
 
 
-class _Findings(Struct):
+class _TrajectoryFindings(Struct):
     """What holds and what does not, in the order of the configuration."""
 
     hits: list[str] = field(default_factory=list)
     misses: list[str] = field(default_factory=list)
 
 
-async def tool_trajectory(spec: ToolTrajectory, context: EvaluationContext) -> Evaluation:
+async def evaluate_tool_trajectory(spec: ToolTrajectory, context: EvaluationContext) -> EvaluatorScore:
     """`any_order`: the share of minimums that are met. `in_order`, `exact`: 1 or 0, and what is not as expected.
 
     Raises EvaluatorError for a configuration that expects nothing: that would be a pass for anything.
     """
     if not (spec.minimums if spec.mode == "any_order" else spec.expected):
         wanted = "minimums" if spec.mode == "any_order" else "expected"
-        raise EvaluatorError(f"{cut(spec.name)}: `{wanted}` is empty, so mode {spec.mode} has nothing to check")
-    calls = calls_of(context.response)
+        raise EvaluatorError(f"{truncate(spec.name)}: `{wanted}` is empty, so mode {spec.mode} has nothing to check")
+    calls = list_called_tools(context.response)
     if calls is None:
-        return _evaluation(spec, 0.0, _Findings(misses=[NO_TRACE]), None)
+        return _build_score(spec, 0.0, _TrajectoryFindings(misses=[NO_TRACE]), None)
     match spec.mode:
         case "any_order":
-            found = _any_order(spec.minimums, calls)
+            found = _check_minimums(spec.minimums, calls)
             score = len(found.hits) / len(spec.minimums)
         case "in_order":
-            found = _in_order(spec.expected, calls)
+            found = _check_in_order(spec.expected, calls)
             score = 0.0 if found.misses else 1.0
         case "exact":
-            found = _exact(spec.expected, calls)
+            found = _check_exact(spec.expected, calls)
             score = 0.0 if found.misses else 1.0
-    return _evaluation(spec, score, found, _note(context.response))
+    return _build_score(spec, score, found, _describe_call_source(context.response))
 
 
-def _evaluation(spec: ToolTrajectory, score: float, found: _Findings, reasoning: str | None) -> Evaluation:
-    return Evaluation(
+def _build_score(
+    spec: ToolTrajectory, score: float, found: _TrajectoryFindings, reasoning: str | None
+) -> EvaluatorScore:
+    return EvaluatorScore(
         score=score,
-        hits=items(found.hits),
-        misses=items(found.misses),
-        error=f"{cut(spec.name)}: {found.misses[0]}" if found.misses else None,
+        hits=limit_items(found.hits),
+        misses=limit_items(found.misses),
+        error=f"{truncate(spec.name)}: {found.misses[0]}" if found.misses else None,
         checks_run=1,
         reasoning=reasoning,
     )
 
 
-def _note(response: Response) -> str | None:
+def _describe_call_source(response: Response) -> str | None:
     return FROM_MESSAGES if response.messages and response.trace is not None else None
 
 
-def _any_order(minimums: dict[str, int], calls: Sequence[str]) -> _Findings:
+def _check_minimums(minimums: dict[str, int], calls: Sequence[str]) -> _TrajectoryFindings:
     """One constraint per tool: it was called so often at least. A minimum of 0 is always met."""
-    found = _Findings()
+    found = _TrajectoryFindings()
     counts = Counter(calls)
     for name, minimum in minimums.items():
-        line = f"{_name(name)} called {times(counts[name])} (minimum: {minimum})"
+        line = f"{_format_name(name)} called {format_times(counts[name])} (minimum: {minimum})"
         (found.hits if counts[name] >= minimum else found.misses).append(line)
     return found
 
 
-def _in_order(expected: Sequence[str], calls: Sequence[str]) -> _Findings:
+def _check_in_order(expected: Sequence[str], calls: Sequence[str]) -> _TrajectoryFindings:
     """Every step is called after the one before it; other calls may stand between. Positions count from 1.
 
     A step that is not found is passed over, so that the steps behind it are told apart too.
     """
-    found = _Findings()
+    found = _TrajectoryFindings()
     positions: defaultdict[str, list[int]] = defaultdict(list)
     for position, name in enumerate(calls, 1):
         positions[name].append(position)
@@ -94,50 +96,53 @@ def _in_order(expected: Sequence[str], calls: Sequence[str]) -> _Findings:
         following = bisect_right(where, last)
         if following < len(where):
             last, last_name = where[following], name
-            found.hits.append(f"step {step}: {_name(name)} is call {last}")
+            found.hits.append(f"step {step}: {_format_name(name)} is call {last}")
         elif where:
             found.misses.append(
-                f"step {step}: {_name(name)} is not called after {_name(last_name)} (call {last}), "
-                f"only at call {where[-1]}: called {_shown(calls)}"
+                f"step {step}: {_format_name(name)} is not called after {_format_name(last_name)} (call {last}), "
+                f"only at call {where[-1]}: called {_format_calls(calls)}"
             )
         else:
-            found.misses.append(f"step {step}: {_name(name)} is never called: called {_shown(calls)}")
+            found.misses.append(f"step {step}: {_format_name(name)} is never called: called {_format_calls(calls)}")
     return found
 
 
-def _exact(expected: Sequence[str], calls: Sequence[str]) -> _Findings:
+def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _TrajectoryFindings:
     """The same names in the same order, and no other."""
-    found = _Findings()
+    found = _TrajectoryFindings()
     same = next(
         (at for at, (name, call) in enumerate(zip(expected, calls, strict=False)) if name != call),
         min(len(expected), len(calls)),
     )
-    found.hits += [f"call {at}: {_name(name)} as expected" for at, name in enumerate(expected[:same], 1)]
+    found.hits += [f"call {at}: {_format_name(name)} as expected" for at, name in enumerate(expected[:same], 1)]
     if same == len(expected) == len(calls):
         return found
-    parting = _first_difference(expected, calls, same)
-    found.misses.append(f"{parting}: expected {_shown(expected)}, called {_shown(calls)}")
+    parting = _describe_first_difference(expected, calls, same)
+    found.misses.append(f"{parting}: expected {_format_calls(expected)}, called {_format_calls(calls)}")
     wanted, called = Counter(expected), Counter(calls)
     differing = (name for name in dict.fromkeys((*expected, *calls)) if called[name] != wanted[name])
     # one more than are kept, so that it shows that there are more: calls may be very many
     for name in islice(differing, MAX_ITEMS):
         what = "extra" if called[name] > wanted[name] else "missing"
-        found.misses.append(f"{_name(name)} is {what}: called {times(called[name])}, expected {times(wanted[name])}")
+        found.misses.append(
+            f"{_format_name(name)} is {what}: called {format_times(called[name])}, expected "
+            f"{format_times(wanted[name])}"
+        )
     return found
 
 
-def _first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
+def _describe_first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
     """Where two sequences part that are the same before index `same`."""
     if same == len(calls):
-        return f"call {same + 1} should be {_name(expected[same])}, but there is none"
+        return f"call {same + 1} should be {_format_name(expected[same])}, but there is none"
     if same == len(expected):
-        return f"call {same + 1} is {_name(calls[same])}, where no call should be"
-    return f"call {same + 1} is {_name(calls[same])} and should be {_name(expected[same])}"
+        return f"call {same + 1} is {_format_name(calls[same])}, where no call should be"
+    return f"call {same + 1} is {_format_name(calls[same])} and should be {_format_name(expected[same])}"
 
 
-def _name(name: str) -> str:
-    return cut(well_formed(name), MAX_NAME)
+def _format_name(name: str) -> str:
+    return truncate(to_well_formed(name), MAX_NAME)
 
 
-def _shown(calls: Sequence[str]) -> str:
-    return well_formed(names(calls)) if calls else "no tool"
+def _format_calls(calls: Sequence[str]) -> str:
+    return to_well_formed(format_names(calls)) if calls else "no tool"

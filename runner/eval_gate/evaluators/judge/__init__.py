@@ -1,1 +1,1 @@
-"""Asking a model for its judgement: the question, and what can be read in the reply."""
+"""LLM judges: prompts, requests and replies."""

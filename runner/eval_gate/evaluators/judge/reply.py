@@ -1,4 +1,4 @@
-"""What a judge's reply says: the first valid JSON object in it, whatever stands around it.
+"""Parser for the replies of LLM judges: the first valid JSON object in a reply.
 
 Source: agentv evaluation spec, "Parse JSON evaluator response"; agentv behaviour 6.1.
 """
@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from eval_gate.evaluators.judge.prompt import MAX_ITEMS
-from eval_gate.evaluators.wording import cut
+from eval_gate.evaluators.wording import truncate
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.foreign.json import one_score, refuse_constant
-from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.untrusted.bounded_json import refuse_constant, require_single_score
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_REPLY: Final = limits.VERDICT_CHARACTERS
 """Characters of a reply that are looked at."""
@@ -39,40 +39,42 @@ _START: Final = re.compile(r'\{[ \t\r\n]*+"')
 _FENCE_OPEN: Final = re.compile(r"\s*+(?:```\w*+\s*+)?+")
 _FENCE_CLOSE: Final = re.compile(r"\s*+(?:```\s*+)?+")
 
-Read = TypeVar("Read")
+VerdictT = TypeVar("VerdictT")
 
 
 class JudgeVerdict(FrozenStruct):
-    """A judge's grade: `score` 0..1, at most four hits and misses, none of them blank."""
+    """A judge's verdict: `score` 0..1, at most four hits and misses, none of them blank."""
 
     score: float
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     reasoning: str | None = None
-    outside: str | None = None
+    raw_score: str | None = None
     """The score as it was given, where it was outside of 0..1 by more than rounding."""
 
 
 def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
     """The first valid verdict in a reply to a question about `candidate`; None when there is none."""
-    return first_valid(reply, candidate, _verdict)
+    return find_first_valid(reply, candidate, _parse_verdict)
 
 
-def _verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
+def _parse_verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
     """Valid is an object with a finite number `score`; everything else in it may be missing or wrong."""
-    score = number(found.get("score"))
+    score = parse_number(found.get("score"))
     if score is None:
         return None
     return JudgeVerdict(
-        clamped(score, 1),
-        tuple(islice(texts_in(found.get("hits")), MAX_ITEMS)),
-        tuple(islice(texts_in(found.get("misses")), MAX_ITEMS)),
-        text_of(found.get("reasoning")),
-        None if on_scale(score, 1) is not None else shown_score(score),
+        clamp_score(score, 1),
+        tuple(islice(iter_texts(found.get("hits")), MAX_ITEMS)),
+        tuple(islice(iter_texts(found.get("misses")), MAX_ITEMS)),
+        parse_text(found.get("reasoning")),
+        None if fit_to_scale(score, 1) is not None else format_raw_score(score),
     )
 
 
-def first_valid(reply: str, candidate: str, read: Callable[[dict[str, JsonValue]], Read | None]) -> Read | None:
+def find_first_valid(
+    reply: str, candidate: str, read: Callable[[dict[str, JsonValue]], VerdictT | None]
+) -> VerdictT | None:
     """What `read` makes of the first object it accepts; None when it accepts none.
 
     An object that stands among other text and stands in the candidate too, but for white space, is a quotation and
@@ -80,14 +82,14 @@ def first_valid(reply: str, candidate: str, read: Callable[[dict[str, JsonValue]
     """
     squeezed: str | None = None
     quotes = 0
-    for value, start, end in _objects(reply[:MAX_REPLY]):
+    for value, start, end in _iter_objects(reply[:MAX_REPLY]):
         verdict = read(value)
         if verdict is None:
             continue
         if _is_whole(reply, start, end):
             return verdict
-        squeezed = _squeezed(candidate) if squeezed is None else squeezed
-        if _squeezed(reply[start:end]) not in squeezed:
+        squeezed = _remove_whitespace(candidate) if squeezed is None else squeezed
+        if _remove_whitespace(reply[start:end]) not in squeezed:
             return verdict
         quotes += 1
         if quotes == MAX_QUOTES:
@@ -95,7 +97,7 @@ def first_valid(reply: str, candidate: str, read: Callable[[dict[str, JsonValue]
     return None
 
 
-def _objects(text: str) -> Iterator[tuple[dict[str, JsonValue], int, int]]:
+def _iter_objects(text: str) -> Iterator[tuple[dict[str, JsonValue], int, int]]:
     """Every JSON object from the left, nested ones after the one around them, with where it begins and ends.
 
     Hostile replies make the search end early, never long: each beginning and each character read has its price.
@@ -116,7 +118,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, JsonValue], int, int]]:
             return
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=one_score)
+_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=require_single_score)
 
 
 def _is_whole(reply: str, start: int, end: int) -> bool:
@@ -124,39 +126,39 @@ def _is_whole(reply: str, start: int, end: int) -> bool:
     return before is not None and before.end() == start and after is not None
 
 
-def _squeezed(text: str) -> str:
+def _remove_whitespace(text: str) -> str:
     return "".join(text.split())
 
 
-def number(value: JsonValue) -> float | None:
+def parse_number(value: JsonValue) -> float | None:
     """A finite number, or None: true is no number, and `1e999` is none either."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if isinstance(value, int) or math.isfinite(value) else None
 
 
-def clamped(score: float, limit: float) -> float:
+def clamp_score(score: float, limit: float) -> float:
     """The score within 0..limit; an integer may have thousands of digits."""
     return float(min(max(score, 0), limit)) + 0.0
 
 
-def on_scale(score: float, limit: float) -> float | None:
+def fit_to_scale(score: float, limit: float) -> float | None:
     """The score, where it is from 0 to `limit` but for what rounding adds; None for a score of another scale."""
     rounding = ROUNDING * limit
-    return clamped(score, limit) if -rounding <= score <= limit + rounding else None
+    return clamp_score(score, limit) if -rounding <= score <= limit + rounding else None
 
 
-def shown_score(score: float) -> str:
+def format_raw_score(score: float) -> str:
     """The score as it was given, cut: an integer may have thousands of digits."""
-    return cut(str(score), MAX_SHOWN)
+    return truncate(str(score), MAX_SHOWN)
 
 
-def text_of(value: JsonValue, limit: int = MAX_REASONING) -> str | None:
+def parse_text(value: JsonValue, limit: int = MAX_REASONING) -> str | None:
     """A trimmed, bounded text that UTF-8 can hold; None for a blank one and for anything else."""
-    return cut(well_formed(value).strip(), limit) or None if isinstance(value, str) else None
+    return truncate(to_well_formed(value).strip(), limit) or None if isinstance(value, str) else None
 
 
-def texts_in(value: JsonValue) -> Iterator[str]:
-    """The texts of a list of hits or misses, as `text_of` has them."""
-    texts = (text_of(member, MAX_ITEM) for member in (value if isinstance(value, list) else []))
+def iter_texts(value: JsonValue) -> Iterator[str]:
+    """The texts of a list of hits or misses, as `parse_text` has them."""
+    texts = (parse_text(member, MAX_ITEM) for member in (value if isinstance(value, list) else []))
     return (text for text in texts if text is not None)

@@ -1,1 +1,1 @@
-"""Assertions and rubrics of tool-forge."""
+"""Evaluators for tool-forge."""

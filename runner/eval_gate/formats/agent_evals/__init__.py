@@ -1,1 +1,1 @@
-"""Suites of Agent Evals."""
+"""Agent Evals suites."""

@@ -1,1 +1,1 @@
-"""AgentV's YAML files."""
+"""AgentV eval files."""

@@ -1,4 +1,4 @@
-"""What the evaluators of an AgentV file are made of: prompts, commands and the folders they run in, checks.
+"""Reader for the parts of AgentV evaluators: prompts, commands, folders and rubric checks.
 
 Source: agentv behaviour 6.1, 6.2, 6.4.
 """
@@ -9,31 +9,31 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from eval_gate.formats.agentv import wire
-from eval_gate.formats.agentv.files import EvalRepository, FileError, NoSuchFileError, unix_lines
+from eval_gate.formats.agentv import file_model
+from eval_gate.formats.agentv.eval_repository import EvalRepository, FileError, NoSuchFileError, normalize_newlines
 from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import RUBRIC_CHECKS
 from eval_gate.model.specs.evaluator import RubricCheck, RubricJudge
-from eval_gate.text.judge_template import aggregator_problem, template_problem, today_template
-from eval_gate.text.sources.shape import kind_of
+from eval_gate.text.judge_template import convert_agentv_prompt, find_aggregator_problem, find_template_problem
+from eval_gate.text.sources.validation_errors import describe_value
 
-MAX_PATH: Final = 500
+MAX_PROMPT_PATH: Final = 500
 """Characters of a prompt that may be the path of a file."""
-_FILE: Final = "file://"
+_FILE_SCHEME: Final = "file://"
 _LOOKS_LIKE_A_PATH: Final = re.compile(r"\S+\.(?:md|markdown|txt|prompt|tmpl|j2|jinja2?|ya?ml)|\.{0,2}/\S+")
 
 Command = str | tuple[str, ...]
 
 
-class PartReader:
-    """Reads parts of evaluators of one eval file, and says what is wrong with them."""
+class EvaluatorPartReader:
+    """Read parts of the evaluators of one eval file, and record what is wrong with them."""
 
     def __init__(self, findings: AgentVFindings, repository: EvalRepository) -> None:
         self._findings = findings
         self._repository = repository
 
-    def prompt(self, written: str | None, path: Path, *, aggregates: bool = False) -> str | None:
+    def read_prompt(self, written: str | None, path: Path, *, aggregates: bool = False) -> str | None:
         """The text of a judge's own prompt: of the file that is meant, else what is written itself.
 
         `aggregates`: the prompt is shown evaluators' results, not an answer.
@@ -41,99 +41,107 @@ class PartReader:
         if written is None:
             return None
         if self._findings.today and not aggregates:
-            return self._prompt_of_today(written, path)
-        text, missing = self._from_file(written, path)
+            return self._read_v4_prompt(written, path)
+        text, missing = self._resolve_prompt(written, path)
         if text is None:
             return None
-        problem = aggregator_problem(text) if aggregates else template_problem(text)
+        problem = find_aggregator_problem(text) if aggregates else find_template_problem(text)
         if problem is None:
             if missing:
-                self._findings.warn(f"looks like a path, but {missing}: taken as the prompt itself", path)
+                self._findings.add_warning(f"looks like a path, but {missing}: taken as the prompt itself", path)
             return text
-        self._findings.problem(f'"{written[:100]}": {missing}; as a text, {problem}' if missing else problem, path)
+        self._findings.add_problem(f'"{written[:100]}": {missing}; as a text, {problem}' if missing else problem, path)
         return None
 
-    def _prompt_of_today(self, written: str, path: Path) -> str | None:
+    def _read_v4_prompt(self, written: str, path: Path) -> str | None:
         """`file://` and what looks like a path name a file that has to be there; all else is the prompt itself."""
-        named = written.removeprefix(_FILE)
+        named = written.removeprefix(_FILE_SCHEME)
         is_file = named != written or _LOOKS_LIKE_A_PATH.fullmatch(written) is not None
         try:
-            text = self._repository.read(self._repository.find(named)) if is_file else unix_lines(written)
+            text = (
+                self._repository.read_text(self._repository.find_file(named))
+                if is_file
+                else normalize_newlines(written)
+            )
         except FileError as error:
-            self._findings.problem(f'"{named[:100]}": {error}', path)
+            self._findings.add_problem(f'"{named[:100]}": {error}', path)
             return None
-        template, problem = today_template(text, bare=named == written)
+        template, problem = convert_agentv_prompt(text, bare=named == written)
         if problem is not None:
-            self._findings.problem(problem, path)
+            self._findings.add_problem(problem, path)
         return template
 
-    def _from_file(self, written: str, path: Path) -> tuple[str | None, str | None]:
+    def _resolve_prompt(self, written: str, path: Path) -> tuple[str | None, str | None]:
         """The prompt, and, where it looks like a path and is none, why. No prompt: what is wrong was said."""
-        if "\n" in written or len(written) > MAX_PATH:
-            return unix_lines(written), None
+        if "\n" in written or len(written) > MAX_PROMPT_PATH:
+            return normalize_newlines(written), None
         path_like = _LOOKS_LIKE_A_PATH.fullmatch(written) is not None
         try:
-            return self._repository.read(self._repository.find(written)), None
+            return self._repository.read_text(self._repository.find_file(written)), None
         except NoSuchFileError as error:
             return written, str(error) if path_like else None
         except FileError as error:
             if not path_like:
                 return written, None
-            self._findings.problem(f'"{written[:100]}": {error}', path)
+            self._findings.add_problem(f'"{written[:100]}": {error}', path)
             return None, None
 
-    def command(self, raw: JsonValue, path: Path) -> Command | None:
+    def read_command(self, raw: JsonValue, path: Path) -> Command | None:
         """A shell line, or a program with its arguments."""
         if isinstance(raw, str) and raw.strip():
             return raw
         if isinstance(raw, list) and raw and all(isinstance(word, str) for word in raw) and raw[0]:
             return tuple(str(word) for word in raw)
         if raw in ("", []) or (isinstance(raw, str) and not raw.strip()):
-            self._findings.problem("must not be empty", path)
+            self._findings.add_problem("must not be empty", path)
         else:
-            self._findings.problem(f"expected a command, as one text or a list of texts, got {kind_of(raw)}", path)
+            self._findings.add_problem(
+                f"expected a command, as one text or a list of texts, got {describe_value(raw)}", path
+            )
         return None
 
-    def folder(self, written: str | None, path: Path) -> str:
+    def resolve_folder(self, written: str | None, path: Path) -> str:
         """Where a command runs: an absolute path inside the repository, the eval file's folder by default."""
         if written is None:
             return str(self._repository.folder)
         try:
             return str(self._repository.find_folder(written))
         except FileError as error:
-            self._findings.problem(f'"{written[:100]}": {error}', path)
+            self._findings.add_problem(f'"{written[:100]}": {error}', path)
             return str(self._repository.folder)
 
-    def checks(self, raw: JsonValue, path: Path) -> tuple[RubricCheck, ...]:
+    def read_checks(self, raw: JsonValue, path: Path) -> tuple[RubricCheck, ...]:
         """What a rubric asks for; empty after saying what is wrong."""
         if not isinstance(raw, list):
-            self._findings.problem(f"expected a list of checks, got {kind_of(raw)}", path)
+            self._findings.add_problem(f"expected a list of checks, got {describe_value(raw)}", path)
             return ()
         if not raw:
-            self._findings.problem("an empty list: nothing would be judged", path)
+            self._findings.add_problem("an empty list: nothing would be judged", path)
         if len(raw) > RUBRIC_CHECKS:
-            self._findings.problem(f"has more than {RUBRIC_CHECKS:,} checks", path)
+            self._findings.add_problem(f"has more than {RUBRIC_CHECKS:,} checks", path)
             return ()
-        checks = tuple(self._checks(raw, path))
+        checks = tuple(self._iter_checks(raw, path))
         if checks and not any(check.weight for check in checks):
-            self._findings.warn("every check has weight 0: the score is always 0", path)
+            self._findings.add_warning("every check has weight 0: the score is always 0", path)
         return checks
 
-    def _checks(self, raw: list[JsonValue], path: Path) -> Iterator[RubricCheck]:
+    def _iter_checks(self, raw: list[JsonValue], path: Path) -> Iterator[RubricCheck]:
         first: dict[str, int] = {}
         for index, one in enumerate(raw):
             place = (*path, index)
-            found = self._findings.read(wire.Check, {"description": one} if isinstance(one, str) else one, place)
+            found = self._findings.read_part(
+                file_model.AgentVCheck, {"description": one} if isinstance(one, str) else one, place
+            )
             if found is None:
                 continue
             name = found.id or f"rubric-{index + 1}"
             if name in first:
-                line = self._findings.line((*path, first[name]))
-                self._findings.problem(f'the id "{name}" is taken by the check in line {line}', (*place, "id"))
+                line = self._findings.find_line((*path, first[name]))
+                self._findings.add_problem(f'the id "{name}" is taken by the check in line {line}', (*place, "id"))
             first.setdefault(name, index)
             yield RubricCheck(id=name, description=found.description, weight=found.weight, required=found.required)
 
-    def rubric(self, raw: JsonValue, path: Path) -> RubricJudge | None:
+    def read_rubric(self, raw: JsonValue, path: Path) -> RubricJudge | None:
         """The evaluator that a case's own `rubrics` stand for."""
-        checks = self.checks(raw, path)
+        checks = self.read_checks(raw, path)
         return RubricJudge(label="rubrics", checks=checks) if checks else None

@@ -1,4 +1,4 @@
-"""Which files are guidelines: patterns from the configuration near the eval file, or AgentV's own.
+"""Guideline files: patterns from the nearest configuration, or AgentV's defaults.
 
 Source: agentv evaluation spec, "Guideline Pattern Configuration"; agentv behaviour 3. A guideline is matched once, by
 its way from the repository's root, so that it is the same file everywhere.
@@ -11,46 +11,46 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import Problem
-from eval_gate.formats.agentv.files import EvalRepository, FileError, FoundFile
+from eval_gate.formats.agentv.eval_repository import EvalRepository, FileError, RepositoryFile
 from eval_gate.formats.base import EvalFileError
 from eval_gate.model.base import JsonValue
-from eval_gate.text.sources.shape import field_path, kind_of
+from eval_gate.text.sources.validation_errors import describe_value, format_field_path
 
-DEFAULTS: Final = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
-KEY: Final = "guideline_patterns"
-FILES: Final = (".agentv.yaml", ".agentv/config.yaml")
+DEFAULT_PATTERNS: Final = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
+PATTERNS_KEY: Final = "guideline_patterns"
+CONFIG_FILES: Final = (".agentv.yaml", ".agentv/config.yaml")
 """Where patterns may stand, at every level; the first name wins at any level."""
 MAX_PATTERNS: Final = 100
-MAX_LENGTH: Final = 200
+MAX_PATTERN_LENGTH: Final = 200
 """Characters of a pattern."""
-MAX_ANYWHERE: Final = 3
+MAX_GLOBSTARS: Final = 3
 """`**` in one pattern. Each of them multiplies the work of matching a deep path."""
 MAX_COMMAS: Final = 7
 """Commas in a pattern with braces: each of them at most doubles the patterns that it stands for."""
-MAX_STEPS: Final = 60
+MAX_FOLDER_DEPTH: Final = 60
 """Folders above a file that is matched; one that lies deeper is no guideline."""
 
 
 class Guidelines:
-    """Decides whether a file is a guideline."""
+    """Patterns that decide whether a file is a guideline."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = list(patterns)
         self._known: dict[str, bool] = {}
 
-    def match(self, found: FoundFile) -> bool:
+    def is_guideline(self, found: RepositoryFile) -> bool:
         """Whether one of the patterns makes this file a guideline."""
-        if found.inside not in self._known:
-            self._known[found.inside] = glob_match(found.inside, self._patterns)
-        return self._known[found.inside]
+        if found.relative_path not in self._known:
+            self._known[found.relative_path] = matches_glob(found.relative_path, self._patterns)
+        return self._known[found.relative_path]
 
 
-def glob_match(path: str, patterns: Sequence[str]) -> bool:
+def matches_glob(path: str, patterns: Sequence[str]) -> bool:
     """Whether one of the patterns takes this path, as micromatch has it: `**` takes any folders, `*` no slash.
 
     A dot at the beginning of a name is only taken by a dot.
     """
-    if not patterns or path.count("/") > MAX_STEPS:
+    if not patterns or path.count("/") > MAX_FOLDER_DEPTH:
         return False
     from wcmatch import glob
 
@@ -60,20 +60,20 @@ def glob_match(path: str, patterns: Sequence[str]) -> bool:
 
 def load_guidelines(repository: EvalRepository) -> Guidelines:
     """The patterns nearest to the eval file, or the defaults. Raises GateError for patterns that are none."""
-    for name in FILES:
-        for place in repository.upward():
-            patterns = _patterns_in(place / name, repository)
+    for name in CONFIG_FILES:
+        for place in repository.iter_parent_folders():
+            patterns = _load_patterns(place / name, repository)
             if patterns is not None:
                 return Guidelines(patterns)
-    return Guidelines(DEFAULTS)
+    return Guidelines(DEFAULT_PATTERNS)
 
 
-def _patterns_in(path: Path, repository: EvalRepository) -> list[str] | None:
+def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
     """The patterns of one file; None when it is not there or says nothing of guidelines."""
-    shown = repository.shown(path)
+    shown = repository.format_path(path)
     try:
-        found = repository.at(path)
-        text = None if found is None else repository.read(found)
+        found = repository.find_file_at(path)
+        text = None if found is None else repository.read_text(found)
     except FileError as error:
         raise EvalFileError(shown, [Problem(str(error), file=shown)]) from error
     if text is None:
@@ -81,40 +81,45 @@ def _patterns_in(path: Path, repository: EvalRepository) -> list[str] | None:
     from eval_gate.text.sources.yaml import parse_yaml
 
     document, positions = parse_yaml(text.encode(), shown)
-    if not isinstance(document, dict) or KEY not in document:
+    if not isinstance(document, dict) or PATTERNS_KEY not in document:
         return None
-    value = document[KEY]
+    value = document[PATTERNS_KEY]
     problems = [
-        Problem(message, file=shown, line=positions.line([KEY, *step]), field=field_path([KEY, *step]))
-        for step, message in _problems(value)
+        Problem(
+            message,
+            file=shown,
+            line=positions.find_line([PATTERNS_KEY, *step]),
+            field=format_field_path([PATTERNS_KEY, *step]),
+        )
+        for step, message in _iter_problems(value)
     ]
     if problems or not isinstance(value, list):
         raise EvalFileError(shown, problems)
     return [str(pattern) for pattern in value]
 
 
-def _problems(value: JsonValue) -> Iterator[tuple[list[int], str]]:
+def _iter_problems(value: JsonValue) -> Iterator[tuple[list[int], str]]:
     """What is wrong with the patterns, and with which of them."""
     if not isinstance(value, list):
-        yield [], f"expected a list of patterns, got {kind_of(value)}; [] means no guidelines"
+        yield [], f"expected a list of patterns, got {describe_value(value)}; [] means no guidelines"
         return
     if len(value) > MAX_PATTERNS:
         yield [], f"more than {MAX_PATTERNS} patterns"
     for index, pattern in enumerate(value[:MAX_PATTERNS]):
-        message = _problem(pattern)
+        message = _find_problem(pattern)
         if message:
             yield [index], message
 
 
-def _problem(pattern: JsonValue) -> str | None:
+def _find_problem(pattern: JsonValue) -> str | None:
     if not isinstance(pattern, str):
-        return f"expected text, got {kind_of(pattern)}"
+        return f"expected text, got {describe_value(pattern)}"
     if not pattern.strip():
         return "must not be empty"
-    if len(pattern) > MAX_LENGTH:
-        return f"is longer than {MAX_LENGTH} characters"
-    if pattern.count("**") > MAX_ANYWHERE:
-        return f"has more than {MAX_ANYWHERE} times `**`"
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        return f"is longer than {MAX_PATTERN_LENGTH} characters"
+    if pattern.count("**") > MAX_GLOBSTARS:
+        return f"has more than {MAX_GLOBSTARS} times `**`"
     if "{" in pattern and (pattern.count(",") > MAX_COMMAS or ".." in pattern):
         return f"has braces with ranges or with more than {MAX_COMMAS} commas"
     return None

@@ -1,1 +1,1 @@
-"""What records and re-runs show: whether a failure is news, or chance."""
+"""Evidence from case history and re-runs: whether a failure is a regression or chance."""

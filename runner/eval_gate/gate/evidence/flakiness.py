@@ -1,4 +1,4 @@
-"""The record of one case over recent runs of the default branch: its rate, and whether it is flaky.
+"""Record of one case over recent runs of the default branch: failure rate, flaky or not.
 
 A record is only worth as much as it is about the same thing. A case that broke on the branch itself would look flaky,
 and each pull request would be blamed for it; one that was mended would look broken. So a record starts where the case
@@ -23,37 +23,37 @@ from functools import reduce
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
-from eval_gate.gate.evidence.suite.failures import Stratum, suite_finding
+from eval_gate.gate.evidence.suite.failures import Stratum, compute_suite_finding
 from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, RunName, Steadiness
 
-TURNED_LIMIT: Final = 0.05
+LEVEL_CHANGE_LIMIT: Final = 0.05
 """The chance of such a row at the end of the record, given how often the case failed. One failure is never below it,
 as long as no more than twenty runs are looked at."""
-LEAST_OF_EACH: Final = 2
+MIN_OF_EACH: Final = 2
 """Passes and failures of a case that could look mended."""
 
 
-class CaseSeen(NamedTuple):
-    """One case in one run: the first execution (or trials), and re-runs because it failed."""
+class CaseRun(NamedTuple):
+    """One case in one run of the branch: first execution (or trials), and re-runs."""
 
     run_id: str
     first: Counts
-    again: Counts = NO_RUNS
+    reruns: Counts = NO_RUNS
     sha: str | None = None
     """The commit of the run, where that is known."""
 
     @property
     def all(self) -> Counts:
         """First executions and re-runs together."""
-        return self.first.plus(self.again)
+        return self.first.plus(self.reruns)
 
     @property
-    def answered(self) -> CaseSeen:
+    def answered(self) -> CaseRun:
         """Without the executions that gave no answer to judge."""
-        return self._replace(first=self.first.answered, again=self.again.answered)
+        return self._replace(first=self.first.answered, reruns=self.reruns.answered)
 
 
-def record_of(seen: Sequence[CaseSeen], among: int = 1) -> CaseRecord:
+def build_case_record(seen: Sequence[CaseRun], among: int = 1) -> CaseRecord:
     """The record of a case from its runs, newest first; runs that did not judge it are left out.
 
     `among` so many cases of the suite this one would be the mended one, if it is.
@@ -61,104 +61,104 @@ def record_of(seen: Sequence[CaseSeen], among: int = 1) -> CaseRecord:
     judged = [one for one in seen if one.first.runs]
     if not judged:
         return NO_RECORD
-    answers = _answers(judged)
-    cut = judged[: _since(judged, answers, among)]
-    counts = _sum(one.first for one in cut)
+    answers = _select_answered_runs(judged)
+    cut = judged[: _count_level_runs(judged, answers, among)]
+    counts = _sum_counts(one.first for one in cut)
     return CaseRecord(
         counts=counts,
-        steadiness=_steadiness(cut),
-        shown_by=_shown_by(cut, counts),
+        steadiness=_classify_steadiness(cut),
+        shown_by=_list_deviating_runs(cut, counts),
         newest=cut[0].first,
-        newest_failed=bool(answers) and _broke(answers[0]),
-        broken_since=broken_since(judged),
+        newest_failed=bool(answers) and _is_broken(answers[0]),
+        broken_since=find_breaking_run(judged),
         since=cut[-1].run_id if len(cut) < len(judged) else None,
     )
 
 
-def may_look_mended(seen: Iterable[CaseSeen]) -> bool:
+def can_look_fixed(seen: Iterable[CaseRun]) -> bool:
     """Whether it passed and failed often enough for a row of passes at the end to be told from chance."""
-    first = _sum(one.first.answered for one in seen)
-    return min(first.passes, first.failures) >= LEAST_OF_EACH
+    first = _sum_counts(one.first.answered for one in seen)
+    return min(first.passes, first.failures) >= MIN_OF_EACH
 
 
-def of_this_level(seen: Sequence[tuple[int, CaseSeen]], among: int = 1) -> Sequence[tuple[int, CaseSeen]]:
+def select_level_runs(seen: Sequence[tuple[int, CaseRun]], among: int = 1) -> Sequence[tuple[int, CaseRun]]:
     """Those of the runs, newest first and each with its place, since the case last broke or was mended."""
     judged = [one for _, one in seen if one.first.runs]
-    return [one for one in seen if one[1].first.runs][: _since(judged, _answers(judged), among)]
+    return [one for one in seen if one[1].first.runs][: _count_level_runs(judged, _select_answered_runs(judged), among)]
 
 
-def _broke(one: CaseSeen) -> bool:
+def _is_broken(one: CaseRun) -> bool:
     """Whether it failed there, and mostly failed when it was run again: else it only flaked."""
-    again = one.again
+    again = one.reruns
     return (one.first.fails or not one.first.runs) and (not again.runs or again.failures > again.passes)
 
 
-def _since(judged: Sequence[CaseSeen], answers: Sequence[CaseSeen], among: int) -> int:
+def _count_level_runs(judged: Sequence[CaseRun], answers: Sequence[CaseRun], among: int) -> int:
     """How many of the newest runs are at the level of the newest answers."""
-    streak = _streak(answers) if answers else ()
-    if not streak or len(streak) == len(answers) or not _turned(streak, answers[len(streak) :], among):
+    streak = _find_streak(answers) if answers else ()
+    if not streak or len(streak) == len(answers) or not _is_level_change(streak, answers[len(streak) :], among):
         return len(judged)
     return next(at for at, one in enumerate(judged, start=1) if one.run_id == streak[-1].run_id)
 
 
-def _answers(seen: Iterable[CaseSeen]) -> list[CaseSeen]:
+def _select_answered_runs(seen: Iterable[CaseRun]) -> list[CaseRun]:
     """What was judged in each of the runs, without those that judged nothing."""
     return [answered for one in seen if (answered := one.answered).all.runs]
 
 
-def broken_since(seen: Sequence[CaseSeen]) -> RunName | None:
+def find_breaking_run(seen: Sequence[CaseRun]) -> RunName | None:
     """The run with which the branch began to fail the case and has failed it ever since, if it ever passed it."""
-    answers = _answers(seen)
+    answers = _select_answered_runs(seen)
     failing = list(takewhile(lambda one: one.all.fails, answers))
     if not failing or len(failing) == len(answers):
         return None
     return RunName(run_id=failing[-1].run_id, sha=failing[-1].sha)
 
 
-def _streak(judged: Sequence[CaseSeen]) -> Sequence[CaseSeen]:
+def _find_streak(judged: Sequence[CaseRun]) -> Sequence[CaseRun]:
     """The newest runs in which it only passed or only failed, re-runs included."""
     newest = judged[0].all
     if newest.passes and newest.failures:
         return judged[:0]
     length = 1
-    while length < len(judged) and not _mixed(newest.plus(judged[length].all)):
+    while length < len(judged) and not _is_mixed(newest.plus(judged[length].all)):
         length += 1
     return judged[:length]
 
 
-def _turned(streak: Sequence[CaseSeen], older: Sequence[CaseSeen], among: int) -> bool:
+def _is_level_change(streak: Sequence[CaseRun], older: Sequence[CaseRun], among: int) -> bool:
     """Whether a case that mostly passed broke with the first run of the streak, or one that mostly failed was mended.
 
     And does not just happen to end so: the chance of that is the suite's test with this one case in it.
     """
-    now, before = _sum(one.all for one in streak), _sum(one.first for one in older)
+    now, before = _sum_counts(one.all for one in streak), _sum_counts(one.first for one in older)
     if now.fails == before.fails:
         return False
-    stratum = Stratum.of(before, now)
+    stratum = Stratum.from_counts(before, now)
     if now.fails:
-        return suite_finding([stratum]).chance < TURNED_LIMIT
-    return suite_finding([stratum.swapped]).chance < TURNED_LIMIT / max(among, 1)
+        return compute_suite_finding([stratum]).chance < LEVEL_CHANGE_LIMIT
+    return compute_suite_finding([stratum.swapped]).chance < LEVEL_CHANGE_LIMIT / max(among, 1)
 
 
-def _steadiness(judged: Sequence[CaseSeen]) -> Steadiness:
-    everything = _sum(one.all for one in judged)
-    if not _mixed(everything):
+def _classify_steadiness(judged: Sequence[CaseRun]) -> Steadiness:
+    everything = _sum_counts(one.all for one in judged)
+    if not _is_mixed(everything):
         return Steadiness.FAILING if everything.failures else Steadiness.PASSING
     turns = sum(one.first.fails != other.first.fails for one, other in pairwise(judged))
-    by_turns = turns > 1 or any(_mixed(one.all) for one in judged)
+    by_turns = turns > 1 or any(_is_mixed(one.all) for one in judged)
     return Steadiness.FLAKY if by_turns else Steadiness.CHANGED
 
 
-def _shown_by(judged: Sequence[CaseSeen], counts: Counts) -> tuple[str, ...]:
+def _list_deviating_runs(judged: Sequence[CaseRun], counts: Counts) -> tuple[str, ...]:
     """The runs that differ from what the case mostly does."""
     if counts.fails:
         return tuple(one.run_id for one in judged if one.all.passes)
     return tuple(one.run_id for one in judged if one.all.failures)
 
 
-def _mixed(counts: Counts) -> bool:
+def _is_mixed(counts: Counts) -> bool:
     return bool(counts.passes and counts.failures)
 
 
-def _sum(many: Iterable[Counts]) -> Counts:
+def _sum_counts(many: Iterable[Counts]) -> Counts:
     return reduce(Counts.plus, many, NO_RUNS)

@@ -1,4 +1,4 @@
-"""What is known of a case before it is run: how often it fails for no reason, by its own record and its suite's.
+"""Prior of a case: how often it fails without a change, learned from its and its suite's record.
 
 A suite has more than one kind of case: most are solid, some flake. So the belief is how many cases there are of each
 of some fixed failure rates, learned from all records at once: the mixture that makes them likely (nonparametric maximum
@@ -22,9 +22,9 @@ from typing import Final
 from eval_gate.model.grounds import Counts
 from eval_gate.struct import FrozenStruct
 
-LEAST_FAILURE_RATE: Final = 0.02
+MIN_FAILURE_RATE: Final = 0.02
 """No suite is believed to be steadier, however long its record: the next outage is not in it."""
-RATES: Final = (LEAST_FAILURE_RATE, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.35, 0.44, 0.54, 0.65, 0.77, 0.88, 0.95)
+RATES: Final = (MIN_FAILURE_RATE, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.35, 0.44, 0.54, 0.65, 0.77, 0.88, 0.95)
 """The failure rates that cases can have, in rising order; the last is that of a dead case."""
 STEADY_RATE: Final = 0.001
 """That of cases which next to never fail. They are believed to fail at the least rate from now on, but did not before.
@@ -35,19 +35,19 @@ flaky cases too few, and none that seldom fail, were believed to be there.
 UNSEEN_CASES: Final = 1.0
 """How many cases of an unknown suite are believed to be there beside those on record: what no record has shown."""
 _BROKEN_AFTER: Final = 3
-_STEPS: Final = 40
-_LEAST: Final = 1e-200
-_TOLD_APART: Final = (STEADY_RATE, *RATES)
-_PASSES: Final = tuple(math.log1p(-rate) for rate in _TOLD_APART)
-_FAILURES: Final = tuple(math.log(rate) for rate in _TOLD_APART)
+_LEARNING_STEPS: Final = 40
+_MIN_WEIGHT: Final = 1e-200
+_ALL_RATES: Final = (STEADY_RATE, *RATES)
+_LOG_PASS_RATES: Final = tuple(math.log1p(-rate) for rate in _ALL_RATES)
+_LOG_FAILURE_RATES: Final = tuple(math.log(rate) for rate in _ALL_RATES)
 
 
-Day = tuple[tuple[float, float], ...]
+DayFactors = tuple[tuple[float, float], ...]
 """By how much one day may multiply failures (1 at least), each with its weight; none where days are all alike."""
 
 
 class Prior(FrozenStruct):
-    """The share of cases of each of `RATES`, all above 0, 1 together.
+    """Distribution of a case's failure rate over the fixed `RATES`.
 
     Of those of the least rate the part that is `steady` (0 to 1) has failed less than that until now (`STEADY_RATE`).
     """
@@ -56,17 +56,17 @@ class Prior(FrozenStruct):
     steady: float = 0.0
 
     @classmethod
-    def of(cls, passes: float, failures: float) -> Prior:
+    def from_counts(cls, passes: float, failures: float) -> Prior:
         """As if so many passes and failures had been seen: a Beta distribution, in the steps of `RATES`."""
-        return cls(_beta(passes, failures, RATES))
+        return cls(_discretize_beta(passes, failures, RATES))
 
-    def after(self, record: Counts) -> Prior:
+    def add_record(self, record: Counts) -> Prior:
         """With the record of one case added."""
-        return _after(self, record.passes, record.failures)
+        return _add_record(self, record.passes, record.failures)
 
-    def on(self, day: Day) -> Prior:
+    def adjust_to_day(self, day: DayFactors) -> Prior:
         """The same on such a day, that multiplies failures; what is believed of the others is as it was."""
-        return _on(self, day) if day else self
+        return _adjust_to_day(self, day) if day else self
 
     @property
     def pass_rate(self) -> float:
@@ -78,32 +78,37 @@ class Prior(FrozenStruct):
         """The executions that a Beta distribution with the same mean and variance would be worth."""
         mean = 1.0 - self.pass_rate
         variance = math.fsum(weight * (rate - mean) ** 2 for weight, rate in zip(self.weights, RATES, strict=True))
-        return max(mean * (1 - mean) / variance - 1, _LEAST) if variance > 0 else 1 / _LEAST
+        return max(mean * (1 - mean) / variance - 1, _MIN_WEIGHT) if variance > 0 else 1 / _MIN_WEIGHT
 
-    def log_chance(self, here: Counts) -> float:
+    def compute_log_chance(self, here: Counts) -> float:
         """Natural logarithm of the chance of these results in one given order. All orders have the same."""
-        logs = [math.log(weight) + log for weight, log in zip(self.weights, _logs(here)[1:], strict=True)]
+        logs = [
+            math.log(weight) + log for weight, log in zip(self.weights, _compute_log_chances(here)[1:], strict=True)
+        ]
         most = max(logs)
         return most + math.log(math.fsum(math.exp(log - most) for log in logs))
 
-    def chance_of_failures(self, here: Counts) -> float:
+    def compute_failure_chance(self, here: Counts) -> float:
         """The chance of at least so many failures among so many executions."""
         runs = here.runs
         tail = (Counts(passes=runs - failures, failures=failures) for failures in range(here.failures, runs + 1))
-        return min(1.0, math.fsum(math.exp(_log_orders(counts) + self.log_chance(counts)) for counts in tail))
+        return min(
+            1.0, math.fsum(math.exp(_compute_log_orders(counts) + self.compute_log_chance(counts)) for counts in tail)
+        )
 
 
-def _logs(here: Counts) -> list[float]:
+def _compute_log_chances(here: Counts) -> list[float]:
     """The logarithm of the chance of these results in one given order: of steady cases, then at each of `RATES`."""
     return [
-        here.passes * log_pass + here.failures * log_fail for log_pass, log_fail in zip(_PASSES, _FAILURES, strict=True)
+        here.passes * log_pass + here.failures * log_fail
+        for log_pass, log_fail in zip(_LOG_PASS_RATES, _LOG_FAILURE_RATES, strict=True)
     ]
 
 
-def _beta(passes: float, failures: float, rates: Sequence[float]) -> tuple[float, ...]:
+def _discretize_beta(passes: float, failures: float, rates: Sequence[float]) -> tuple[float, ...]:
     """The shares of these rates, in rising order, by a Beta distribution."""
     edges = [0.0, *((low + high) / 2 for low, high in itertools.pairwise(rates)), 1.0]
-    return _shares(
+    return _normalize_logs(
         [
             (passes - 1) * math.log1p(-rate) + (failures - 1) * math.log(rate) + math.log(high - low)
             for rate, (low, high) in zip(rates, itertools.pairwise(edges), strict=True)
@@ -111,25 +116,25 @@ def _beta(passes: float, failures: float, rates: Sequence[float]) -> tuple[float
     )
 
 
-def _shares(logs: list[float]) -> tuple[float, ...]:
+def _normalize_logs(logs: list[float]) -> tuple[float, ...]:
     most = max(logs)
-    parts = [max(math.exp(log - most), _LEAST) for log in logs]
+    parts = [max(math.exp(log - most), _MIN_WEIGHT) for log in logs]
     total = math.fsum(parts)
     return tuple(part / total for part in parts)
 
 
-def _log_orders(counts: Counts) -> float:
+def _compute_log_orders(counts: Counts) -> float:
     """The logarithm of the number of orders in which these results can come."""
     return math.lgamma(counts.runs + 1) - math.lgamma(counts.passes + 1) - math.lgamma(counts.failures + 1)
 
 
-_FIRST_BELIEF: Final = (9.0, 1.0)
-UNKNOWN: Final = Prior.of(*_FIRST_BELIEF)
+_DEFAULT_COUNTS: Final = (9.0, 1.0)
+DEFAULT_PRIOR: Final = Prior.from_counts(*_DEFAULT_COUNTS)
 """Of a suite nobody has seen: a case may fail one time in ten for no reason, worth ten executions."""
-_UNSEEN: Final = _beta(*_FIRST_BELIEF, _TOLD_APART)
+_DEFAULT_WEIGHTS: Final = _discretize_beta(*_DEFAULT_COUNTS, _ALL_RATES)
 
 
-def learned_from(records: Mapping[tuple[int, int], float]) -> Prior:
+def learn_prior(records: Mapping[tuple[int, int], float]) -> Prior:
     """The prior of a suite, from how many of its cases have passed and failed so often.
 
     It is found by expectation and maximisation, in few steps.
@@ -142,32 +147,32 @@ def learned_from(records: Mapping[tuple[int, int], float]) -> Prior:
         if passes or 0 < failures < _BROKEN_AFTER
     }
     if not known:
-        return UNKNOWN
+        return DEFAULT_PRIOR
     many = sum(known.values()) + UNSEEN_CASES
     chances = []
     for (passes, failures), number in sorted(known.items()):
-        logs = _logs(Counts(passes=passes, failures=failures))
+        logs = _compute_log_chances(Counts(passes=passes, failures=failures))
         most = max(logs)
         chances.append((number, [math.exp(log - most) for log in logs]))
-    weights = _UNSEEN
-    for _ in range(_STEPS):
-        found = [UNSEEN_CASES * weight for weight in _UNSEEN]
+    weights = _DEFAULT_WEIGHTS
+    for _ in range(_LEARNING_STEPS):
+        found = [UNSEEN_CASES * weight for weight in _DEFAULT_WEIGHTS]
         for number, likely in chances:
             joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
             factor = number / sum(joint)
             found = [one + factor * other for one, other in zip(found, joint, strict=True)]
         weights = tuple(one / many for one in found)
-    return _together(weights)
+    return _build_prior(weights)
 
 
-def _together(weights: Sequence[float]) -> Prior:
+def _build_prior(weights: Sequence[float]) -> Prior:
     """Of the share of steady cases and that of each of `RATES`."""
     steady, least, *others = weights
     return Prior((steady + least, *others), steady / (steady + least))
 
 
 @lru_cache(2_000)
-def _on(prior: Prior, day: Day) -> Prior:
+def _adjust_to_day(prior: Prior, day: DayFactors) -> Prior:
     """A rate between two of `RATES` is shared out between them, so that the mean is right."""
     weights = [0.0] * len(RATES)
     for factor, share in day:
@@ -178,12 +183,14 @@ def _on(prior: Prior, day: Day) -> Prior:
             weights[above] += share * weight * (1 - part)
             weights[above - 1] += share * weight * part
     total = math.fsum(weights)
-    return Prior(tuple(max(one / total, _LEAST) for one in weights))
+    return Prior(tuple(max(one / total, _MIN_WEIGHT) for one in weights))
 
 
 @lru_cache(20_000)
-def _after(prior: Prior, passes: int, failures: int) -> Prior:
+def _add_record(prior: Prior, passes: int, failures: int) -> Prior:
     least, *others = prior.weights
     apart = (least * prior.steady, least * (1 - prior.steady), *others)
-    likely = _logs(Counts(passes=passes, failures=failures))
-    return _together(_shares([math.log(max(one, _LEAST)) + log for one, log in zip(apart, likely, strict=True)]))
+    likely = _compute_log_chances(Counts(passes=passes, failures=failures))
+    return _build_prior(
+        _normalize_logs([math.log(max(one, _MIN_WEIGHT)) + log for one, log in zip(apart, likely, strict=True)])
+    )

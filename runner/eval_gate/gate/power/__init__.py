@@ -1,1 +1,1 @@
-"""What a gate can see, before anything goes wrong: the chance that a loss is found with this record and these cases."""
+"""Statistical power of a gate: the chance that a run with these cases and history finds a loss."""

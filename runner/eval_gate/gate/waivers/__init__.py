@@ -1,1 +1,1 @@
-"""Which failures are waived: the repository's file, comments, commands, and what of it is in force."""
+"""Waivers: the waiver file, waive commands in comments, and which failures they waive."""

@@ -1,1 +1,1 @@
-"""Artifacts of workflow runs: found, downloaded, uploaded, and the baseline among them."""
+"""Artifacts of workflow runs: search, download, upload, and the baseline among them."""

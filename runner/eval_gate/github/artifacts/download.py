@@ -1,4 +1,4 @@
-"""Fetching an artifact: a redirect that holds for a minute, then a blob that must not see our token."""
+"""Download of artifacts: follow the short-lived redirect without sending the token to the blob store."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.github.client import Client, user_agent
-from eval_gate.github.failure import FailureKind, GitHubError, answer_of, refusal, unanswered
-from eval_gate.github.side_by_side import within
+from eval_gate.github.background_calls import call_with_timeout
+from eval_gate.github.client import GitHubClient, format_user_agent
+from eval_gate.github.failure import (
+    FailureKind,
+    GitHubError,
+    build_no_response_error,
+    build_refusal_error,
+    parse_error_response,
+)
 from eval_gate.model import limits
 
 if TYPE_CHECKING:
@@ -23,11 +29,13 @@ _PERMISSION: Final = "actions: read"
 
 
 class BadArchiveError(Exception):
-    """What was fetched is not what GitHub said it would be, or too large; the message is half a sentence."""
+    """Error for an archive that is too large or does not match what GitHub announced."""
 
 
 @contextmanager
-def artifact_file(client: Client, artifact_id: int, digest: str | None, temporary: Path | None) -> Iterator[Path]:
+def open_artifact_file(
+    client: GitHubClient, artifact_id: int, digest: str | None, temporary: Path | None
+) -> Iterator[Path]:
     """The artifact's archive, gone afterwards. Raises as `fetch_artifact`, and OSError for no room."""
     with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
         file = Path(folder) / "artifact.zip"
@@ -35,13 +43,15 @@ def artifact_file(client: Client, artifact_id: int, digest: str | None, temporar
         yield file
 
 
-def fetch_artifact(client: Client, artifact_id: int, digest: str | None, to: Path) -> None:
+def fetch_artifact(client: GitHubClient, artifact_id: int, digest: str | None, to: Path) -> None:
     """Write the artifact's archive to `to`. Raises GitHubError, and BadArchiveError for what must not be used.
 
     A broken download begins with a new redirect: the address of the blob is good for a minute only.
     """
     doing = f"downloading artifact {artifact_id}"
-    found = client.repeated(lambda: fetched(client, lambda http: _address(http, client, artifact_id, doing), to, doing))
+    found = client.call_with_retries(
+        lambda: download_once(client, lambda http: _request_address(http, client, artifact_id, doing), to, doing)
+    )
     if digest and digest != f"sha256:{found}":
         raise BadArchiveError("its content is not what GitHub's digest says")
     with to.open("rb") as stream:
@@ -49,15 +59,15 @@ def fetch_artifact(client: Client, artifact_id: int, digest: str | None, to: Pat
             raise BadArchiveError("it is not a zip archive")
 
 
-def _address(http: httpx.Client, client: Client, artifact_id: int, doing: str) -> str:
+def _request_address(http: httpx.Client, client: GitHubClient, artifact_id: int, doing: str) -> str:
     url = f"{client.api_url}/repos/{client.repository}/actions/artifacts/{artifact_id}/zip"
     answer = http.get(url, headers=client.headers)
     if answer.status_code != 302 or not answer.headers.get("location"):
-        raise refusal(answer_of(answer, "message"), doing, _PERMISSION)
+        raise build_refusal_error(parse_error_response(answer, "message"), doing, _PERMISSION)
     return str(answer.headers["location"])
 
 
-def fetched(client: Client, address: Callable[[httpx.Client], str], to: Path, doing: str) -> str:
+def download_once(client: GitHubClient, address: Callable[[httpx.Client], str], to: Path, doing: str) -> str:
     """One try: ask where the archive is, and write it to `to`; its sha256 in hexadecimal. Raises GitHubError.
 
     It ends after `Patience.transfer_s`, however slowly the address or the archive comes.
@@ -67,20 +77,20 @@ def fetched(client: Client, address: Callable[[httpx.Client], str], to: Path, do
     until = time.monotonic() + client.patience.transfer_s
 
     def once() -> str:
-        with client.transfers() as http:
-            return _saved(http, address(http), to, doing, until)
+        with client.open_http_client() as http:
+            return _save_stream(http, address(http), to, doing, until)
 
     try:
-        return within(client.patience.transfer_s, doing, once)
+        return call_with_timeout(client.patience.transfer_s, doing, once)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise unanswered(error, doing, "the download broke") from error
+        raise build_no_response_error(error, doing, "the download broke") from error
 
 
-def _saved(http: httpx.Client, address: str, to: Path, doing: str, until: float) -> str:
+def _save_stream(http: httpx.Client, address: str, to: Path, doing: str, until: float) -> str:
     """The archive's sha256 in hexadecimal. The request carries no token: the blob store refuses one."""
     digest, size = hashlib.sha256(), 0
     # as it is stored: an archive is compressed already, and a second layer could stand for anything
-    headers = {"User-Agent": user_agent(), "Accept-Encoding": "identity"}
+    headers = {"User-Agent": format_user_agent(), "Accept-Encoding": "identity"}
     with http.stream("GET", address, headers=headers) as answer:
         if answer.status_code != 200:
             # an address that has expired or broke; the next try asks for a new one

@@ -1,1 +1,1 @@
-"""The summary on a terminal."""
+"""Console summary of a run."""

@@ -1,4 +1,4 @@
-"""How text stands on a terminal or in a log: measured, cut, laid out in lines and columns, coloured, without Unicode.
+"""Console text layout: width, truncation, wrapping, columns, colours and ASCII replacements.
 
 Wide characters take two columns. A command to be copied stands on several lines where one is too short, as a shell
 reads them.
@@ -11,15 +11,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from eval_gate.reports.words.numbers import count
+from eval_gate.reports.wording.numbers import format_count
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.escape import console_line
+from eval_gate.text.escape import to_console_line
 
 _NARROW: Final = re.compile("[ -~¡-¬®-˿‐-‧←-⇿─-╿✓✗]*").fullmatch
 """European letters and the signs of our own words, each of which takes one column."""
 DEFAULT_WIDTH: Final = 80
 """Columns where nobody says how many there are: in a file, in a pipe."""
-LEAST_WIDTH: Final = 40
+MIN_WIDTH: Final = 40
 MAX_ID: Final = 40
 MAX_DESCRIPTION: Final = 60
 FOLD_ABOVE: Final = 200
@@ -31,10 +31,10 @@ _ASCII: Final = str.maketrans(
 _COLOURS: Final = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _WORD: Final = re.compile(r"(?:\$'(?:\\.|[^'\\])*'|'[^']*'|\"[^\"]*\"|\S)+")
 """A word of a shell, as `text/shell.py` writes it: what is quoted stays together."""
-_OPEN: Final = " \\"
+_CONTINUATION: Final = " \\"
 
 
-def width(text: str) -> int:
+def measure_width(text: str) -> int:
     """Columns the text takes on a terminal."""
     if _NARROW(text):
         return len(text)
@@ -43,29 +43,29 @@ def width(text: str) -> int:
     return max(wcswidth(text), 0)
 
 
-def padded(text: str, columns: int, *, right: bool = False) -> str:
+def pad_text(text: str, columns: int, *, right: bool = False) -> str:
     """The text with blanks behind it up to so many columns; `right`: before it."""
-    blanks = " " * (columns - width(text))
+    blanks = " " * (columns - measure_width(text))
     return blanks + text if right else text + blanks
 
 
 def cut_end(text: str, columns: int, sign: str = "…") -> str:
     """The beginning of the text, and the sign where something is missing."""
-    if width(text) <= columns:
+    if measure_width(text) <= columns:
         return text
-    return text[: _reach(text, columns - width(sign))].rstrip() + sign
+    return text[: _count_fitting(text, columns - measure_width(sign))].rstrip() + sign
 
 
 def cut_middle(text: str, columns: int, sign: str = "…") -> str:
     """Both ends of the text, and the sign between them where something is missing: names differ at either end."""
-    if width(text) <= columns:
+    if measure_width(text) <= columns:
         return text
-    room = columns - width(sign)
-    tail = _reach(text[::-1], room // 2)
-    return text[: _reach(text, room - room // 2)] + sign + (text[-tail:] if tail else "")
+    room = columns - measure_width(sign)
+    tail = _count_fitting(text[::-1], room // 2)
+    return text[: _count_fitting(text, room - room // 2)] + sign + (text[-tail:] if tail else "")
 
 
-def flow(
+def wrap_parts(
     parts: Iterable[str],
     columns: int,
     *,
@@ -80,47 +80,51 @@ def flow(
     somebody may copy it.
     """
     line, empty = begin, True
-    for gap, word in _words(parts, columns - width(indent), between, whole=whole):
+    for gap, word in _split_parts(parts, columns - measure_width(indent), between, whole=whole):
         rest = word
-        if not empty and width(line) + width(gap) + width(rest) > columns:
+        if not empty and measure_width(line) + measure_width(gap) + measure_width(rest) > columns:
             yield line
             line, empty = indent, True
-        elif empty and line.strip() and width(line) + width(rest) > columns >= width(indent) + width(rest):
+        elif (
+            empty
+            and line.strip()
+            and measure_width(line) + measure_width(rest) > columns >= measure_width(indent) + measure_width(rest)
+        ):
             yield line.rstrip()
             line = indent
-        rest = _no_command(line, rest)
-        while empty and not whole and width(line) + width(rest) > columns:
-            fits = max(_reach(rest, columns - width(line)), 1)
+        rest = _escape_workflow_command(line, rest)
+        while empty and not whole and measure_width(line) + measure_width(rest) > columns:
+            fits = max(_count_fitting(rest, columns - measure_width(line)), 1)
             yield line + rest[:fits]
-            line, rest = indent, _no_command(indent, rest[fits:])
+            line, rest = indent, _escape_workflow_command(indent, rest[fits:])
         line, empty = line + ("" if empty else gap) + rest, False
     if not empty:
         yield line
 
 
-def _words(parts: Iterable[str], room: int, between: str, *, whole: bool) -> Iterator[tuple[str, str]]:
+def _split_parts(parts: Iterable[str], room: int, between: str, *, whole: bool) -> Iterator[tuple[str, str]]:
     """What stays together on a line, and what comes before it."""
     for part in parts:
-        if whole or width(part) <= room:
+        if whole or measure_width(part) <= room:
             yield between, part
         else:
             yield from ((between if place == 0 else " ", word) for place, word in enumerate(part.split()))
 
 
-def _no_command(line: str, rest: str) -> str:
+def _escape_workflow_command(line: str, rest: str) -> str:
     """A runner takes a line of its log that begins with `::` for a command."""
     return f": :{rest[2:]}" if rest.startswith("::") and not line.strip() else rest
 
 
-def _reach(text: str, columns: int) -> int:
+def _count_fitting(text: str, columns: int) -> int:
     """How many characters of the text fit."""
     if text.isascii():
         return max(columns, 0)
-    return bisect_right(range(1, len(text) + 1), max(columns, 0), key=lambda end: width(text[:end]))
+    return bisect_right(range(1, len(text) + 1), max(columns, 0), key=lambda end: measure_width(text[:end]))
 
 
 class ConsoleStyle(FrozenStruct):
-    """How the place it goes to wants it. `width` is in columns of a terminal."""
+    """Output settings of a console or log: colours, ASCII only, verbosity and width in columns."""
 
     colour: bool = False
     ascii: bool = False
@@ -131,21 +135,21 @@ class ConsoleStyle(FrozenStruct):
         """The text in this colour, where there are colours."""
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self.colour and colour else text
 
-    def text(self, lines: Iterable[str]) -> str:
+    def join_lines(self, lines: Iterable[str]) -> str:
         """The lines together, each ended by a line break."""
-        return self.plain("\n".join(lines) + "\n")
+        return self.to_displayable("\n".join(lines) + "\n")
 
-    def plain(self, text: str) -> str:
+    def to_displayable(self, text: str) -> str:
         """The text in the signs that can be shown. Some become longer: this comes before anything is measured."""
         return text.translate(_ASCII) if self.ascii else text
 
-    def wrap(
+    def wrap_text(
         self, text: str, *, begin: str = "", indent: str = "  ", colour: str | None = None, whole: bool = False
     ) -> Iterator[str]:
         """The text as lines that fit, the first behind `begin`, all others behind `indent`."""
-        yield from self.flow(text.split(), begin=begin, indent=indent, colour=colour, whole=whole)
+        yield from self.wrap_parts(text.split(), begin=begin, indent=indent, colour=colour, whole=whole)
 
-    def flow(
+    def wrap_parts(
         self,
         parts: Iterable[str],
         *,
@@ -156,31 +160,31 @@ class ConsoleStyle(FrozenStruct):
         whole: bool = False,
     ) -> Iterator[str]:
         """The parts as lines that fit."""
-        shown, begin = map(self.plain, parts), self.plain(begin)
-        for line in flow(shown, self.width, begin=begin, indent=indent, between=between, whole=whole):
+        shown, begin = map(self.to_displayable, parts), self.to_displayable(begin)
+        for line in wrap_parts(shown, self.width, begin=begin, indent=indent, between=between, whole=whole):
             yield self.paint(colour, line)
 
-    def cut(self, text: str, columns: int) -> str:
+    def cut_text(self, text: str, columns: int) -> str:
         """The beginning of the text in so many columns."""
-        return cut_end(self.plain(text), columns, self.plain("…"))
+        return cut_end(self.to_displayable(text), columns, self.to_displayable("…"))
 
     def cut_name(self, text: str, columns: int) -> str:
         """Both ends of a name in so many columns."""
-        return cut_middle(self.plain(text), columns, self.plain("…"))
+        return cut_middle(self.to_displayable(text), columns, self.to_displayable("…"))
 
-    def warnings(self, warnings: Sequence[str]) -> Iterator[str]:
+    def render_warnings(self, warnings: Sequence[str]) -> Iterator[str]:
         """Each on lines of its own, up to a bound, and an empty line behind them."""
         shown = warnings if self.verbose else warnings[:MAX_WARNINGS]
         for warning in shown:
-            yield from self.wrap(console_line(warning, 500), begin="⚠ ", colour="yellow")
+            yield from self.wrap_text(to_console_line(warning, 500), begin="⚠ ", colour="yellow")
         if len(warnings) > len(shown):
-            more = f"… and {count(len(warnings) - len(shown), 'more warning')} (--verbose lists them)"
-            yield from self.wrap(more, begin="⚠ ")
+            more = f"… and {format_count(len(warnings) - len(shown), 'more warning')} (--verbose lists them)"
+            yield from self.wrap_text(more, begin="⚠ ")
         if warnings:
             yield ""
 
 
-def columns(rows: Sequence[Sequence[str]], align: Sequence[str]) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]], align: Sequence[str]) -> list[str]:
     """A line for each row, its cells below each other and two blanks apart; `align` says `left` or `right` of each."""
     from tabulate import tabulate
 
@@ -188,24 +192,24 @@ def columns(rows: Sequence[Sequence[str]], align: Sequence[str]) -> list[str]:
     return [line.rstrip() for line in text.split("\n")] if rows else []
 
 
-def command_lines(label: str, command: str, style: ConsoleStyle) -> Iterator[str]:
+def wrap_command(label: str, command: str, style: ConsoleStyle) -> Iterator[str]:
     """The command behind its label. An option keeps its value; a word is never broken, however long it is.
 
     None begins a line that a runner would take for a command of its own.
     """
     line = label
-    for part in _parts(command):
+    for part in _split_command(command):
         if line == label:
             line += part
-        elif len(line) + 1 + len(part) + len(_OPEN) <= style.width or part.startswith("::"):
+        elif len(line) + 1 + len(part) + len(_CONTINUATION) <= style.width or part.startswith("::"):
             line += f" {part}"
         else:
-            yield line + _OPEN
+            yield line + _CONTINUATION
             line = " " * (len(label) + 2) + part
     yield line
 
 
-def _parts(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     """`eval-gate run`, `--case a`, `evals`: the words, each option together with what follows it."""
     parts: list[str] = []
     for word in _WORD.findall(command):

@@ -1,1 +1,1 @@
-"""A run for other programs: test readers, other eval tools, and our own `judge`."""
+"""Exports of a run for other programs, one module per format."""

@@ -1,4 +1,4 @@
-"""The run as AgentV's records: one JSON object a line, one line a case, in that specification's snake_case names.
+"""Export as AgentV records: JSON Lines, one line per case, with the specification's snake_case names.
 
 The status is the specification's: `pass` at 1.0 only, whatever the gate takes for good enough. A case without a
 judgement is an `error` with its reason, also where it was skipped or not run: left out it would look as if it had
@@ -24,18 +24,18 @@ STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}
 
 def render(run: RunResult, _context: ReportContext) -> str:
     """The records in file order, each ended by a line break. Only ASCII: no reader finds another end of line."""
-    records = (_record(run, suite, case) for suite in run.suites for case in suite.cases)
-    return "".join(_line(record) + "\n" for record in records)
+    records = (_build_record(run, suite, case) for suite in run.suites for case in suite.cases)
+    return "".join(_encode_record(record) + "\n" for record in records)
 
 
-def _line(record: dict[str, Any]) -> str:
+def _encode_record(record: dict[str, Any]) -> str:
     try:
         return json.dumps(record, allow_nan=False)
     except ValueError:  # what a judge was asked is anything, and JSON knows no NaN
         return json.dumps(json.loads(json.dumps(record), parse_constant=lambda _: None))
 
 
-def _record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
+def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
     """Every field in every record; null where there is nothing to say."""
     judged, results = case.status.judged, case.evaluator_results
     record = {
@@ -46,16 +46,16 @@ def _record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, A
         "score": case.score if judged else 0.0,
         "status": STATUSES.get(case.status, "error"),
         "hits": [hit for result in results for hit in result.hits],
-        "misses": _misses(case),
+        "misses": _collect_misses(case),
         # the answer of an error is no answer; one that was not kept is not an empty one
         "candidate_answer": case.details.response if judged else "",
         "target": case.target or run.target.name,
-        "reasoning": _reasoning(results),
-        "evaluator_provider_request": _first_request(results),
-        "evaluator_results": [_evaluator(result) for result in results],
+        "reasoning": _join_reasoning(results),
+        "evaluator_provider_request": _find_first_request(results),
+        "evaluator_results": [_build_evaluator(result) for result in results],
         # the specification writes its keys in camelCase
         "trace_summary": case.trace_summary and as_json(case.trace_summary),
-        "error": None if judged else _why_not(run, case),
+        "error": None if judged else _format_error(run, case),
         "duration_ms": case.duration_ms,
         "usage": case.usage and structs.asdict(case.usage),
         "cost_usd": case.cost_usd,
@@ -64,7 +64,7 @@ def _record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, A
     return record | ({"candidate_answer_truncated": True} if case.details.response_truncated else {})
 
 
-def _misses(case: CaseResult) -> list[str]:
+def _collect_misses(case: CaseResult) -> list[str]:
     """What the evaluators missed; of a failure that no evaluator saw, such as a timeout, its reason.
 
     A judge that named nothing, or gave no verdict, has missed nothing: that list stays empty (agentv spec).
@@ -74,17 +74,17 @@ def _misses(case: CaseResult) -> list[str]:
     return [case.error] if unseen and case.error and case.status is Status.FAILED else misses
 
 
-def _reasoning(results: Iterable[EvaluatorResult]) -> str | None:
+def _join_reasoning(results: Iterable[EvaluatorResult]) -> str | None:
     """`policy: it names the limit | style: too long`."""
     return " | ".join(f"{result.name}: {result.reasoning}" for result in results if result.reasoning) or None
 
 
-def _first_request(results: Iterable[EvaluatorResult]) -> dict[str, Any] | None:
+def _find_first_request(results: Iterable[EvaluatorResult]) -> dict[str, Any] | None:
     """What the first judge was asked; the others' stand with their results."""
     return next((result.evaluator_provider_request for result in results if result.evaluator_provider_request), None)
 
 
-def _evaluator(result: EvaluatorResult) -> dict[str, Any]:
+def _build_evaluator(result: EvaluatorResult) -> dict[str, Any]:
     """One evaluator, and the members of a composite in it."""
     return {
         "name": result.name,
@@ -95,11 +95,11 @@ def _evaluator(result: EvaluatorResult) -> dict[str, Any]:
         "misses": list(result.misses),
         "reasoning": result.reasoning,
         "evaluator_provider_request": result.evaluator_provider_request,
-        "evaluator_results": [_evaluator(member) for member in result.evaluator_results],
+        "evaluator_results": [_build_evaluator(member) for member in result.evaluator_results],
     }
 
 
-def _why_not(run: RunResult, case: CaseResult) -> str:
+def _format_error(run: RunResult, case: CaseResult) -> str:
     match case.status:
         case Status.SKIPPED:
             return f"skipped: {case.error or 'no reason was given'}"

@@ -1,4 +1,4 @@
-"""JUnit XML, as CI systems read it: a failure or an error is what keeps the gate from passing, and nothing else is.
+"""Export as JUnit XML, where exactly what blocks the gate is a failure or an error.
 
 So that a red file and a red gate are the same. A case that fails and does not block is skipped, with the reason. What
 blocks and is no case, a limit of cost or a gate that could not decide, is a test case of the gate's own.
@@ -19,19 +19,19 @@ from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view.report_view import ReportView, build_view
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.view.scores import shortfalls
-from eval_gate.reports.view.view import View, view_of
-from eval_gate.reports.words.numbers import score
-from eval_gate.reports.words.verdict import message as reason_words
-from eval_gate.text.escape import one_line
-from eval_gate.text.inert import visible_text
+from eval_gate.reports.view.scores import describe_shortfalls
+from eval_gate.reports.wording.numbers import format_score
+from eval_gate.reports.wording.verdict import format_reason as reason_words
+from eval_gate.text.escape import to_one_line
+from eval_gate.text.safe_output import reveal_invisible
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WAIVABLE: Final = frozenset({Status.FAILED, Status.ERROR})
-_BROKEN: Final = frozenset({Status.FAILED, Status.ERROR, Status.NOT_RUN})
-_RESULTS: Final = ("failure", "error", "skipped")
-GATE: Final = "eval-gate"
+_UNSUCCESSFUL: Final = frozenset({Status.FAILED, Status.ERROR, Status.NOT_RUN})
+_RESULT_TAGS: Final = ("failure", "error", "skipped")
+GATE_SUITE: Final = "eval-gate"
 """The suite of what blocks and is no case."""
 MAX_OUTPUT: Final = 20_000
 MAX_MESSAGE: Final = 300
@@ -40,128 +40,143 @@ MAX_MESSAGE: Final = 300
 
 def render(run: RunResult, context: ReportContext) -> str:
     """One `testsuite` per eval file, one `testcase` per case; times in seconds."""
-    view = view_of(run, context)
-    suites = [_suite(suite, rows, view) for suite, _, rows in view.by_suite()]
-    if view.blocking.apart:
-        suites.append(_gate(view))
+    view = build_view(run, context)
+    suites = [_build_suite(suite, rows, view) for suite, _, rows in view.iter_suites()]
+    if view.blockers.other_reasons:
+        suites.append(_build_gate_suite(view))
     root = ET.Element("testsuites", name="eval-gate")
     root.extend(suites)
-    _count(root, _seconds(view.summary.total_duration_ms))
+    _set_counts(root, _format_seconds(view.summary.total_duration_ms))
     ET.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(suite: SuiteResult, rows: Sequence[CaseRow], view: View) -> ET.Element:
-    element = ET.Element("testsuite", name=_text(suite.eval_file or suite.tool_name))
-    element.extend(_case(case, row, view) for case, row in zip(suite.cases, rows, strict=True))
-    _count(element, _seconds(suite.summary.total_duration_ms))
-    element.set("timestamp", _text(suite.timestamp))
+def _build_suite(suite: SuiteResult, rows: Sequence[CaseRow], view: ReportView) -> ET.Element:
+    element = ET.Element("testsuite", name=_to_xml_text(suite.eval_file or suite.tool_name))
+    element.extend(_build_case(case, row, view) for case, row in zip(suite.cases, rows, strict=True))
+    _set_counts(element, _format_seconds(suite.summary.total_duration_ms))
+    element.set("timestamp", _to_xml_text(suite.timestamp))
     return element
 
 
-def _count(element: ET.Element, time: str) -> None:
+def _set_counts(element: ET.Element, time: str) -> None:
     """How many of each there are, as the elements inside have it."""
     element.set("tests", str(sum(1 for _ in element.iter("testcase"))))
-    for result, name in zip(_RESULTS, ("failures", "errors", "skipped"), strict=True):
+    for result, name in zip(_RESULT_TAGS, ("failures", "errors", "skipped"), strict=True):
         element.set(name, str(sum(1 for _ in element.iter(result))))
     element.set("time", time)
 
 
-def _gate(view: View) -> ET.Element:
+def _build_gate_suite(view: ReportView) -> ET.Element:
     """What blocks although no case of the run says so."""
-    element = ET.Element("testsuite", name=GATE)
+    element = ET.Element("testsuite", name=GATE_SUITE)
     tag = "failure" if view.verdict.outcome is Outcome.FAIL else "error"
-    for reason in view.blocking.apart:
-        case = ET.SubElement(element, "testcase", name=_text(reason.code), classname=GATE, time=_seconds(0))
-        _result(case, tag, reason_words(view.run, reason), reason.code)
-    _count(element, _seconds(0))
+    for reason in view.blockers.other_reasons:
+        case = ET.SubElement(
+            element, "testcase", name=_to_xml_text(reason.code), classname=GATE_SUITE, time=_format_seconds(0)
+        )
+        _add_result(case, tag, reason_words(view.run, reason), reason.code)
+    _set_counts(element, _format_seconds(0))
     return element
 
 
-def _case(case: CaseResult, row: CaseRow, view: View) -> ET.Element:
-    element = ET.Element("testcase", name=_text(case.id), classname=_text(row.suite), time=_seconds(case.duration_ms))
+def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
+    element = ET.Element(
+        "testcase",
+        name=_to_xml_text(case.id),
+        classname=_to_xml_text(row.suite),
+        time=_format_seconds(case.duration_ms),
+    )
     if case.location:
-        element.set("file", _text(case.location.file))
+        element.set("file", _to_xml_text(case.location.file))
         element.set("line", str(case.location.line))
     parent = ET.SubElement(element, "properties")
-    for name, value in _properties(case, row):
-        ET.SubElement(parent, "property", name=name, value=one_line(_text(value), MAX_MESSAGE))
-    waived = row.waived if case.status in _WAIVABLE else None
-    said = [*([waived.terms] if waived else []), *_became(row), _why(case, row, view.verdict.pass_score)]
-    if tag := _tag(case, row, view):
+    for name, value in _collect_properties(case, row):
+        ET.SubElement(parent, "property", name=name, value=to_one_line(_to_xml_text(value), MAX_MESSAGE))
+    waived = row.waiver if case.status in _WAIVABLE else None
+    said = [
+        *([waived.terms] if waived else []),
+        *_format_change(row),
+        _explain_result(case, row, view.verdict.pass_score),
+    ]
+    if tag := _choose_tag(case, row, view):
         blamed = row.blame.value if row.blame else case.status.value
-        _result(element, tag, "\n".join([*said, *_record(row)]), blamed)
+        _add_result(element, tag, "\n".join([*said, *_format_both_results(row)]), blamed)
     elif waived is not None:
-        _result(element, "skipped", "\n".join(said), waived.done)
+        _add_result(element, "skipped", "\n".join(said), waived.effect)
     elif case.status is Status.SKIPPED:
-        _result(element, "skipped", "\n".join(said), case.status.value)
-    elif case.status in _BROKEN:
+        _add_result(element, "skipped", "\n".join(said), case.status.value)
+    elif case.status in _UNSUCCESSFUL:
         first, *others = said
-        _result(element, "skipped", "\n".join([f"does not block: {first}", *others]), case.status.value)
+        _add_result(element, "skipped", "\n".join([f"does not block: {first}", *others]), case.status.value)
     if case.details.response:
-        ET.SubElement(element, "system-out").text = _text(case.details.response[:MAX_OUTPUT])
+        ET.SubElement(element, "system-out").text = _to_xml_text(case.details.response[:MAX_OUTPUT])
     return element
 
 
-def _tag(case: CaseResult, row: CaseRow, view: View) -> str | None:
+def _choose_tag(case: CaseResult, row: CaseRow, view: ReportView) -> str | None:
     """`failure` of what was answered wrong, `error` of what could not be judged; None of what does not block."""
-    everything = view.context.junit is JunitFailures.ALL and case.status in _BROKEN and row.waived is None
-    if row.key not in view.blocking.cases and not everything:
+    everything = view.context.junit is JunitFailures.ALL and case.status in _UNSUCCESSFUL and row.waiver is None
+    if row.key not in view.blockers.cases and not everything:
         return None
-    undecided = view.undecided and row.key in view.blocking.cases
+    undecided = view.is_inconclusive and row.key in view.blockers.cases
     return "error" if undecided or case.status in {Status.ERROR, Status.NOT_RUN} else "failure"
 
 
-def _result(element: ET.Element, tag: str, said: str, kind: str) -> None:
-    text = _text(said[:MAX_OUTPUT])
-    ET.SubElement(element, tag, message=one_line(text.replace("\n", "; "), MAX_MESSAGE), type=_text(kind)).text = text
+def _add_result(element: ET.Element, tag: str, said: str, kind: str) -> None:
+    text = _to_xml_text(said[:MAX_OUTPUT])
+    ET.SubElement(
+        element, tag, message=to_one_line(text.replace("\n", "; "), MAX_MESSAGE), type=_to_xml_text(kind)
+    ).text = text
 
 
-def _properties(case: CaseResult, row: CaseRow) -> list[tuple[str, str]]:
+def _collect_properties(case: CaseResult, row: CaseRow) -> list[tuple[str, str]]:
     """What is known of the case beside its result, each under a name that stays."""
     scored = f"{case.score:.6g}" if case.graded and case.status.judged else None
-    reason = row.why_words or row.reason or row.what
+    reason = row.evidence_text or row.reason or row.failure_summary
     found = {
         "suite": row.suite,
-        "change": row.change_words,
+        "change": row.change_text,
         "reason": reason,
-        "record": row.record,
+        "record": row.history_text,
         "score": scored,
-        "baseline": row.then,
-        "here": row.here,
-        "waived": row.waived.terms if row.waived else None,
+        "baseline": row.baseline_result,
+        "here": row.current_result,
+        "waived": row.waiver.terms if row.waiver else None,
     }
     return [(name, value) for name, value in found.items() if value]
 
 
-def _became(row: CaseRow) -> list[str]:
+def _format_change(row: CaseRow) -> list[str]:
     """`regression: failed 4 of 4 here, 1 of 20 on main`; `still failing` where only the two runs were looked at."""
-    words = ": ".join(filter(None, [row.change_words, row.why_words if row.evidence else ""]))
-    compared = row.change is not None and row.change not in {CaseClass.NOT_RUN, CaseClass.ERRORED}
+    words = ": ".join(filter(None, [row.change_text, row.evidence_text if row.evidence else ""]))
+    compared = row.change_class is not None and row.change_class not in {CaseClass.NOT_RUN, CaseClass.ERRORED}
     return [words] if words and (compared or row.evidence) else []
 
 
-def _record(row: CaseRow) -> list[str]:
+def _format_both_results(row: CaseRow) -> list[str]:
     """What the other lines do not say."""
-    both = [f"{name}: {words}" for name, words in (("baseline", row.then), ("here", row.here)) if words]
-    return both if row.then and not row.evidence else []
+    both = [
+        f"{name}: {words}" for name, words in (("baseline", row.baseline_result), ("here", row.current_result)) if words
+    ]
+    return both if row.baseline_result and not row.evidence else []
 
 
-def _why(case: CaseResult, row: CaseRow, least: float) -> str:
+def _explain_result(case: CaseResult, row: CaseRow, least: float) -> str:
     """What the case itself says; of a graded one `score 0.67`, then an evaluator a line."""
     word = case.status.value.replace("_", " ")
     if not case.status.judged:
         return f"{word}: {case.error}" if case.error and case.status is not Status.ERROR else case.error or word
-    error = case.error or row.what or word
+    error = case.error or row.failure_summary or word
     if not case.graded:
         return error
-    return "\n".join((f"score {score(case.score, least)}", *(shortfalls(case) or (error,))))
+    return "\n".join((f"score {format_score(case.score, least)}", *(describe_shortfalls(case) or (error,))))
 
 
-def _seconds(milliseconds: float) -> str:
+def _format_seconds(milliseconds: float) -> str:
     return f"{milliseconds / 1000:.3f}"
 
 
-def _text(text: str) -> str:
+def _to_xml_text(text: str) -> str:
     """Only characters that XML knows, and those that hide or turn others as marks."""
-    return _NOT_XML.sub("\ufffd", visible_text(text.replace("\r\n", "\n")))
+    return _NOT_XML.sub("\ufffd", reveal_invisible(text.replace("\r\n", "\n")))

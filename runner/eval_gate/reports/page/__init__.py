@@ -1,1 +1,1 @@
-"""The page of a run: one file that holds everything, for judging a regression without anything else at hand."""
+"""HTML page of a run, self-contained in one file."""

@@ -1,1 +1,1 @@
-"""A run as rows, tables and words, made once. Every report only places what is here."""
+"""View of a run: rows, tables and texts that all report formats share."""

@@ -1,4 +1,4 @@
-"""Cases and suites by what they share: failures by cause, errors by whose fault they are, stale suites by tool."""
+"""Groups of cases and suites: failures by cause, errors by blame, stale suites by tool."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from eval_gate.gate.causes import group_of, without_numbers
+from eval_gate.gate.failure_causes import get_group_key, mask_numbers
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.words.blame import ORDER, TITLES, did, explain_errors
+from eval_gate.reports.wording.case_errors import BLAME_ORDER, TITLES, explain_errors, format_error_count
 from eval_gate.struct import FrozenStruct
 
-EXAMPLES: Final = 2
+MAX_EXAMPLES: Final = 2
 """Cases that stand for a cause."""
 MAX_VALUES: Final = 3
 """Different things that failures of one check say, of which the most frequent are shown."""
@@ -21,16 +21,16 @@ CaseT = TypeVar("CaseT")
 
 
 class CauseValue(FrozenStruct):
-    """What some failures of one check say, and how many."""
+    """Failure text within a cause, and how many failures have it."""
 
-    what: str
+    text: str
     count: int
 
 
 class Cause(FrozenStruct, Generic[CaseT]):
-    """What failures have in common, with how many there are and the first of their cases."""
+    """Cause that several failures share, with their number and example cases."""
 
-    what: str
+    text: str
     """The check alone where its failures say different things; else what they say."""
     count: int
     examples: tuple[CaseT, ...]
@@ -48,55 +48,61 @@ def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[Ca
     groups: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, what in failures:
         said = what or "no reason was given"
-        groups[group_of(said)].append((case, said))
+        groups[get_group_key(said)].append((case, said))
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return tuple(_cause(common, members) for common, members in ordered)
+    return tuple(_build_cause(common, members) for common, members in ordered)
 
 
-def _cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
+def _build_cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
     """The examples are of what is said most often."""
     kinds: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, said in members:
-        kinds[without_numbers(said)].append((case, said))
+        kinds[mask_numbers(said)].append((case, said))
     ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
     often = ordered[0][1]
-    examples = tuple(case for case, _ in often[:EXAMPLES])
+    examples = tuple(case for case, _ in often[:MAX_EXAMPLES])
     if len(ordered) == 1:
-        return Cause(_said(*ordered[0]), len(members), examples)
+        return Cause(_choose_text(*ordered[0]), len(members), examples)
     values = [
-        CauseValue(_said(kind, alike).removeprefix(f"{common}: "), len(alike)) for kind, alike in ordered[:MAX_VALUES]
+        CauseValue(_choose_text(kind, alike).removeprefix(f"{common}: "), len(alike))
+        for kind, alike in ordered[:MAX_VALUES]
     ]
     return Cause(common, len(members), examples, tuple(values), max(len(ordered) - MAX_VALUES, 0))
 
 
-def _said(common: str, members: Sequence[tuple[CaseT, str]]) -> str:
+def _choose_text(common: str, members: Sequence[tuple[CaseT, str]]) -> str:
     return members[0][1] if len({said for _, said in members}) == 1 else common
 
 
-class Errors(FrozenStruct):
-    """Cases that could not be judged for the same reason."""
+class ErrorGroup(FrozenStruct):
+    """Cases without a score that share the blame for it."""
 
-    did: str
+    headline: str
     """`2 cases crashed`."""
-    means: str
+    explanation: str
     """What that is, to be read after a colon."""
     title: str
     """One of them, over a column: `Crashed case`."""
     rows: tuple[CaseRow, ...]
 
 
-def errors_by_blame(rows: Sequence[CaseRow]) -> tuple[Errors, ...]:
+def group_errors(rows: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
     """What may be of the change's making first."""
-    groups = ((blame, tuple(row for row in rows if row.blame is blame)) for blame in ORDER)
+    groups = ((blame, tuple(row for row in rows if row.blame is blame)) for blame in BLAME_ORDER)
     return tuple(
-        Errors(did(blame, len(found)), explain_errors(blame, (row.case for row in found)), TITLES[blame], found)
+        ErrorGroup(
+            format_error_count(blame, len(found)),
+            explain_errors(blame, (row.case for row in found)),
+            TITLES[blame],
+            found,
+        )
         for blame, found in groups
         if found
     )
 
 
 class StaleSuites(FrozenStruct):
-    """Suites of one tool that are stale for the same reasons."""
+    """Stale suites of one tool that share the same reasons."""
 
     tool: str
     tiers: tuple[str, ...]
@@ -105,7 +111,7 @@ class StaleSuites(FrozenStruct):
     """The contract's own sentences."""
 
 
-def stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
+def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
     """The stale ones in order of appearance: one line for a tool whose golden and labeled evals are old alike."""
     groups: dict[tuple[str, tuple[StaleFact, ...]], list[SuiteResult]] = defaultdict(list)
     for suite in suites:

@@ -1,4 +1,4 @@
-"""Every case of a run as one row, with what the comparison says about it."""
+"""Rows of a report: one per case, with its comparison with the baseline."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from functools import cached_property
 from typing import Final
 
-from eval_gate.gate.causes import cause_of, first_line
-from eval_gate.gate.compare import nobody_answered, tally
+from eval_gate.gate.case_comparison import count_passes, has_no_response
+from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, Tally
 from eval_gate.model.execution import Blame, Status
@@ -15,43 +15,45 @@ from eval_gate.model.grounds import GroundKind, Steadiness
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.facts import blame_of
-from eval_gate.reports.links import case_url, line_url
-from eval_gate.reports.view.fresh import flakes_from_the_start, fresh_words
-from eval_gate.reports.view.scores import shortfalls
-from eval_gate.reports.view.sides import Sides, sides_of
-from eval_gate.reports.words import blame as blame_words
-from eval_gate.reports.words import grounds as grounds_words
-from eval_gate.reports.words.numbers import score, score_change, tally_words
-from eval_gate.reports.words.waivers import Waivers, WaiverWords
+from eval_gate.reports.links import build_case_url, build_line_url
+from eval_gate.reports.run_statistics import find_blame
+from eval_gate.reports.view.new_cases import describe_new_case, is_new_and_flaky
+from eval_gate.reports.view.response_comparison import ResponseComparison, build_response_comparison
+from eval_gate.reports.view.scores import describe_shortfalls
+from eval_gate.reports.wording import case_errors as blame_words
+from eval_gate.reports.wording import grounds as grounds_words
+from eval_gate.reports.wording.numbers import format_score, format_score_change, format_tally
+from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 
-_BECAME: Final = {CaseClass.UNSETTLED: "not sure", CaseClass.STILL_ERRORED: "not judged on either side"}
+_CHANGE_TEXTS: Final = {CaseClass.UNSETTLED: "not sure", CaseClass.STILL_ERRORED: "not judged on either side"}
 
 
 class CaseRow(FrozenStruct, eq=False, dict=True):
-    """One case to look at: `case` is None for one that is only in the baseline, `compared` where nothing was compared.
+    """Row of one case; `case` is None for a removed case, `case_change` is None without a comparison.
 
-    `then` and `here` are `3/3`, or `pass` and `fail` where there was one trial; of a graded case they are scores:
-    `0.90` and `0.67 (−0.23)`.
+    compared.
+
+    `baseline_result` and `current_result` are `3/3`, or `pass` and `fail` where there was one trial; of a graded case
+    they are scores: `0.90` and `0.67 (−0.23)`.
     """
 
     key: CaseKey
     label: str
     """The id, with its eval file where another suite has the same id."""
     case: CaseResult | None
-    compared: CaseChange | None
+    case_change: CaseChange | None
     stale: bool
     url: str | None
     place: str
     """Where the record was made: `on main`."""
-    least: float
+    pass_score: float
     """The score from which a graded case passes."""
     blame: Blame | None = None
     """Whose fault it is that it could not be judged; None of a judged case, and where an older version did not say."""
-    waived: WaiverWords | None = None
+    waiver: WaiverText | None = None
     """Why its failure does not block, where it would otherwise."""
-    page: str | None = None
+    page_url: str | None = None
     """Its place in the page, where that opens by one click."""
 
     @property
@@ -75,9 +77,9 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return self.case is not None and self.case.status.judged
 
     @property
-    def change(self) -> CaseClass | None:
+    def change_class(self) -> CaseClass | None:
         """What became of it since the baseline."""
-        return self.compared.change if self.compared else None
+        return self.case_change.change if self.case_change else None
 
     @property
     def location(self) -> Location | None:
@@ -85,57 +87,61 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return self.case.location if self.case else None
 
     @property
-    def answer(self) -> str | None:
+    def response(self) -> str | None:
         """What the target said."""
         return self.case.details.response if self.case else None
 
     @cached_property
-    def sides(self) -> Sides | None:
+    def response_comparison(self) -> ResponseComparison | None:
         """Question, answers and calls of both sides; None where nothing is kept that could be shown."""
-        return sides_of(self.case, self.compared) if self.case else None
+        return build_response_comparison(self.case, self.case_change) if self.case else None
 
     @property
     def graded(self) -> bool:
         """Whether it has a grade from 0 to 1, not just a yes or no."""
-        return self.case.graded if self.case else self.compared is not None and self.compared.graded
+        return self.case.graded if self.case else self.case_change is not None and self.case_change.graded
 
     @property
     def reason(self) -> str | None:
         """Why the comparison says what it says of a judged or removed case."""
-        return self.compared.reason if self.compared and (self.judged or self.case is None) else None
+        return self.case_change.reason if self.case_change and (self.judged or self.case is None) else None
 
     @property
-    def score_drop(self) -> bool:
+    def has_score_drop(self) -> bool:
         """Whether the score fell by more than the tolerance, and that is not said by calling it a regression."""
-        return self.compared is not None and self.compared.score_drop and self.change is not CaseClass.REGRESSION
+        return (
+            self.case_change is not None
+            and self.case_change.score_drop
+            and self.change_class is not CaseClass.REGRESSION
+        )
 
     @cached_property
-    def then(self) -> str | None:
+    def baseline_result(self) -> str | None:
         """What the case did before, and in recent runs where these are known: `pass, 8 of 10`."""
-        return _then(self.compared, self.least)
+        return _format_baseline_result(self.case_change, self.pass_score)
 
     @cached_property
-    def here(self) -> str | None:
+    def current_result(self) -> str | None:
         """What came of it here: `2/3`, `crashed`, `0.67 (−0.23)`."""
         if self.case is None or self.case.status is Status.ERROR:
-            return blame_words.blame_word(self.case, self.blame) if self.case else None
+            return blame_words.format_blame(self.case, self.blame) if self.case else None
         if not self.judged:
             return self.case.status.value.replace("_", " ")
-        counted = tally(self.case)
+        counted = count_passes(self.case)
         if not self.graded or counted is None:
-            return tally_words(counted)
-        return f"{_score_words(counted, self.least)}{score_change(self._score_change)}"
+            return format_tally(counted)
+        return f"{_format_score(counted, self.pass_score)}{format_score_change(self._score_change)}"
 
     @property
     def score(self) -> str | None:
         """`0.67 (−0.23)` of a graded case that was judged."""
         if self.case is None or not self.graded or not self.judged:
             return None
-        return f"{score(self.case.score, self.least)}{score_change(self._score_change)}"
+        return f"{format_score(self.case.score, self.pass_score)}{format_score_change(self._score_change)}"
 
     @property
     def _score_change(self) -> float | None:
-        return self.compared.score_change if self.compared else None
+        return self.case_change.score_change if self.case_change else None
 
     @cached_property
     def failures(self) -> tuple[str, ...]:
@@ -145,38 +151,38 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         """
         if self.case is None:
             return ()
-        low = shortfalls(self.case, self.compared.evaluators_then if self.compared else None)
+        low = describe_shortfalls(self.case, self.case_change.evaluators_then if self.case_change else None)
         failed = (trial.error for trial in self.case.trials if trial.status is Status.FAILED)
-        first = first_line(self.case.error or next(failed, None))
+        first = find_first_line(self.case.error or next(failed, None))
         return low or ((first,) if first else ())
 
     @property
-    def what(self) -> str | None:
+    def failure_summary(self) -> str | None:
         """What failed here, in one line."""
         return " · ".join(self.failures) or None
 
     @property
     def cause(self) -> str | None:
         """What it may have in common with other failures; of a case that recovered, what failed before it did."""
-        return cause_of(self.case) or self.what if self.case is not None else None
+        return find_cause(self.case) or self.failure_summary if self.case is not None else None
 
     @property
     def drop(self) -> float:
         """By how much it got worse: of a score, else of the share of passes, by its record where there is one."""
-        if self.compared is None:
+        if self.case_change is None:
             return 0.0
         if self._score_change is not None:
             return -self._score_change
-        if self.compared.grounds is not None:
-            record, runs = self.compared.grounds.record, self.compared.grounds.here
+        if self.case_change.grounds is not None:
+            record, runs = self.case_change.grounds.record, self.case_change.grounds.here
             return record.passes / max(record.runs, 1) - runs.passes / max(runs.runs, 1)
-        then, here = self.compared.baseline, tally(self.case) if self.case else None
+        then, here = self.case_change.baseline, count_passes(self.case) if self.case else None
         return (then.k / then.n if then else 0.0) - (here.k / here.n if here else 0.0)
 
     @property
     def decided_by(self) -> GroundKind | None:
         """What decided about it, where more than the two runs was looked at."""
-        return self.compared.grounds.why if self.compared and self.compared.grounds else None
+        return self.case_change.grounds.why if self.case_change and self.case_change.grounds else None
 
     @property
     def suspected(self) -> bool:
@@ -189,15 +195,17 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
         Of a case that no earlier run knows what its runs here have shown.
         """
-        if self.compared is None:
+        if self.case_change is None:
             return None
-        return grounds_words.evidence(self.compared, self.place) or fresh_words(self.case, self.compared)
+        return grounds_words.describe_evidence(self.case_change, self.place) or describe_new_case(
+            self.case, self.case_change
+        )
 
     @property
-    def record(self) -> str | None:
+    def history_text(self) -> str | None:
         """What recent runs of the default branch say about it, where that was looked at."""
-        known = self.compared.case_record if self.compared else None
-        return grounds_words.record_words(known, self.place) if known else None
+        known = self.case_change.case_record if self.case_change else None
+        return grounds_words.describe_history(known, self.place) if known else None
 
     @property
     def flaky(self) -> bool:
@@ -205,83 +213,88 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return self.case is not None and self.case.flaky
 
     @property
-    def flaky_on_record(self) -> bool:
+    def is_flaky_in_history(self) -> bool:
         """Whether recent runs of the default branch call it flaky."""
-        known = self.compared.case_record if self.compared else None
+        known = self.case_change.case_record if self.case_change else None
         return known is not None and known.steadiness is Steadiness.FLAKY
 
     @cached_property
-    def flakes_from_the_start(self) -> bool:
+    def is_new_and_flaky(self) -> bool:
         """Whether it is new or changed, and was seen both to pass and to fail."""
-        return flakes_from_the_start(self.case, self.compared)
+        return is_new_and_flaky(self.case, self.case_change)
 
     @property
-    def main_broke(self) -> bool:
+    def is_broken_on_main(self) -> bool:
         """Whether the default branch itself fails it, and did not before."""
-        return self.compared is not None and grounds_words.main_broke(self.compared, self.place) is not None
+        return (
+            self.case_change is not None
+            and grounds_words.describe_broken_main(self.case_change, self.place) is not None
+        )
 
     @property
     def scores(self) -> str | None:
         """`0.90 → 0.67 (−0.23)` of a graded case, `0.90` where nothing changed; None where there is no score."""
         if not self.graded or (self.case is not None and not self.judged):
             return None
-        return " → ".join(dict.fromkeys(words for words in (self.then, self.here) if words))
+        return " → ".join(dict.fromkeys(words for words in (self.baseline_result, self.current_result) if words))
 
     @property
     def outcome(self) -> str:
         """`pass`, `2/3`, `error`; of a graded case the word and the score: `fail 0.67 (−0.23)`."""
         if self.graded and self.judged:
-            return f"{'pass' if self.status is Status.PASSED else 'fail'} {self.here}"
-        return self.here or ""
+            return f"{'pass' if self.status is Status.PASSED else 'fail'} {self.current_result}"
+        return self.current_result or ""
 
     @property
-    def seen(self) -> str:
+    def evidence_or_results(self) -> str:
         """The evidence where there is some; else both sides: `pass → fail`, `fail`."""
-        return self.evidence or " → ".join(words for words in (self.then, self.here) if words) or "–"
+        return (
+            self.evidence or " → ".join(words for words in (self.baseline_result, self.current_result) if words) or "–"
+        )
 
     @property
-    def _odds(self) -> str | None:
+    def _chance_text(self) -> str | None:
         """`if nothing changed, that happens 1 time in 50,000`."""
-        return grounds_words.odds(self.compared) if self.compared else None
+        return grounds_words.describe_chance(self.case_change) if self.case_change else None
 
     @cached_property
-    def seen_lines(self) -> tuple[str, ...]:
+    def evidence_lines(self) -> tuple[str, ...]:
         """What was seen, how likely that is by chance, and what the counts alone do not say."""
-        others = grounds_words.beyond_counts(self.compared, self.place) if self.compared else ()
+        others = grounds_words.list_further_evidence(self.case_change, self.place) if self.case_change else ()
         score = f"score {self.score}" if self.score and self.evidence else None
-        return (self.seen, *filter(None, [self._odds, *others, score]))
+        return (self.evidence_or_results, *filter(None, [self._chance_text, *others, score]))
 
     @property
-    def why_words(self) -> str:
+    def evidence_text(self) -> str:
         """The lines of what was seen as one; empty where only the two runs were looked at."""
-        return "; ".join(self.seen_lines) if self.evidence else ""
+        return "; ".join(self.evidence_lines) if self.evidence else ""
 
     @property
-    def change_words(self) -> str:
+    def change_text(self) -> str:
         """`regression`, `new pass`, `regression, accepted`; empty without a baseline."""
-        if self.suspected and not self.waived:
+        if self.suspected and not self.waiver:
             return "suspected regression"
         if self.decided_by is not None and self.decided_by.undecided:
             return "not decided"
-        if self.waived and self.waived.kind is WaiverKind.QUARANTINE:
-            return self.waived.done
-        became = self.change.value.replace("_", " ") if self.change else ""
-        became = _BECAME.get(self.change, became) if self.change else became
-        return ", ".join(filter(None, [became, self.waived.done if self.waived else ""]))
+        if self.waiver and self.waiver.kind is WaiverKind.QUARANTINE:
+            return self.waiver.effect
+        became = self.change_class.value.replace("_", " ") if self.change_class else ""
+        became = _CHANGE_TEXTS.get(self.change_class, became) if self.change_class else became
+        return ", ".join(filter(None, [became, self.waiver.effect if self.waiver else ""]))
 
 
-class Rows:
-    """The rows of a run, each made when it is first asked for: of most cases of a large run nothing is to be said."""
+class CaseRows:
+    """Rows of a run's cases, each built on first use: most cases of a large run need none."""
 
-    def __init__(self, run: RunResult, context: ReportContext, waivers: Waivers) -> None:
+    def __init__(self, run: RunResult, context: ReportContext, waivers: WaiverReport) -> None:
         """`run` is as its verdict counts it."""
         changes = run.comparison.changes if run.comparison else ()
         self._cases = list(run.cases())
         self._by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
         self._removed = [change for change in changes if change.change is CaseClass.REMOVED]
-        self._place, self._least = grounds_words.place_of(context), run.verdict.pass_score if run.verdict else 1.0
+        self._place, self._least = grounds_words.format_place(context), run.verdict.pass_score if run.verdict else 1.0
         self._named = Counter([key.case_id for key, _ in self._cases])
-        self._silent = nobody_answered(run)
+        self._silent = has_no_response(run)
         self._stale = {suite.eval_file for suite in run.suites if suite.stale}
         self._context, self._waivers = context, waivers
         self._made: dict[int, CaseRow] = {}
@@ -289,33 +302,33 @@ class Rows:
     @cached_property
     def cases(self) -> tuple[CaseRow, ...]:
         """Every case of the run, in its order."""
-        return self.between(0, len(self._cases))
+        return self.get_slice(0, len(self._cases))
 
     @cached_property
     def removed(self) -> tuple[CaseRow, ...]:
         """Those that are only in the baseline."""
         place, least = self._place, self._least
         return tuple(
-            CaseRow(change.key, change.case_id, None, change, stale=False, url=None, place=place, least=least)
+            CaseRow(change.key, change.case_id, None, change, stale=False, url=None, place=place, pass_score=least)
             for change in self._removed
         )
 
     @cached_property
-    def noted(self) -> tuple[CaseRow, ...]:
+    def notable(self) -> tuple[CaseRow, ...]:
         """The cases of the run of which there is more to say than that they pass as before, and all waived ones."""
         compared, waived = self._by_case, self._waivers.by_case
         return tuple(
-            self._at(at)
+            self._get_row(at)
             for at, (key, case) in enumerate(self._cases)
-            if key in waived or _says_more(case, compared.get(key))
+            if key in waived or _is_notable(case, compared.get(key))
         )
 
-    def between(self, begin: int, end: int, *, passing: bool = True) -> tuple[CaseRow, ...]:
+    def get_slice(self, begin: int, end: int, *, passing: bool = True) -> tuple[CaseRow, ...]:
         """The cases from one place up to another, those that pass among them or not."""
         places = range(begin, end)
-        return tuple(self._at(at) for at in places if passing or self._cases[at][1].status is not Status.PASSED)
+        return tuple(self._get_row(at) for at in places if passing or self._cases[at][1].status is not Status.PASSED)
 
-    def _at(self, place: int) -> CaseRow:
+    def _get_row(self, place: int) -> CaseRow:
         """The row of the case at this place: always the same one."""
         if place not in self._made:
             key, case = self._cases[place]
@@ -325,17 +338,17 @@ class Rows:
                 case,
                 self._by_case.get(key),
                 stale=key.suite in self._stale,
-                url=line_url(case.location, self._context),
+                url=build_line_url(case.location, self._context),
                 place=self._place,
-                least=self._least,
-                blame=None if case.status is Status.PASSED else blame_of(case, silent=self._silent),
-                waived=self._waivers.by_case.get(key),
-                page=case_url(key, self._context),
+                pass_score=self._least,
+                blame=None if case.status is Status.PASSED else find_blame(case, silent=self._silent),
+                waiver=self._waivers.by_case.get(key),
+                page_url=build_case_url(key, self._context),
             )
         return self._made[place]
 
 
-def _says_more(case: CaseResult, change: CaseChange | None) -> bool:
+def _is_notable(case: CaseResult, change: CaseChange | None) -> bool:
     """Whether a case could be in any list: it does not simply pass, or not as before, or its record or score counts."""
     if case.status is not Status.PASSED or case.flaky:
         return True
@@ -351,13 +364,13 @@ def _says_more(case: CaseResult, change: CaseChange | None) -> bool:
     )
 
 
-def _score_words(tally: Tally, least: float) -> str:
+def _format_score(tally: Tally, least: float) -> str:
     """`0.67`, and of several trials how many of them passed: `0.67, 1/3`."""
-    words = score(tally.score, least)
+    words = format_score(tally.score, least)
     return f"{words}, {tally.k}/{tally.n}" if tally.n > 1 else words
 
 
-def _then(change: CaseChange | None, least: float) -> str | None:
+def _format_baseline_result(change: CaseChange | None, least: float) -> str | None:
     """`pass`, and where recent runs are known `pass, 8 of 10`: how often the case passes without this change.
 
     Of a case that is compared with another run than the baseline `pass at def5678, 8 of 10`.
@@ -366,11 +379,15 @@ def _then(change: CaseChange | None, least: float) -> str | None:
     if change is None or change.baseline is None:
         return None
     baseline, record = change.baseline, change.case_record
-    where = f" at {grounds_words.run_name(change.compared_with)}" if change.compared_with else ""
+    where = f" at {grounds_words.format_run_name(change.compared_with)}" if change.compared_with else ""
     if change.graded:
-        words, scores = f"{_score_words(baseline, least)}{where}", change.score_record
-        return words if scores is None or scores.runs <= 1 else f"{words}, {score(scores.mean)} over {scores.runs} runs"
-    words = f"{tally_words(baseline)}{where}"
+        words, scores = f"{_format_score(baseline, least)}{where}", change.score_record
+        return (
+            words
+            if scores is None or scores.runs <= 1
+            else f"{words}, {format_score(scores.mean)} over {scores.runs} runs"
+        )
+    words = f"{format_tally(baseline)}{where}"
     runs = record.counts.runs if record else 0
     if record is None or runs <= baseline.n:
         return words

@@ -1,20 +1,20 @@
-"""The small tables of a report: one row per suite, and one per rule."""
+"""Tables of a report: one row per suite, and one row per rule of the policy."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
 
-from eval_gate.gate.scores import limit_words
+from eval_gate.gate.score_changes import format_limit
 from eval_gate.model.comparison import BaselineFacts, CaseChange, Verdict
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.view.scores import MeanScore, mean_score
+from eval_gate.reports.view.scores import MeanScore, compute_mean_score
 from eval_gate.struct import FrozenStruct
 
 
 class SuiteRow(FrozenStruct):
-    """One suite in numbers. `change` is against the baseline's passes; None without one."""
+    """Counts of one suite; `change` compares its passes with the baseline's, None without a baseline."""
 
     name: str
     file: str
@@ -33,7 +33,7 @@ class SuiteRow(FrozenStruct):
 
 
 class RuleRow(FrozenStruct):
-    """One rule: `result` is `ok`, `fail`, `warning` for what is only pointed out, `–` for what others rest on."""
+    """Rule of the policy with its value, limit and result: `ok`, `fail`, `warning` or `–`."""
 
     name: str
     value: str
@@ -41,15 +41,15 @@ class RuleRow(FrozenStruct):
     result: str
 
 
-def suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[SuiteRow, ...]:
+def build_suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[SuiteRow, ...]:
     """One row per suite, in the order of the run."""
     changes: dict[str, list[CaseChange]] = defaultdict(list)
     for change in run.comparison.changes if run.comparison else ():
         changes[change.suite].append(change)
-    return tuple(_suite_row(suite, baseline, changes[suite.eval_file]) for suite in run.suites)
+    return tuple(_build_suite_row(suite, baseline, changes[suite.eval_file]) for suite in run.suites)
 
 
-def _suite_row(suite: SuiteResult, baseline: BaselineFacts | None, changes: Iterable[CaseChange]) -> SuiteRow:
+def _build_suite_row(suite: SuiteResult, baseline: BaselineFacts | None, changes: Iterable[CaseChange]) -> SuiteRow:
     summary = suite.summary
     return SuiteRow(
         name=f"{suite.tool_name} {suite.tier.value}" if suite.tier else suite.tool_name,
@@ -59,24 +59,24 @@ def _suite_row(suite: SuiteResult, baseline: BaselineFacts | None, changes: Iter
         other=summary.total_cases - summary.passed - summary.failed,
         baseline_passed=baseline.suite_passes.get(suite.eval_file) if baseline else None,
         stale=suite.stale,
-        score=mean_score(suite.cases, changes),
+        score=compute_mean_score(suite.cases, changes),
     )
 
 
-def is_stale(baseline: BaselineFacts, context: ReportContext) -> bool:
+def is_baseline_stale(baseline: BaselineFacts, context: ReportContext) -> bool:
     """Whether the baseline is older than what the context takes for fresh."""
     too_old = (baseline.age_days or 0) > context.max_baseline_age_days
     return too_old or (baseline.commits_behind or 0) > context.max_baseline_commits
 
 
-def rule_rows(run: RunResult, verdict: Verdict, context: ReportContext, *, stale: bool) -> tuple[RuleRow, ...]:
+def build_rule_rows(run: RunResult, verdict: Verdict, context: ReportContext, *, stale: bool) -> tuple[RuleRow, ...]:
     """The policy's rules, and the age of the baseline where it is known, which only warns."""
     rows = [RuleRow(rule.name, rule.value, rule.limit, "ok" if rule.ok else "fail") for rule in verdict.rules]
     baseline = run.comparison.baseline if run.comparison else None
-    return (*rows, *_baseline_age(baseline, context, stale=stale), *_pass_score(run, verdict))
+    return (*rows, *_build_age_row(baseline, context, stale=stale), *_build_pass_score_row(run, verdict))
 
 
-def _baseline_age(baseline: BaselineFacts | None, context: ReportContext, *, stale: bool) -> tuple[RuleRow, ...]:
+def _build_age_row(baseline: BaselineFacts | None, context: ReportContext, *, stale: bool) -> tuple[RuleRow, ...]:
     value, limit = [], []
     if baseline is not None and baseline.age_days is not None:
         value.append(f"{baseline.age_days:.0f} d")
@@ -88,10 +88,10 @@ def _baseline_age(baseline: BaselineFacts | None, context: ReportContext, *, sta
     return (RuleRow("Baseline age", " / ".join(value), " / ".join(limit), result),) if value else ()
 
 
-def _pass_score(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ...]:
+def _build_pass_score_row(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ...]:
     """What the other rules take for a pass, where it is not the specification's 1."""
     graded = [case for _, case in run.cases() if case.graded and case.status.judged]
     if verdict.pass_score >= 1.0 or not graded:
         return ()
     value = f"{sum(case.passed for case in graded)} of {len(graded)} graded cases"
-    return (RuleRow("Pass score", value, limit_words(verdict.pass_score), "–"),)
+    return (RuleRow("Pass score", value, format_limit(verdict.pass_score), "–"),)

@@ -1,4 +1,4 @@
-"""A log per case of what Codex says while it works, for people who want to know what it did."""
+"""Log of one case of Codex: the command, each line of output, and how it ended."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from eval_gate.errors import GateError
 from eval_gate.model.base import JsonValue
 from eval_gate.process.run import FinishedProgram
 from eval_gate.targets.base import Request
-from eval_gate.targets.coding_agent import new_file
-from eval_gate.text.escape import one_line
-from eval_gate.text.redact import Redactor
+from eval_gate.targets.coding_agent import create_file
+from eval_gate.text.escape import to_one_line
+from eval_gate.text.redaction import Redactor
 
-FOLDER: Final = ".agentv/logs/codex"
+DEFAULT_FOLDER: Final = ".agentv/logs/codex"
 """Where logs are written, below the root of the run, unless the target says otherwise."""
-SWITCH: Final = "AGENTV_CODEX_STREAM_LOGS"
+LOGS_VARIABLE: Final = "AGENTV_CODEX_STREAM_LOGS"
 """A variable that turns logs off: `false`."""
 MAX_BYTES: Final = 20_000_000
 _MAX_LINE: Final = 1_000_000
 _MAX_DETAIL: Final = 500
 
-Format = Literal["summary", "json"]
+LogFormat = Literal["summary", "json"]
 
 
-def logs_wanted(environment: Mapping[str, str]) -> bool:
+def should_log(environment: Mapping[str, str]) -> bool:
     """Whether logs are to be written."""
-    return environment.get(SWITCH, "").strip().lower() not in {"false", "0", "no", "off"}
+    return environment.get(LOGS_VARIABLE, "").strip().lower() not in {"false", "0", "no", "off"}
 
 
 class CodexLog:
@@ -40,7 +40,7 @@ class CodexLog:
     A log that cannot be written breaks no case: `trouble` then says why.
     """
 
-    def __init__(self, file: BinaryIO | None, path: Path | None, form: Format, redact: Redactor) -> None:
+    def __init__(self, file: BinaryIO | None, path: Path | None, form: LogFormat, redact: Redactor) -> None:
         self.path = path
         self.trouble: str | None = None
         self._file = file
@@ -51,8 +51,8 @@ class CodexLog:
 
     def begin(self, command: Sequence[str], folder: Path) -> None:
         """What is started, and where."""
-        self._line(f"# {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {shlex.join(command)}")
-        self._line(f"# in {folder}")
+        self._write_line(f"# {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {shlex.join(command)}")
+        self._write_line(f"# in {folder}")
 
     def add(self, data: bytes) -> None:
         """The next bytes of Codex's output, in pieces of any size."""
@@ -61,19 +61,19 @@ class CodexLog:
             lines, self._rest = [*lines, self._rest], b""
         for line in lines:
             if line.strip():
-                self._event(line.decode("utf-8", "replace"))
+                self._write_event(line.decode("utf-8", "replace"))
 
     def end(self, finished: FinishedProgram | None) -> None:
         """How it ended, and what it wrote to stderr; None when it was ended by us or never began."""
         if self._rest.strip():
             self.add(b"\n")
         if finished is None:
-            self._line("# ended before it was done")
+            self._write_line("# ended before it was done")
         else:
             if finished.stderr.total:
-                self._line(f"# stderr:\n{finished.stderr.text()}")
+                self._write_line(f"# stderr:\n{finished.stderr.to_text()}")
             how = "its time was over" if finished.timed_out else f"exit code {finished.code}"
-            self._line(f"# {how} after {finished.seconds:.1f} s")
+            self._write_line(f"# {how} after {finished.seconds:.1f} s")
         self.close()
 
     def close(self) -> None:
@@ -83,15 +83,15 @@ class CodexLog:
                 self._file.close()
             self._file = None
 
-    def _event(self, line: str) -> None:
+    def _write_event(self, line: str) -> None:
         try:
             event = json.loads(line)
-            shown = json.dumps(event, ensure_ascii=False) if self._form == "json" else summary(event)
+            shown = json.dumps(event, ensure_ascii=False) if self._form == "json" else format_event(event)
         except (ValueError, RecursionError):
             shown = line.rstrip("\r")
-        self._line(shown if self._form == "json" else f"{datetime.now(UTC):%H:%M:%S} {shown}")
+        self._write_line(shown if self._form == "json" else f"{datetime.now(UTC):%H:%M:%S} {shown}")
 
-    def _line(self, text: str) -> None:
+    def _write_line(self, text: str) -> None:
         if self._file is None:
             return
         data = f"{self._redact(text)}\n".encode("utf-8", "replace")
@@ -107,40 +107,40 @@ class CodexLog:
             self.close()
 
 
-def open_log(folder: Path, target: str, request: Request, form: Format, redact: Redactor) -> CodexLog:
+def open_log(folder: Path, target: str, request: Request, form: LogFormat, redact: Redactor) -> CodexLog:
     """A new log file for this case. Where there can be none, a log that keeps nothing and knows why."""
     words = (target, request.case_id, f"attempt-{request.trial + 1}")
     try:
-        file, path = new_file(folder, words, ".log")
+        file, path = create_file(folder, words, ".log")
     except GateError as error:
-        log = no_log()
+        log = build_null_log()
         log.trouble = f"codex has no logs: nothing can be written in {folder}: {error.message}"
         return log
     return CodexLog(file, path, form, redact)
 
 
-def no_log() -> CodexLog:
+def build_null_log() -> CodexLog:
     """A log that keeps nothing."""
     return CodexLog(None, None, "summary", Redactor())
 
 
-def summary(event: JsonValue) -> str:
+def format_event(event: JsonValue) -> str:
     """One event on one line."""
     if not isinstance(event, dict):
-        return one_line(json.dumps(event, ensure_ascii=False), _MAX_DETAIL)
+        return to_one_line(json.dumps(event, ensure_ascii=False), _MAX_DETAIL)
     item, usage = event.get("item"), event.get("usage")
     words = [str(event.get("type") or "event")]
     if isinstance(item, dict):
-        words += [str(item.get("type")), _detail(item)]
+        words += [str(item.get("type")), _describe_item(item)]
         words += [f"({key} {item[key]})" for key in ("status", "exit_code") if item.get(key) is not None]
     elif isinstance(usage, dict):
         words.append(", ".join(f"{key} {count}" for key, count in usage.items()))
     else:
-        words.append(_detail(event))
-    return one_line(" ".join(word for word in words if word), _MAX_DETAIL)
+        words.append(_describe_item(event))
+    return to_one_line(" ".join(word for word in words if word), _MAX_DETAIL)
 
 
-def _detail(item: Mapping[str, JsonValue]) -> str:
+def _describe_item(item: Mapping[str, JsonValue]) -> str:
     """What the item is about, in one of its own fields."""
     for key in ("command", "tool", "query", "text", "message", "error", "changes"):
         value = item.get(key)

@@ -1,4 +1,4 @@
-"""Codex targets as people describe them (agentv behaviour 4)."""
+"""Settings of a Codex target (agentv behaviour 4)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from eval_gate.targets.settings import (
+    AGENT_PLACE,
+    AGENT_SETTING,
     LONGEST_S,
-    OF_THE_AGENT,
-    PLACE_OF_THE_AGENT,
     NoEffect,
     Place,
     ProgramSettings,
@@ -21,7 +21,7 @@ from eval_gate.targets.settings import (
 from eval_gate.text.secret import Secret
 
 
-def _words(value: object) -> object:
+def _split_arguments(value: object) -> object:
     """A text is split as a shell would split it, without running one."""
     if not isinstance(value, str):
         return value
@@ -37,13 +37,13 @@ class CodexSettings(ProgramSettings):
     other_names: ClassVar[Mapping[str, str]] = {"command": "executable", "binary": "executable", "arguments": "args"}
 
     provider: Literal["codex"] = "codex"
-    executable: Annotated[Place, PLACE_OF_THE_AGENT] = Field(
+    executable: Annotated[Place, AGENT_PLACE] = Field(
         default="codex", description="A name that is looked up on PATH, or a path."
     )
     args: Annotated[
         Secret[tuple[Value, ...]],
-        BeforeValidator(_words, json_schema_input_type=tuple[str, ...] | str),
-        PLACE_OF_THE_AGENT,
+        BeforeValidator(_split_arguments, json_schema_input_type=tuple[str, ...] | str),
+        AGENT_PLACE,
     ] = Field(
         default_factory=tuple,
         validate_default=True,
@@ -59,7 +59,7 @@ class CodexSettings(ProgramSettings):
     log_format: Annotated[Literal["summary", "json"], NoEffect("it is how logs are written")] = Field(
         default="summary", description="A line per event, or the events themselves."
     )
-    system_prompt: Annotated[Secret[Text] | None, OF_THE_AGENT] = Field(
+    system_prompt: Annotated[Secret[Text] | None, AGENT_SETTING] = Field(
         default=None, description="Stands first in the prompt, instead of our own words."
     )
     provider_batching: bool = Field(default=False, description="Codex cannot: every case is asked on its own.")

@@ -1,4 +1,4 @@
-"""One call of a command template: its values, its files, its process, and what it left behind."""
+"""Run a command template once: fill in its values, start the process, read its output."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.model import limits
-from eval_gate.process.captured import Captured, Mask
-from eval_gate.process.folder import PrivateFolder, private_folder
+from eval_gate.process.captured_output import CapturedOutput, Mask
+from eval_gate.process.private_folder import PrivateFolder, open_private_folder
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, StartRefusal, run
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.command_template import CommandTemplate, shell_quoted
-from eval_gate.text.escape import one_line, plain_word
-from eval_gate.text.foreign.quote import without_events
-from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.command_template import CommandTemplate, quote_for_shell
+from eval_gate.text.escape import to_one_line, to_plain_word
+from eval_gate.text.untrusted.excerpt import replace_events
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
-PREFIX: Final = "eval-gate-cli-"
+FOLDER_PREFIX: Final = "eval-gate-cli-"
 """How the folders with temporary files begin."""
 MAX_OUTPUT: Final = limits.COMMAND_BYTES
 """Bytes of an answer that are read."""
-BATCH_INPUT: Final = "AGENT_BATCH_INPUT"
+BATCH_INPUT_VARIABLE: Final = "AGENT_BATCH_INPUT"
 """The variable with the path of a batch's cases."""
-_ASIDE: Final = 64_000
+_MAX_UNUSED_STDOUT: Final = 64_000
 """Bytes of stdout that are kept where it is not the answer."""
-_ID_IN_NAME: Final = 60
-QUOTED: Final = 300
+_MAX_ID_IN_NAME: Final = 60
+MAX_QUOTED: Final = 300
 """Characters of a program's words that a message holds."""
-_LOOKED_AT: Final = 20_000
+_MAX_TAIL: Final = 20_000
 """Bytes at the end of an output that are looked at for them."""
 
 
 class CommandCall(FrozenStruct):
-    """What a command is called with. `files` are paths; `batch` is the content of a batch's file of cases."""
+    """Input of one run of a command. `batch` is the content of the file of cases of a batch."""
 
     eval_id: str
     cwd: Path
@@ -46,55 +46,55 @@ class CommandCall(FrozenStruct):
     max_output: int = MAX_OUTPUT
 
 
-class CalledCommand(FrozenStruct):
-    """What became of it. `answer` is the output file where the template names one, else stdout; None: no such file."""
+class CommandResult(FrozenStruct):
+    """Result of one run of a command. `output` is None where the output file is missing."""
 
     line: str
     finished: FinishedProgram
-    answer: Captured | None
+    output: CapturedOutput | None
 
 
-class Caller:
-    """Calls the command of one template. The files of a call are removed after it, unless `keep`."""
+class CommandRunner:
+    """Runner of one command template. Removes the files of a call afterwards, unless `keep` is set."""
 
     def __init__(
         self, template: str, files_format: str, environment: Mapping[str, str], mask: Mask, *, keep: bool = False
     ) -> None:
-        self._template = CommandTemplate.of_command(template)
-        self._file = CommandTemplate.of_file(files_format)
+        self._template = CommandTemplate.from_command(template)
+        self._file = CommandTemplate.from_file_format(files_format)
         self._environment = environment
         self._mask = mask
         self._keep = keep
 
-    def names(self, placeholder: str) -> bool:
+    def has_placeholder(self, placeholder: str) -> bool:
         """Whether the template holds this placeholder."""
         return placeholder in self._template.names
 
-    async def call(self, call: CommandCall) -> CalledCommand:
+    async def run_call(self, call: CommandCall) -> CommandResult:
         """Run the command to its end. Raises ProcessError when it cannot be started or its file cannot be read."""
-        with private_folder(PREFIX, call.cwd, keep=self._keep) as folder:
-            name = f"{_file_name(call.eval_id)}.{'json' if call.batch is None else 'jsonl'}"
-            values = self._values(call, folder, name)
+        with open_private_folder(FOLDER_PREFIX, call.cwd, keep=self._keep) as folder:
+            name = f"{_format_file_name(call.eval_id)}.{'json' if call.batch is None else 'jsonl'}"
+            values = self._build_values(call, folder, name)
             line = self._template.render(values)
-            in_file = self.names("OUTPUT_FILE")
-            finished = await _run(
+            in_file = self.has_placeholder("OUTPUT_FILE")
+            finished = await _run_command(
                 Command(
                     line,
                     call.cwd,
-                    {**self._environment, **_batch(call, folder)},
+                    {**self._environment, **_write_batch(call, folder)},
                     timeout_s=call.timeout_s,
-                    max_output=_ASIDE if in_file else call.max_output,
+                    max_output=_MAX_UNUSED_STDOUT if in_file else call.max_output,
                     mask=self._mask,
                 ),
                 values,
             )
-            answer: Captured | None = finished.stdout
+            answer: CapturedOutput | None = finished.stdout
             if in_file:
                 written = folder.read(name, call.max_output) if finished.code == 0 else None
-                answer = written.masked(self._mask) if written is not None else None
-        return CalledCommand(line, finished, answer)
+                answer = written.apply_mask(self._mask) if written is not None else None
+        return CommandResult(line, finished, answer)
 
-    def _values(self, call: CommandCall, folder: PrivateFolder, output: str) -> dict[str, str]:
+    def _build_values(self, call: CommandCall, folder: PrivateFolder, output: str) -> dict[str, str]:
         """What stands for each placeholder, quoted. Raises ProcessError for what cannot be passed on."""
         given = {
             "PROMPT": call.prompt,
@@ -111,18 +111,18 @@ class Caller:
                     f"the value of {{{name}}} holds a NUL character, which no command can be given{instead}",
                     StartRefusal.TEXT,
                 )
-        values = {name: shell_quoted(well_formed(value)) for name, value in given.items()}
-        values["FILES"] = " ".join(self._file_words(file) for file in call.files)
-        if self.names("PROMPT_FILE"):
-            written = folder.write("prompt.txt", well_formed(call.prompt).encode())
-            values["PROMPT_FILE"] = shell_quoted(str(written))
+        values = {name: quote_for_shell(to_well_formed(value)) for name, value in given.items()}
+        values["FILES"] = " ".join(self._format_file(file) for file in call.files)
+        if self.has_placeholder("PROMPT_FILE"):
+            written = folder.write("prompt.txt", to_well_formed(call.prompt).encode())
+            values["PROMPT_FILE"] = quote_for_shell(str(written))
         return values
 
-    def _file_words(self, file: str) -> str:
-        return self._file.render({"path": shell_quoted(file), "basename": shell_quoted(Path(file).name)})
+    def _format_file(self, file: str) -> str:
+        return self._file.render({"path": quote_for_shell(file), "basename": quote_for_shell(Path(file).name)})
 
 
-async def _run(command: Command, values: Mapping[str, str]) -> FinishedProgram:
+async def _run_command(command: Command, values: Mapping[str, str]) -> FinishedProgram:
     try:
         return await run(command)
     except ProcessError as error:
@@ -134,27 +134,27 @@ async def _run(command: Command, values: Mapping[str, str]) -> FinishedProgram:
         raise ProcessError(f"{what}; the longest is {{{longest}}}: {advice}", StartRefusal.TOO_LONG) from error
 
 
-def _batch(call: CommandCall, folder: PrivateFolder) -> dict[str, str]:
+def _write_batch(call: CommandCall, folder: PrivateFolder) -> dict[str, str]:
     if call.batch is None:
         return {}
-    return {BATCH_INPUT: str(folder.write("batch-input.jsonl", call.batch))}
+    return {BATCH_INPUT_VARIABLE: str(folder.write("batch-input.jsonl", call.batch))}
 
 
-def _file_name(eval_id: str) -> str:
+def _format_file_name(eval_id: str) -> str:
     """The id as the beginning of a file's name: whatever it holds, it stays one."""
-    return plain_word(eval_id)[:_ID_IN_NAME].strip("-.") or "case"
+    return to_plain_word(eval_id)[:_MAX_ID_IN_NAME].strip("-.") or "case"
 
 
-def last_words(finished: FinishedProgram) -> str:
+def format_output_tail(finished: FinishedProgram) -> str:
     """The end of stderr, else of stdout, as the end of a sentence; nothing where nothing was said.
 
     Of events on stdout, where an answer may be in pieces, only the shapes are told.
     """
-    words = _words(finished.stderr.data) or _words(without_events(finished.stdout.data[-_LOOKED_AT:]))
+    words = _shorten_output(finished.stderr.data) or _shorten_output(replace_events(finished.stdout.data[-_MAX_TAIL:]))
     return f": {words}" if words else ""
 
 
-def _words(printed: bytes) -> str:
-    text = printed[-_LOOKED_AT:].decode("utf-8", "replace")
-    words = " ".join(one_line(text, _LOOKED_AT).split())
-    return words if len(words) <= QUOTED else f"…{words[-QUOTED:].lstrip()}"
+def _shorten_output(printed: bytes) -> str:
+    text = printed[-_MAX_TAIL:].decode("utf-8", "replace")
+    words = " ".join(to_one_line(text, _MAX_TAIL).split())
+    return words if len(words) <= MAX_QUOTED else f"…{words[-MAX_QUOTED:].lstrip()}"

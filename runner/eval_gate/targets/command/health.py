@@ -1,4 +1,4 @@
-"""The health check of a command line target: once, before the first case, for all who wait for it."""
+"""Health check of a command target: runs once, before the first case."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from eval_gate.files.certificates import certificates
-from eval_gate.process.environment import Withheld
+from eval_gate.files.certificates import load_ssl_context
+from eval_gate.process.environment import WithheldVariables
 from eval_gate.process.run import ProcessError
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.command.call import Caller, CommandCall, last_words
+from eval_gate.targets.command.call import CommandCall, CommandRunner, format_output_tail
 from eval_gate.targets.command.settings import CliSettings, HealthCheck
-from eval_gate.targets.container import System, connection_hint, reachable_host
-from eval_gate.text.escape import one_line
-from eval_gate.text.redact import Redactor
-from eval_gate.text.urls import public_url
+from eval_gate.targets.container import ContainerProbe, find_connection_hint, resolve_host
+from eval_gate.text.escape import to_one_line
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.urls import to_public_url
 
 DEFAULT_LIMIT_S: Final = 30.0
 _EVAL_ID: Final = "healthcheck"
 
 
-class Health:
-    """Knows whether the target is well, once it was asked. What it finds holds for the whole run."""
+class HealthChecker:
+    """Health check that runs once and keeps its result for the whole run."""
 
     def __init__(
-        self, settings: CliSettings, environment: Mapping[str, str], withheld: Withheld, redact: Redactor
+        self, settings: CliSettings, environment: Mapping[str, str], withheld: WithheldVariables, redact: Redactor
     ) -> None:
         self._settings = settings
         self._environment = environment
@@ -35,7 +35,7 @@ class Health:
         self._check = settings.healthcheck
         self._asking: asyncio.Task[str | None] | None = None
 
-    async def ensure(self, folder: Path | None) -> None:
+    async def require_healthy(self, folder: Path | None) -> None:
         """Raise TargetError (unreachable) unless the target is well. `folder`: that of the eval file, once it is known.
 
         A command that runs there is not asked before it is.
@@ -44,17 +44,17 @@ class Health:
         if check is None:
             return
         if self._asking is None:
-            cwd = self._cwd(check, folder)
+            cwd = self._find_cwd(check, folder)
             if check.type == "command" and cwd is None:
                 return
-            self._asking = asyncio.create_task(self._ask(check, cwd))
+            self._asking = asyncio.create_task(self._run_check(check, cwd))
         # who waits may be cancelled, and the others still want to know
         reason = await asyncio.shield(self._asking)
         if reason is not None:
             raise TargetError(
                 f"CLI healthcheck failed for '{self._settings.name}': {reason}",
                 fault=TargetFault.UNREACHABLE,
-                hint=self._hint(check),
+                hint=self._find_hint(check),
             )
 
     async def aclose(self) -> None:
@@ -63,25 +63,25 @@ class Health:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
 
-    def _cwd(self, check: HealthCheck, folder: Path | None) -> Path | None:
+    def _find_cwd(self, check: HealthCheck, folder: Path | None) -> Path | None:
         """Where its command runs; None while that is not known."""
         own = check.cwd or self._settings.cwd
         if own is not None and Path(own).is_absolute():
             return Path(own)
         return None if folder is None else folder / (own or ".")
 
-    async def _ask(self, check: HealthCheck, cwd: Path | None) -> str | None:
+    async def _run_check(self, check: HealthCheck, cwd: Path | None) -> str | None:
         """Ask once, in at most the time that was set: None when all is well, else why it is not."""
         limit_s = check.timeout_seconds or self._settings.timeout_seconds or DEFAULT_LIMIT_S
         if check.url is not None:
-            return await _ask_url(check.url.open(), limit_s)
+            return await _check_url(check.url.open(), limit_s)
         assert check.command_template is not None
         assert cwd is not None
-        caller = Caller(
-            check.command_template.open(), self._settings.files_format, self._environment, self._redact.data
+        caller = CommandRunner(
+            check.command_template.open(), self._settings.files_format, self._environment, self._redact.mask_bytes
         )
         try:
-            called = await caller.call(CommandCall(_EVAL_ID, cwd, timeout_s=limit_s))
+            called = await caller.run_call(CommandCall(_EVAL_ID, cwd, timeout_s=limit_s))
         except ProcessError as error:
             return error.message
         finished = called.finished
@@ -89,27 +89,27 @@ class Health:
             return f"the command did not end within {limit_s:g} s"
         if not finished.code:
             return None
-        said = last_words(finished)
-        missing = self._withheld.needed(check.command_template.open(), said)
+        said = format_output_tail(finished)
+        missing = self._withheld.find_hint(check.command_template.open(), said)
         return f"the command {finished.ending}{said}{f'; {missing}' if missing else ''}"
 
     @staticmethod
-    def _hint(check: HealthCheck) -> str | None:
+    def _find_hint(check: HealthCheck) -> str | None:
         if check.url is None:
             return None
-        return connection_hint(public_url(check.url.open()), None, System())
+        return find_connection_hint(to_public_url(check.url.open()), None, ContainerProbe())
 
 
-async def _ask_url(url: str, limit_s: float) -> str | None:
+async def _check_url(url: str, limit_s: float) -> str | None:
     """Ask the URL once: None when it answers 2xx, else what it does instead."""
     import httpx
 
-    shown = public_url(url)
+    shown = to_public_url(url)
     try:
         address = httpx.URL(url)
-        address = address.copy_with(host=reachable_host(address.host, System()))
+        address = address.copy_with(host=resolve_host(address.host, ContainerProbe()))
         # certificates cost 20 ms: only for those who use them
-        secure = certificates() if address.scheme == "https" else False
+        secure = load_ssl_context() if address.scheme == "https" else False
         async with (
             asyncio.timeout(limit_s),
             httpx.AsyncClient(timeout=None, verify=secure) as client,  # noqa: S113 (the line above is the limit)
@@ -119,4 +119,4 @@ async def _ask_url(url: str, limit_s: float) -> str | None:
     except TimeoutError:
         return f"{shown} did not answer within {limit_s:g} s"
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return f"{shown}: {one_line(str(error), 300) or type(error).__name__}"
+        return f"{shown}: {to_one_line(str(error), 300) or type(error).__name__}"

@@ -1,4 +1,4 @@
-"""Command line targets as people describe them (agentv spec, "CLI Template Configuration"; agentv behaviour 4)."""
+"""Settings of a command target (agentv spec, "CLI Template Configuration"; agentv behaviour 4)."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from pydantic import AfterValidator, Field, model_validator
 from eval_gate.errors import GateError
 from eval_gate.targets.command.streams.presets import ProgramName
 from eval_gate.targets.settings import (
+    AGENT_PLACE,
     LONGEST_S,
-    PLACE_OF_THE_AGENT,
     READINESS,
     RETRIES,
     DescribedSettings,
     NoEffect,
+    NotSecret,
     Place,
     ProgramSettings,
-    Shown,
 )
 from eval_gate.text.command_template import CommandTemplate
 from eval_gate.text.secret import Secret, SecretAddress
-from eval_gate.text.urls import public_url
+from eval_gate.text.urls import to_public_url
 
 
-def _command(text: str) -> str:
+def _check_command(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty")
-    CommandTemplate.of_command(text)
+    CommandTemplate.from_command(text)
     return text
 
 
-def _file_format(text: str) -> str:
-    CommandTemplate.of_file(text)
+def _check_file_format(text: str) -> str:
+    CommandTemplate.from_file_format(text)
     return text
 
 
-def _url(text: str) -> str:
+def _check_url(text: str) -> str:
     try:
-        public_url(text)
+        to_public_url(text)
     except GateError as error:
         raise ValueError(error.message) from error
     return text
 
 
-CommandText = Annotated[str, Field(min_length=1), AfterValidator(_command)]
+CommandText = Annotated[str, Field(min_length=1), AfterValidator(_check_command)]
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_S)]
 
 
@@ -53,7 +53,7 @@ class HealthCheck(DescribedSettings):
     """Asked once before the first case: an address that must answer 2xx, or a command that must exit with 0."""
 
     type: Literal["http", "command"]
-    url: SecretAddress[Annotated[str, AfterValidator(_url)]] | None = Field(
+    url: SecretAddress[Annotated[str, AfterValidator(_check_url)]] | None = Field(
         default=None, description="With `type: http`."
     )
     command_template: Secret[CommandText] | None = Field(default=None, description="With `type: command`.")
@@ -61,7 +61,7 @@ class HealthCheck(DescribedSettings):
     timeout_seconds: Seconds | None = Field(default=None, description="The target's own unless given, else 30.")
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def _check_kind(self) -> Self:
         needed, others = ("url", ("commandTemplate", "cwd")) if self.type == "http" else ("commandTemplate", ("url",))
         given = self.model_dump(by_alias=True, exclude_none=True)
         if needed not in given:
@@ -83,7 +83,7 @@ class CliSettings(ProgramSettings):
     }
 
     provider: Literal["cli"] = "cli"
-    command_template: Annotated[Secret[CommandText], PLACE_OF_THE_AGENT] = Field(
+    command_template: Annotated[Secret[CommandText], AGENT_PLACE] = Field(
         description="A shell command with {PROMPT} or {PROMPT_FILE}, {GUIDELINES}, {FILES}, {EVAL_ID}, {ATTEMPT},"
         " {SESSION}, {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it"
         " prints."
@@ -92,9 +92,9 @@ class CliSettings(ProgramSettings):
         default=None,
         description="The program whose stream of events the answer is: then its tools, tokens and cost are known.",
     )
-    files_format: Annotated[str, AfterValidator(_file_format), Shown("it is how a file is named in a command")] = Field(
-        default="{path}", description="How one file is written into {FILES}, with {path} and {basename}."
-    )
+    files_format: Annotated[
+        str, AfterValidator(_check_file_format), NotSecret("it is how a file is named in a command")
+    ] = Field(default="{path}", description="How one file is written into {FILES}, with {path} and {basename}.")
     cwd: Place | None = Field(default=None, description="Where the command runs; the eval file's folder unless given.")
     timeout_seconds: Seconds | None = Field(default=None, description="How long one call may take.")
     healthcheck: Annotated[HealthCheck | None, READINESS] = None
@@ -111,7 +111,7 @@ class CliSettings(ProgramSettings):
     )
 
     @model_validator(mode="after")
-    def _one_case_each(self) -> Self:
+    def _check_batching(self) -> Self:
         if self.preset is not None and self.provider_batching:
             raise ValueError("a preset reads the answer of one case: it has no providerBatching")
         return self

@@ -1,4 +1,4 @@
-"""A command line as a target: rendered from a template, run once for each case or for many.
+"""A command as a target: a rendered template, run once per case or once per batch.
 
 Source: agentv evaluation spec, "CLI Template Execution" and "Provider-level batching flag"; agentv behaviour 5.3.
 """
@@ -19,36 +19,43 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.process.captured import Captured
-from eval_gate.process.environment import Withheld, allowed
+from eval_gate.process.captured_output import CapturedOutput
+from eval_gate.process.environment import WithheldVariables, filter_environment
 from eval_gate.process.run import ProcessError, StartRefusal
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
-from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, CalledCommand, Caller, CommandCall, last_words
-from eval_gate.targets.command.envelope import parse_object, read_answer, read_record
-from eval_gate.targets.command.health import Health
+from eval_gate.targets.command.call import (
+    FOLDER_PREFIX,
+    MAX_OUTPUT,
+    CommandCall,
+    CommandResult,
+    CommandRunner,
+    format_output_tail,
+)
+from eval_gate.targets.command.health import HealthChecker
+from eval_gate.targets.command.response import parse_object, parse_record, parse_response
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.streams.presets import ProgramName, read_stream, said_why
-from eval_gate.targets.deadline import not_counted
-from eval_gate.targets.retry import RetryPolicy, with_retries
-from eval_gate.text.escape import first_few, one_line
-from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
-from eval_gate.text.foreign.quote import quote
-from eval_gate.text.redact import Redactor
-from eval_gate.text.turns import flat
+from eval_gate.targets.command.streams.presets import ProgramName, find_failure, read_stream
+from eval_gate.targets.deadline import pause_case_clock
+from eval_gate.targets.retry import RetryPolicy, respond_with_retries
+from eval_gate.text.escape import format_first_few, to_one_line
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.turns import flatten_messages
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size
+from eval_gate.text.untrusted.excerpt import format_excerpt
 
 MAX_BATCH_OUTPUT: Final = limits.BATCH_BYTES
 """Bytes of a batch's answers that are read."""
 MAX_STREAM: Final = limits.CODEX_BYTES
 """Bytes of a coding agent's events that are read."""
-_SHOWN_LINE: Final = 500
+_MAX_SHOWN_LINE: Final = 500
 _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
 
 
 class CliTarget(DescribedTarget[CliSettings]):
-    """Runs a command for each case, or one for a whole batch."""
+    """Target that runs a command for each case or for a whole batch."""
 
     def __init__(
         self,
@@ -62,21 +69,21 @@ class CliTarget(DescribedTarget[CliSettings]):
         super().__init__(settings)
         self._root = root
         self._redact = redact
-        variables = allowed(environment, settings.env.open())
-        self._withheld = Withheld.of(environment, variables)
-        self._caller = Caller(
+        variables = filter_environment(environment, settings.env.open())
+        self._withheld = WithheldVariables.from_environment(environment, variables)
+        self._caller = CommandRunner(
             settings.command_template.open(),
             settings.files_format,
             variables,
-            redact.data,
+            redact.mask_bytes,
             keep=settings.keep_temp_files,
         )
-        self._health = Health(settings, variables, self._withheld, redact)
+        self._health = HealthChecker(settings, variables, self._withheld, redact)
         retries = settings.max_retries or 0 if max_retries is None else max_retries
         self._retry = RetryPolicy(max_retries=retries)
         self._notices: dict[str, None] = {}
         if settings.keep_temp_files:
-            where = Path(tempfile.gettempdir()) / f"{PREFIX}*"
+            where = Path(tempfile.gettempdir()) / f"{FOLDER_PREFIX}*"
             self._notices[f"the files of the target {settings.name} are kept (keepTempFiles): {where}"] = None
 
     @property
@@ -106,7 +113,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         """Run the command and read its answer; again only where it timed out. Raises TargetError."""
         await self._ensure_health(request)
         attempts = itertools.count(request.trial)
-        return await with_retries(lambda: self._once(request, next(attempts)), self._retry)
+        return await respond_with_retries(lambda: self._respond_once(request, next(attempts)), self._retry)
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
         """One call for all, or for every `batchSize` of them. Raises TargetError when all calls broke.
@@ -121,7 +128,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         broken: list[TargetError] = []
         for start in range(0, len(requests), size):
             try:
-                found |= await self._batch(requests[start : start + size])
+                found |= await self._run_batch(requests[start : start + size])
             except TargetError as error:
                 broken.append(error)
         if broken and not found:
@@ -133,96 +140,96 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     async def check_health(self) -> None:
         """Ask the health check, unless it depends on where the eval file is. Raises TargetError (unreachable)."""
-        await self._health.ensure(None)
+        await self._health.require_healthy(None)
 
     async def aclose(self) -> None:
         """End a health check that still runs."""
         await self._health.aclose()
 
     async def _ensure_health(self, request: Request) -> None:
-        with not_counted():
-            await self._health.ensure(self._eval_folder(request))
+        with pause_case_clock():
+            await self._health.require_healthy(self._get_eval_folder(request))
 
-    async def _once(self, request: Request, attempt: int) -> Response:
-        called, answer = await self._call(self._call_of(request, attempt))
+    async def _respond_once(self, request: Request, attempt: int) -> Response:
+        called, answer = await self._run_call(self._build_call(request, attempt))
         preset = self._settings.preset
         if preset is not None:
-            return self._streamed(preset, called, answer)
-        if answer.cut and answer.data.lstrip()[:1] == b"{":
+            return self._read_stream(preset, called, answer)
+        if answer.is_truncated and answer.data.lstrip()[:1] == b"{":
             what = f"the answer is {answer.total:,} bytes of JSON, more than the {MAX_OUTPUT:,} that are read"
             raise TargetError(what, fault=TargetFault.MALFORMED)
-        response = read_answer(answer.text())
-        warnings = [*response.warnings, *self._told(called)]
-        if answer.cut:
+        response = parse_response(answer.to_text())
+        warnings = [*response.warnings, *self._describe_command(called)]
+        if answer.is_truncated:
             kept = f"{len(answer.data):,} of them are kept, at its beginning and end"
             warnings.append(f"the answer was cut: of {answer.total:,} bytes {kept}")
         return replace(response, duration_ms=called.finished.seconds * 1000, warnings=tuple(warnings))
 
-    def _streamed(self, preset: ProgramName, called: CalledCommand, answer: Captured) -> Response:
+    def _read_stream(self, preset: ProgramName, called: CommandResult, answer: CapturedOutput) -> Response:
         """The answer in a program's events. Raises TargetError."""
-        if answer.cut:
+        if answer.is_truncated:
             what = f"the program printed {answer.total:,} bytes, more than the {MAX_STREAM:,} that are read"
             raise TargetError(what, fault=TargetFault.MALFORMED)
-        response = read_stream(preset, answer.text())
-        warnings = (*response.warnings, *self._told(called))
+        response = read_stream(preset, answer.to_text())
+        warnings = (*response.warnings, *self._describe_command(called))
         return replace(response, duration_ms=called.finished.seconds * 1000, warnings=warnings)
 
-    async def _batch(self, requests: Sequence[Request]) -> dict[str, Response]:
-        calls = [self._call_of(request, request.trial) for request in requests]
+    async def _run_batch(self, requests: Sequence[Request]) -> dict[str, Response]:
+        calls = [self._build_call(request, request.trial) for request in requests]
         together = CommandCall(
             "batch",
             calls[0].cwd,
             attempt=calls[0].attempt,
-            batch=batch_input(calls),
+            batch=format_batch_input(calls),
             timeout_s=self._settings.timeout_seconds,
             max_output=MAX_BATCH_OUTPUT,
         )
-        called, answer = await self._call(together)
-        if answer.cut:
+        called, answer = await self._run_call(together)
+        if answer.is_truncated:
             what = f"the batch's output is {answer.total:,} bytes, more than the {MAX_BATCH_OUTPUT:,} that are read"
             raise TargetError(what, fault=TargetFault.MALFORMED)
-        found = read_batch(answer.text(), [request.case_id for request in requests])
-        share_ms, told = called.finished.seconds * 1000 / len(requests), self._told(called)
+        found = parse_batch(answer.to_text(), [request.case_id for request in requests])
+        share_ms, told = called.finished.seconds * 1000 / len(requests), self._describe_command(called)
         return {
             case_id: replace(response, duration_ms=share_ms, warnings=(*response.warnings, *told))
             for case_id, response in found.items()
         }
 
-    async def _call(self, call: CommandCall) -> tuple[CalledCommand, Captured]:
+    async def _run_call(self, call: CommandCall) -> tuple[CommandResult, CapturedOutput]:
         """The call and its answer. Raises TargetError for one that did not end well, or left no answer."""
         try:
-            called = await self._caller.call(call)
+            called = await self._caller.run_call(call)
         except ProcessError as error:
             fault = TargetFault.NOT_ASKED if error.refusal is StartRefusal.SYSTEM else TargetFault.REFUSED
             raise TargetError(f"CLI error: {error.message}", fault=fault) from error
         finished = called.finished
-        said = last_words(finished)
+        said = format_output_tail(finished)
         if finished.timed_out:
             what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
             raise TargetError(what, fault=TargetFault.LATE, retryable=True)
         if finished.code != 0:
             preset = self._settings.preset
-            if preset is not None and (why := said_why(preset, finished.stdout.text())):
+            if preset is not None and (why := find_failure(preset, finished.stdout.to_text())):
                 said = f": {why}"
-            missing = self._withheld.needed(self._settings.command_template.open(), said)
+            missing = self._withheld.find_hint(self._settings.command_template.open(), said)
             raise TargetError(
                 f"CLI {finished.ending}{said}{f'; {missing}' if missing else ''}",
                 fault=TargetFault.REFUSED,
-                hint=_hint(finished.code, call.cwd),
+                hint=_find_hint(finished.code, call.cwd),
             )
-        if called.answer is None:
+        if called.output is None:
             what = f"the command exited with code 0 but wrote no {{OUTPUT_FILE}}{said}"
             raise TargetError(what, fault=TargetFault.MALFORMED)
-        return called, called.answer
+        return called, called.output
 
-    def _call_of(self, request: Request, attempt: int) -> CommandCall:
+    def _build_call(self, request: Request, attempt: int) -> CommandCall:
         brief = request.brief
         # guidelines that the template takes as text are not handed over a second time as files
-        guideline_files = () if brief is None or self._caller.names("GUIDELINES") else brief.guideline_files
+        guideline_files = () if brief is None or self._caller.has_placeholder("GUIDELINES") else brief.guideline_files
         return CommandCall(
             eval_id=request.case_id,
-            cwd=self._eval_folder(request) / (self._settings.cwd or "."),
-            prompt=flat(request.messages) if brief is None else brief.question,
+            cwd=self._get_eval_folder(request) / (self._settings.cwd or "."),
+            prompt=flatten_messages(request.messages) if brief is None else brief.question,
             guidelines="" if brief is None else brief.guidelines,
             files=() if brief is None else tuple(dict.fromkeys((*brief.input_files, *guideline_files))),
             attempt=attempt,
@@ -230,14 +237,14 @@ class CliTarget(DescribedTarget[CliSettings]):
             max_output=MAX_OUTPUT if self._settings.preset is None else MAX_STREAM,
         )
 
-    def _eval_folder(self, request: Request) -> Path:
+    def _get_eval_folder(self, request: Request) -> Path:
         return (self._root / request.eval_file).parent if request.eval_file else self._root
 
-    def _told(self, called: CalledCommand) -> tuple[str, ...]:
+    def _describe_command(self, called: CommandResult) -> tuple[str, ...]:
         """Which command it was, where the description asks for that."""
         if not self._settings.verbose:
             return ()
-        return (f"ran: {one_line(self._redact(called.line), _SHOWN_LINE)}",)
+        return (f"ran: {to_one_line(self._redact(called.line), _MAX_SHOWN_LINE)}",)
 
 
 def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) -> CliTarget:
@@ -251,13 +258,13 @@ def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) ->
     )
 
 
-def _hint(code: int, cwd: Path) -> str | None:
+def _find_hint(code: int, cwd: Path) -> str | None:
     if code == _NOT_FOUND:
         return f"the shell did not find the program: names are looked up on PATH, paths from {cwd}"
     return "the shell found the program but may not execute it" if code == _NOT_EXECUTABLE else None
 
 
-def batch_input(calls: Iterable[CommandCall]) -> bytes:
+def format_batch_input(calls: Iterable[CommandCall]) -> bytes:
     """The cases as JSONL: id, prompt, guidelines and files of each."""
     lines: list[dict[str, JsonValue]] = [
         {"id": call.eval_id, "prompt": call.prompt, "guidelines": call.guidelines, "files": [*call.files]}
@@ -266,38 +273,38 @@ def batch_input(calls: Iterable[CommandCall]) -> bytes:
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
 
-def read_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
+def parse_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
     """The answers by id; ids that nobody asked for are left out.
 
     Raises TargetError for the whole batch: for a line that is no record, an id that comes twice, one that is missing.
     Who writes one wrong line may have mixed up the others.
     """
     try:
-        refuse_too_much(content.encode("utf-8", "replace"), DOCUMENT_VALUES)
-    except ForeignJsonError as error:
-        raise _broken_batch(f"it {error}") from error
+        check_json_size(content.encode("utf-8", "replace"), DOCUMENT_VALUES)
+    except UntrustedJsonError as error:
+        raise _build_batch_error(f"it {error}") from error
     found: dict[str, Response] = {}
     for number, line in enumerate(content.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
         record = parse_object(line)
         if record is None:
-            raise _broken_batch(f"line {number} is no JSON object: it begins {_quoted(line)}")
+            raise _build_batch_error(f"line {number} is no JSON object: it begins {_quote_text(line)}")
         case_id = record.get("id")
         if not isinstance(case_id, str) or not case_id:
-            raise _broken_batch(f"line {number} has no id")
+            raise _build_batch_error(f"line {number} has no id")
         if case_id in found:
-            raise _broken_batch(f"line {number} answers {_quoted(case_id)} a second time")
-        found[case_id] = read_record(record)
+            raise _build_batch_error(f"line {number} answers {_quote_text(case_id)} a second time")
+        found[case_id] = parse_record(record)
     missing = [case_id for case_id in wanted if case_id not in found]
     if missing:
-        raise _broken_batch(f"no answer for {first_few(missing, 3, _quoted)}")
+        raise _build_batch_error(f"no answer for {format_first_few(missing, 3, _quote_text)}")
     return {case_id: found[case_id] for case_id in wanted}
 
 
-def _quoted(text: str) -> str:
-    return quote(text.encode("utf-8", "replace"))
+def _quote_text(text: str) -> str:
+    return format_excerpt(text.encode("utf-8", "replace"))
 
 
-def _broken_batch(what: str) -> TargetError:
+def _build_batch_error(what: str) -> TargetError:
     return TargetError(f"the batch's output cannot be used: {what}", fault=TargetFault.MALFORMED)

@@ -1,4 +1,4 @@
-"""Send requests to an HTTP agent over one pool of connections, read answers within bounds, and word what goes wrong."""
+"""Connections to an HTTP agent: send requests, read bounded responses, explain failures."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from email.message import Message
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from eval_gate.files.certificates import certificates
+from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model import limits
 from eval_gate.process.orphans import is_own_process
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.text.foreign.quote import quote
-from eval_gate.text.foreign.unpacking import PackingError, Unpacker
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
+from eval_gate.text.untrusted.excerpt import format_excerpt
 
 if TYPE_CHECKING:
     import aiohttp
@@ -32,24 +32,24 @@ ACCEPTED: Final = 202
 MAX_ERROR_BODY: Final = limits.ERROR_BYTES
 _ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _RETRY_AFTER_LIMIT_S: Final = 3_600.0
-_ASKS_OTHERWISE: Final = "it wants other fields: the target's requestTemplate, headers and query say what is sent"
-_WANTS_CREDENTIALS: Final = "it wants to know who asks: give the target headers, with a secret as ${{ NAME }}"
-_TO_DO: Final[Mapping[int, str]] = {
-    400: _ASKS_OTHERWISE,
-    401: _WANTS_CREDENTIALS,
-    403: _WANTS_CREDENTIALS,
+_OTHER_FIELDS_HINT: Final = "it wants other fields: the target's requestTemplate, headers and query say what is sent"
+_CREDENTIALS_HINT: Final = "it wants to know who asks: give the target headers, with a secret as ${{ NAME }}"
+_STATUS_HINTS: Final[Mapping[int, str]] = {
+    400: _OTHER_FIELDS_HINT,
+    401: _CREDENTIALS_HINT,
+    403: _CREDENTIALS_HINT,
     404: "somebody is there, and has nothing at this path: look at the path of the agent's address",
     405: "it takes another method there: say which with the target's method",
     415: "it wants another kind of body: the target's form, or headers with another Content-Type",
-    422: _ASKS_OTHERWISE,
+    422: _OTHER_FIELDS_HINT,
     429: "it was asked too often: lower requestsPerMinute, or concurrency",
 }
 """What to change where an agent that answers refuses what it is asked, by HTTP status."""
-_STATUSES: Final = frozenset(map(int, HTTPStatus))
+_KNOWN_STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
-class SentRequest(NamedTuple):
-    """One request as it is sent."""
+class HttpRequest(NamedTuple):
+    """One HTTP request as it is sent."""
 
     method: str
     url: URL
@@ -58,8 +58,8 @@ class SentRequest(NamedTuple):
     content: bytes | None = None
 
 
-class AnswerHead(NamedTuple):
-    """What an answer begins with."""
+class ResponseHead(NamedTuple):
+    """Status, reason and headers of an HTTP response."""
 
     status: int
     reason_phrase: str
@@ -80,10 +80,10 @@ class AnswerHead(NamedTuple):
     @property
     def reason(self) -> str:
         """The words behind the status, else the usual ones."""
-        usual = HTTPStatus(self.status).phrase if self.status in _STATUSES else ""
+        usual = HTTPStatus(self.status).phrase if self.status in _KNOWN_STATUSES else ""
         return self.reason_phrase.encode("ascii", "ignore").decode() if self.reason_phrase else usual
 
-    def header(self, name: str) -> str:
+    def get_header(self, name: str) -> str:
         """The first header of this name as text, whatever its bytes are; "" for none."""
         text = self.headers.get(name, "")
         if text.isascii():
@@ -98,12 +98,12 @@ class AnswerHead(NamedTuple):
     def charset(self) -> str | None:
         """What the content type says the text is encoded as; None where it does not."""
         kind = Message()
-        kind["content-type"] = self.header("content-type")
+        kind["content-type"] = self.get_header("content-type")
         return kind.get_content_charset(failobj=None)
 
 
-class LostError(Exception):
-    """No connection, or one that broke. The message is in the words of the client, without any if it has none."""
+class ConnectionLostError(Exception):
+    """Connection that could not be made or broke. The message is that of the HTTP library, if any."""
 
     def __init__(self, said: str, *, made: bool, begun: bool = False, system: OSError | None = None) -> None:
         super().__init__(said)
@@ -115,17 +115,17 @@ class LostError(Exception):
         """The answer had begun: its head was there."""
 
 
-class Bounds(FrozenStruct):
-    """How much of an answer is read, in bytes, and which statuses are worth another try."""
+class ResponseLimits(FrozenStruct):
+    """Maximum size of a response in bytes, and the statuses that are retried."""
 
-    bytes: int
-    retryable: frozenset[int]
+    max_bytes: int
+    retryable_statuses: frozenset[int]
 
 
 class Connection:
-    """The pool of connections to one agent: as many as cases in flight, kept open between cases."""
+    """Pool of connections to one agent, one per case in flight, kept open between cases."""
 
-    def __init__(self, redact: Redactor, bounds: Bounds, concurrency: int, *, secure: bool) -> None:
+    def __init__(self, redact: Redactor, bounds: ResponseLimits, concurrency: int, *, secure: bool) -> None:
         self._redact = redact
         self._bounds = bounds
         self._concurrency = concurrency
@@ -139,19 +139,19 @@ class Connection:
         if self._pool is not None:
             await self._pool.close()
 
-    async def exchange(self, request: SentRequest) -> tuple[AnswerHead, bytes]:
+    async def exchange(self, request: HttpRequest) -> tuple[ResponseHead, bytes]:
         """Send one request and read the whole answer, without secrets. Raises TargetError and LostError."""
-        async with self.opened(request) as answer:
-            head = head_of(answer)
-            return head, await self.body(answer, head)
+        async with self.open_response(request) as answer:
+            head = read_head(answer)
+            return head, await self.read_body(answer, head)
 
     @asynccontextmanager
-    async def opened(self, request: SentRequest) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def open_response(self, request: HttpRequest) -> AsyncIterator[aiohttp.ClientResponse]:
         """One request, and the answer of which the head is there.
 
         Raises TargetError for bytes that are not HTTP and LostError for lost connections.
         """
-        pool = self._connected()
+        pool = self._get_pool()
         from aiohttp import ClientError
 
         try:
@@ -161,21 +161,21 @@ class Connection:
                 headers=request.headers,
                 data=request.content or None,
                 allow_redirects=False,
-                proxy=self._proxy_to(request.url),
+                proxy=self._find_proxy(request.url),
             ) as answer:
                 yield answer
         except ClientError as error:
-            raise self._told(error) from error
+            raise self._translate_error(error) from error
 
-    def _told(self, error: aiohttp.ClientError) -> TargetError | LostError:
+    def _translate_error(self, error: aiohttp.ClientError) -> TargetError | ConnectionLostError:
         """What the client's error means: the connection was lost, or what came is no HTTP."""
         import aiohttp
 
         if isinstance(error, aiohttp.ClientResponseError) and not isinstance(error, aiohttp.ClientHttpProxyError):
-            return self._no_http(error.message)
+            return self._build_not_http_error(error.message)
         lost = aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, aiohttp.ClientHttpProxyError
         if not isinstance(error, (*lost, aiohttp.InvalidURL)):
-            return self._no_http(str(error))
+            return self._build_not_http_error(str(error))
         never = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError)
         made = not never and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
         system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
@@ -183,95 +183,97 @@ class Connection:
             system = None  # the library says more than the system
         # of half a head the library would show what it is to Python
         said = "Server disconnected" if isinstance(error, aiohttp.ServerDisconnectedError) else str(error)
-        return LostError(said, made=made, begun=isinstance(error, aiohttp.ClientPayloadError), system=system)
+        return ConnectionLostError(said, made=made, begun=isinstance(error, aiohttp.ClientPayloadError), system=system)
 
-    def _no_http(self, why: str) -> TargetError:
+    def _build_not_http_error(self, why: str) -> TargetError:
         """The error about bytes that are not HTTP: aiohttp has them in a line of their own, as Python writes them."""
         words, shown = [], ""
         for line in map(str.strip, why.splitlines()):
             if line.startswith(("b'", 'b"')):
                 with suppress(SyntaxError, ValueError):
-                    part = self._redact.data(ast.literal_eval(line), cut_before=True, cut_after=True)
-                    shown = f", in {quote(part)}"
+                    part = self._redact.mask_bytes(ast.literal_eval(line), cut_before=True, cut_after=True)
+                    shown = f", in {format_excerpt(part)}"
             elif line.strip("^"):
                 words.append(line.partition(": b")[0].rstrip(":"))
         said = self._redact(": ".join(words))[:300]
         return TargetError(f"agent error: the answer is not HTTP: {said}{shown}", fault=TargetFault.MALFORMED)
 
-    async def pieces(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def iter_pieces(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """The body as it comes, unpacked: an agent may stream for ever. Raises TargetError beyond the limit."""
-        unpacker = Unpacker(answer.headers.getall("content-encoding", ()))
-        limit, read = self._bounds.bytes, 0
+        unpacker = Decompressor(answer.headers.getall("content-encoding", ()))
+        limit, read = self._bounds.max_bytes, 0
         try:
             async for chunk in answer.content.iter_any():
-                for piece in unpacker.pieces(chunk):
+                for piece in unpacker.iter_pieces(chunk):
                     read += len(piece)
                     if read > limit:
-                        raise self._too_large(piece)
+                        raise self._build_too_large_error(piece)
                     yield piece
-        except PackingError as error:
-            raise _packed(error) from error
+        except DecompressionError as error:
+            raise _build_decompression_error(error) from error
 
-    async def body(self, answer: aiohttp.ClientResponse, head: AnswerHead) -> bytes:
+    async def read_body(self, answer: aiohttp.ClientResponse, head: ResponseHead) -> bytes:
         """The whole body without secrets, as long as it stays within the limit. Raises TargetError."""
-        limit = self._bounds.bytes if head.is_success else MAX_ERROR_BODY
+        limit = self._bounds.max_bytes if head.is_success else MAX_ERROR_BODY
         try:
-            body = await _at_most(limit, answer, Unpacker(answer.headers.getall("content-encoding", ())))
-        except PackingError as error:
-            raise _packed(error) from error
+            body = await _read_at_most(limit, answer, Decompressor(answer.headers.getall("content-encoding", ())))
+        except DecompressionError as error:
+            raise _build_decompression_error(error) from error
         cut = len(body) > limit
         if cut and head.is_success:
-            raise self._too_large(body)
-        return self._redact.data(body, cut_after=cut)
+            raise self._build_too_large_error(body)
+        return self._redact.mask_bytes(body, cut_after=cut)
 
-    def refused(self, answer: AnswerHead, body: bytes) -> TargetError:
+    def build_status_error(self, answer: ResponseHead, body: bytes) -> TargetError:
         """The error about an answer that is none."""
-        where = f" to {quote(self._redact(answer.header('location')).encode())}" if answer.is_redirect else ""
-        said = f": {quote(body)}" if body.strip() else ""
+        where = (
+            f" to {format_excerpt(self._redact(answer.get_header('location')).encode())}" if answer.is_redirect else ""
+        )
+        said = f": {format_excerpt(body)}" if body.strip() else ""
         return TargetError(
             f"agent error: HTTP {answer.status} {answer.reason}{where}{said}",
             fault=TargetFault.REFUSED,
-            retryable=answer.status in self._bounds.retryable,
-            hint=_TO_DO.get(answer.status),
+            retryable=answer.status in self._bounds.retryable_statuses,
+            hint=_STATUS_HINTS.get(answer.status),
             status=answer.status,
-            retry_after_s=retry_after(answer.header("retry-after")),
+            retry_after_s=parse_retry_after(answer.get_header("retry-after")),
         )
 
-    def words(self, error: Exception) -> str:
+    def describe_error(self, error: Exception) -> str:
         """Why, masked before it is cut: the system's words, else the library's, else the error's name."""
-        return self._redact(_system_words(error) or str(error))[:300] or type(error).__name__
+        return self._redact(_find_system_message(error) or str(error))[:300] or type(error).__name__
 
-    def _too_large(self, body: bytes) -> TargetError:
-        shown = quote(self._redact.data(body, cut_after=True))
+    def _build_too_large_error(self, body: bytes) -> TargetError:
+        shown = format_excerpt(self._redact.mask_bytes(body, cut_after=True))
         return TargetError(
-            f"agent error: the answer is larger than {self._bounds.bytes:,} bytes; it begins {shown}",
+            f"agent error: the answer is larger than {self._bounds.max_bytes:,} bytes; it begins {shown}",
             fault=TargetFault.MALFORMED,
             hint="raise the target's maxResponseBytes if this is right",
         )
 
-    def _proxy_to(self, url: URL) -> str | None:
+    def _find_proxy(self, url: URL) -> str | None:
         place = f"{url.scheme}://{url.raw_host}"
         if place not in self._proxies:
-            self._proxies[place] = proxy_to(url)
+            self._proxies[place] = find_proxy(url)
         return self._proxies[place]
 
-    def _connected(self) -> aiohttp.ClientSession:
+    def _get_pool(self) -> aiohttp.ClientSession:
         """The pool: as many connections as cases in flight."""
         if self._pool is None:
-            with _no_certificates_read() if is_own_process() else nullcontext():
+            with _skip_certificates() if is_own_process() else nullcontext():
                 from eval_gate.targets.http.pool import make_pool
 
             # certificates cost 20 ms: only for those who use them
             secure = self._secure or _has_secure_proxy()
-            self._pool = make_pool(self._concurrency + 1, certificates() if secure else None)
+            self._pool = make_pool(self._concurrency + 1, load_ssl_context() if secure else None)
         return self._pool
 
 
 @contextmanager
-def _no_certificates_read() -> Iterator[None]:
+def _skip_certificates() -> Iterator[None]:
     """Import aiohttp in this block: it would read the system's certificates twice, 45 ms of the 500 of a start.
 
-    Its own contexts then trust nobody. In a process of our own nobody asks by them: see `_connected`.
+    Its own contexts then trust nobody. In a process of our own nobody asks by them: see `_get_pool`.
     """
     read = ssl.SSLContext.set_default_verify_paths
     ssl.SSLContext.set_default_verify_paths = lambda _: None  # type: ignore[method-assign,assignment]
@@ -287,7 +289,7 @@ def _has_secure_proxy() -> bool:
     )
 
 
-def proxy_to(url: URL) -> str | None:
+def find_proxy(url: URL) -> str | None:
     """The proxy between us and this address, which accepts connections whoever is behind it; None for no proxy.
 
     The environment names it, and on some systems their settings. SOCKS is not spoken.
@@ -303,15 +305,15 @@ def proxy_to(url: URL) -> str | None:
     return proxy
 
 
-def head_of(answer: aiohttp.ClientResponse) -> AnswerHead:
+def read_head(answer: aiohttp.ClientResponse) -> ResponseHead:
     """What the answer begins with."""
     fields = {name.lower(): value for name, value in reversed(list(answer.headers.items()))}
-    return AnswerHead(answer.status, answer.reason or "", fields)
+    return ResponseHead(answer.status, answer.reason or "", fields)
 
 
-def _system_words(error: Exception) -> str | None:
+def _find_system_message(error: Exception) -> str | None:
     """`Connection refused`, where the system said so below what a client made of it."""
-    below = error.system if isinstance(error, LostError) else None
+    below = error.system if isinstance(error, ConnectionLostError) else None
     if below is None:
         return None
     if isinstance(below, socket.gaierror):
@@ -320,7 +322,7 @@ def _system_words(error: Exception) -> str | None:
     return os.strerror(number) if number else None
 
 
-def retry_after(header: str) -> float | None:
+def parse_retry_after(header: str) -> float | None:
     """Seconds of a `Retry-After` header in its numeric form."""
     try:
         return min(max(float(header), 0.0), _RETRY_AFTER_LIMIT_S)
@@ -328,16 +330,16 @@ def retry_after(header: str) -> float | None:
         return None
 
 
-async def _at_most(limit: int, answer: aiohttp.ClientResponse, unpacker: Unpacker) -> bytes:
+async def _read_at_most(limit: int, answer: aiohttp.ClientResponse, unpacker: Decompressor) -> bytes:
     """What the answer holds; of more than `limit` bytes, some more than that. Raises PackingError."""
     body = bytearray()
     while chunk := await answer.content.readany():
-        for piece in unpacker.pieces(chunk):
+        for piece in unpacker.iter_pieces(chunk):
             body += piece
             if len(body) > limit:
                 return bytes(body)
     return bytes(body)
 
 
-def _packed(error: PackingError) -> TargetError:
+def _build_decompression_error(error: DecompressionError) -> TargetError:
     return TargetError(f"agent error: the answer {error}", fault=TargetFault.MALFORMED)

@@ -1,4 +1,4 @@
-"""`{{message}}`, `{{caseId}}` and the like in a description: which there are, and what they stand for."""
+"""Placeholders such as `{{message}}` and `{{caseId}}` in settings: their names and values."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
 
-from eval_gate.errors import did_you_mean
+from eval_gate.errors import format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request
-from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import as_text
-from eval_gate.text.quoting import quoted
-from eval_gate.text.turns import flat
+from eval_gate.text.quoting import quote_value
+from eval_gate.text.turns import flatten_messages
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
-QUESTION: Final = frozenset({"message", "conversation", "prompt", "caseId"})
+PROMPT_PLACEHOLDERS: Final = frozenset({"message", "conversation", "prompt", "caseId"})
 """What says what is asked; the id, too: an agent may know its cases by it."""
-OF_A_REQUEST: Final = (*sorted(QUESTION), "trial", "runId", "uuid", "session")
-OF_A_MESSAGE: Final = ("role", "content", "index")
+REQUEST_PLACEHOLDERS: Final = (*sorted(PROMPT_PLACEHOLDERS), "trial", "runId", "uuid", "session")
+MESSAGE_PLACEHOLDERS: Final = ("role", "content", "index")
 """Beside the others, within `messageTemplate`."""
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 
 
-_REMEMBERS: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[-_.]?(id|key|uuid)?s?$")
+_SESSION_FIELD: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[-_.]?(id|key|uuid)?s?$")
 """How fields are called by whose value agents remember what was said."""
-_IN_ADDRESS: Final = re.compile(r"(?<![\w.-])([\w.-]+)[/=]\{\{\s*caseId\s*\}\}")
+_CASE_ID_IN_ADDRESS: Final = re.compile(r"(?<![\w.-])([\w.-]+)[/=]\{\{\s*caseId\s*\}\}")
 
 
 class SessionScope(StrEnum):
@@ -40,8 +40,8 @@ class SessionScope(StrEnum):
     """Of a case in one run: its trials and re-runs share it."""
 
 
-class Values:
-    """What the placeholders stand for in one request. A `uuid` is the same wherever it stands in it."""
+class PlaceholderValues:
+    """Values of the placeholders in one request. A `uuid` is the same everywhere in it."""
 
     def __init__(self, request: Request, session: SessionScope, message_template: JsonValue = None) -> None:
         self._request = request
@@ -52,18 +52,18 @@ class Values:
     def __getitem__(self, name: str) -> JsonValue:
         """Raises KeyError for what is no placeholder here."""
         if name not in self._made:
-            self._made[name] = self._value(name)
+            self._made[name] = self._compute_value(name)
         return self._made[name]
 
-    def _value(self, name: str) -> JsonValue:
+    def _compute_value(self, name: str) -> JsonValue:
         request = self._request
         match name:
             case "message":
                 return request.messages[-1].content
             case "conversation":
-                return [self._message(message, at) for at, message in enumerate(request.messages)]
+                return [self._render_message(message, at) for at, message in enumerate(request.messages)]
             case "prompt":
-                return flat(request.messages)
+                return flatten_messages(request.messages)
             case "caseId":
                 return request.case_id
             case "trial":
@@ -72,13 +72,13 @@ class Values:
                 return request.run_id
             case "session" if self._session is SessionScope.CASE:
                 place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
-                return str(uuid.uuid5(uuid.NAMESPACE_URL, well_formed(place)))
+                return str(uuid.uuid5(uuid.NAMESPACE_URL, to_well_formed(place)))
             case "session" | "uuid":
                 return str(uuid.uuid4())
             case _:
                 raise KeyError(name)
 
-    def _message(self, message: Message, at: int) -> JsonValue:
+    def _render_message(self, message: Message, at: int) -> JsonValue:
         own: dict[str, JsonValue] = {"role": message.role, "content": message.content}
         if self._template is None:
             return own
@@ -102,41 +102,45 @@ def fill_template(template: JsonValue, value_of: Callable[[str], JsonValue]) -> 
             return template
 
 
-def in_address(text: str, value_of: Callable[[str], JsonValue]) -> str:
+def fill_address(text: str, value_of: Callable[[str], JsonValue]) -> str:
     """A part of a URL or a header with its placeholders replaced, percent-encoded: no value says where it ends."""
-    return _PLACEHOLDER.sub(lambda match: quote(well_formed(as_text(value_of(match[1]))), safe=""), text)
+    return _PLACEHOLDER.sub(lambda match: quote(to_well_formed(as_text(value_of(match[1]))), safe=""), text)
 
 
-def names_in(template: JsonValue) -> Iterator[str]:
+def iter_placeholders(template: JsonValue) -> Iterator[str]:
     """Every placeholder in the texts of a template."""
     match template:
         case str():
             yield from _PLACEHOLDER.findall(template)
         case list():
             for member in template:
-                yield from names_in(member)
+                yield from iter_placeholders(member)
         case dict():
             for member in template.values():
-                yield from names_in(member)
+                yield from iter_placeholders(member)
 
 
-def check_names(template: JsonValue, *, more: tuple[str, ...] = ()) -> None:
+def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> None:
     """Raises ValueError for a placeholder there is not. `more` are those that are known here beside the others."""
-    known = (*OF_A_REQUEST, *more)
-    for name in names_in(template):
+    known = (*REQUEST_PLACEHOLDERS, *more)
+    for name in iter_placeholders(template):
         if name not in known:
-            raise ValueError(f"there is no placeholder {quoted(name)}{did_you_mean(name, known)}: {', '.join(known)}")
+            raise ValueError(
+                f"there is no placeholder {quote_value(name)}{format_suggestion(name, known)}: {', '.join(known)}"
+            )
 
 
-def remembered_by(template: JsonValue, name: str = "") -> Iterator[str]:
+def iter_session_fields(template: JsonValue, name: str = "") -> Iterator[str]:
     """Fields, and parts of an address, that look like the id of a conversation and hold `{{caseId}}`."""
     match template:
         case str():
-            if "caseId" in names_in(template):
-                yield from (part for part in (name, *_IN_ADDRESS.findall(template)) if _REMEMBERS.search(part))
+            if "caseId" in iter_placeholders(template):
+                yield from (
+                    part for part in (name, *_CASE_ID_IN_ADDRESS.findall(template)) if _SESSION_FIELD.search(part)
+                )
         case list():
             for member in template:
-                yield from remembered_by(member, name)
+                yield from iter_session_fields(member, name)
         case dict():
             for key, member in template.items():
-                yield from remembered_by(member, key)
+                yield from iter_session_fields(member, key)

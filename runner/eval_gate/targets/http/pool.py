@@ -1,4 +1,4 @@
-"""The pool of connections to agents: aiohttp's, with no response that is another case's and every agent found."""
+"""Pool of connections to agents, made with aiohttp."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make_pool(at_most: int, certificates: SSLContext | None) -> ClientSession:
 
 
 class QuietConnector(TCPConnector):
-    """Connect, and keep connections on which nothing has come since the last answer.
+    """Connector that reuses a connection only if nothing has arrived since the last response.
 
     aiohttp takes what came for the answer to the next request, and notices an end only after the loop's next turn.
     """
@@ -69,7 +69,7 @@ def _is_quiet(connection: Connection) -> bool:
 
 
 class LocalResolver(ThreadedResolver):
-    """Look up hosts, and find agents on `::1` where a machine has IPv6 for itself alone, as containers have it."""
+    """Resolver that also finds agents on `::1` where only the loopback has IPv6, as in containers."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET

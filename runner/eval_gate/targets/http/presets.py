@@ -1,4 +1,4 @@
-"""Known ways in which agents speak HTTP: each is a row of the settings that a person could write instead."""
+"""Presets of HTTP agent protocols: each is a row of settings that a user could write instead."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 from eval_gate.config.preset import PresetName
 from eval_gate.model.base import JsonValue
 
-Row = Mapping[str, JsonValue]
+PresetRow = Mapping[str, JsonValue]
 
 _TEXT_PARTS: Final[JsonValue] = [{"type": "text", "text": "{{content}}"}]
-_LANGGRAPH: Final[Row] = {
+_LANGGRAPH: Final[PresetRow] = {
     "requestTemplate": {"assistant_id": "agent", "input": {"messages": "{{conversation}}"}},
     "responsePath": "messages[?type=ai|AIMessageChunk][-1].content",
     "modelPath": "messages[?type=ai|AIMessageChunk][-1].response_metadata.model_name",
@@ -25,7 +25,7 @@ _LANGGRAPH: Final[Row] = {
     },
     "failure": ["__error__.message", {"event": "error", "path": "message"}],
 }
-_LANGSERVE: Final[Row] = {
+_LANGSERVE: Final[PresetRow] = {
     "requestTemplate": {"input": "{{prompt}}"},
     "responsePath": ["output.content", "output"],
     "modelPath": "output.response_metadata.model_name",
@@ -36,7 +36,7 @@ _A2A_PARTS: Final = ("parts", "artifacts[].parts[]", "status.message.parts")
 _A2A_1_PARTS: Final = ("message.parts", "task.artifacts[].parts[]", "task.status.message.parts", *_A2A_PARTS)
 _FAILED: Final = "TASK_STATE_FAILED|TASK_STATE_REJECTED|TASK_STATE_CANCELED"
 
-PRESETS: Final[Mapping[PresetName, Row]] = {
+PRESETS: Final[Mapping[PresetName, PresetRow]] = {
     PresetName.EVAL_GATE: {"modelPath": "model"},
     PresetName.TOOL_FORGE_SIDECAR: {"responsePath": "message", "argsField": "args"},
     PresetName.OPENAI_CHAT: {
@@ -161,7 +161,7 @@ PRESETS: Final[Mapping[PresetName, Row]] = {
         "failure": "error",
     },
 }
-STREAMED: Final[Mapping[tuple[PresetName, str], Row]] = {
+STREAMED_PRESETS: Final[Mapping[tuple[PresetName, str], PresetRow]] = {
     (PresetName.OPENAI_CHAT, "sse"): {
         "requestTemplate": {
             "messages": "{{conversation}}",
@@ -213,22 +213,22 @@ STREAMED: Final[Mapping[tuple[PresetName, str], Row]] = {
     },
 }
 """What is different where a preset's agent is asked to stream, by the `responseFormat` that asks for it."""
-_OF_THE_LIST: Final = ("calledNoneAt", "toolResults")
+_CALL_LIST_SETTINGS: Final = ("calledNoneAt", "toolResults")
 """What a preset knows of its own list of calls, and of no other."""
-_WITHOUT_BODY: Final = ("GET", "DELETE")
+_BODYLESS_METHODS: Final = ("GET", "DELETE")
 
 
-def with_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def apply_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The settings, with those of their preset where they say nothing themselves."""
     named = values.get("preset", PresetName.EVAL_GATE)
     name = next((one for one in PresetName if one == named), None)
     if name is None:  # said by whoever checks the values
         return values
-    row = {**PRESETS[name], **STREAMED.get((name, str(values.get("responseFormat"))), {})}
-    if values.get("form") is not None or str(values.get("method", "")).strip().upper() in _WITHOUT_BODY:
+    row = {**PRESETS[name], **STREAMED_PRESETS.get((name, str(values.get("responseFormat"))), {})}
+    if values.get("form") is not None or str(values.get("method", "")).strip().upper() in _BODYLESS_METHODS:
         row.pop("requestTemplate", None)
     if "toolCallsPath" in values:
-        for key in _OF_THE_LIST:
+        for key in _CALL_LIST_SETTINGS:
             row.pop(key, None)
     if name is PresetName.EVAL_GATE and values.get("responsePath", "response") not in ("response", ["response"]):
         row.pop("modelPath")  # answers of another shape: their `model` may be a car's

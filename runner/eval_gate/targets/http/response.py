@@ -1,4 +1,4 @@
-"""Read an HTTP agent's response: text, tool calls, usage, whether it says that the agent failed, or what is wrong."""
+"""Parse the response of an HTTP agent: text, tool calls, usage and failures."""
 
 from __future__ import annotations
 
@@ -19,98 +19,105 @@ from eval_gate.model.limits import (
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.paths import MISSING, Condition, Missing, Path
+from eval_gate.targets.http.field_paths import MISSING, FieldPath, MissingValue, PathCondition
 from eval_gate.targets.http.settings import EventRule, HttpSettings, ResponseFormat, ToolResults
-from eval_gate.text.escape import cut
-from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
-from eval_gate.text.foreign.quote import quote
-from eval_gate.text.foreign.well_formed import may_hold_halves, well_formed
+from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
-from eval_gate.text.quoting import shown_name
-from eval_gate.text.sources.shape import kind_of
+from eval_gate.text.quoting import describe_name
+from eval_gate.text.sources.validation_errors import describe_value
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+from eval_gate.text.untrusted.excerpt import format_excerpt
+from eval_gate.text.untrusted.surrogates import may_hold_surrogates, to_well_formed
 
 Values = TypeVar("Values", bound=JsonValue)
-_WENT: Final = {"success": True, "ok": True, "completed": True, "succeeded": True, "error": False, "failed": False}
+_SUCCESS_WORDS: Final = {
+    "success": True,
+    "ok": True,
+    "completed": True,
+    "succeeded": True,
+    "error": False,
+    "failed": False,
+}
 """Words for whether a call went well, where no true and false says it."""
-_FORMATS: Final = {
+_FORMATS_BY_TYPE: Final = {
     "application/json": ResponseFormat.JSON,
     "text/plain": ResponseFormat.TEXT,
     "text/event-stream": ResponseFormat.SSE,
     "application/x-ndjson": ResponseFormat.NDJSON,
     "application/jsonl": ResponseFormat.NDJSON,
 }
-_INPUT: Final = ("inputTokens", "prompt_tokens", "input_tokens")
-_OUTPUT: Final = ("outputTokens", "completion_tokens", "output_tokens")
+_INPUT_TOKEN_KEYS: Final = ("inputTokens", "prompt_tokens", "input_tokens")
+_OUTPUT_TOKEN_KEYS: Final = ("outputTokens", "completion_tokens", "output_tokens")
 _NEVER_NULL: Final = "response"
 """The contract's own field: null there is no answer. Elsewhere an agent that only calls tools may say so with null."""
 
 
-class AnswerReader:
-    """Reads the answers of one target."""
+class ResponseReader:
+    """Parser of the responses of one target."""
 
     def __init__(self, settings: HttpSettings) -> None:
-        self._texts = tuple(Path.parse(path) for path in settings.response_path)
-        self.calls = CallFields(settings)
-        self.failures = tuple(map(EventMatch.of, settings.failure))
-        self._model = None if settings.model_path is None else Path.parse(settings.model_path)
-        self._none_at = None if settings.called_none_at is None else Path.parse(settings.called_none_at)
-        place = shown_name(settings.reference("toolCallsPath") or settings.tool_calls_path)
+        self._texts = tuple(FieldPath.parse(path) for path in settings.response_path)
+        self.calls = CallReader(settings)
+        self.failures = tuple(map(EventMatcher.from_rule, settings.failure))
+        self._model = None if settings.model_path is None else FieldPath.parse(settings.model_path)
+        self._none_at = None if settings.called_none_at is None else FieldPath.parse(settings.called_none_at)
+        place = describe_name(settings.find_reference("toolCallsPath") or settings.tool_calls_path)
         self._calls_place = f"a list of tool calls at `{place}` (toolCallsPath, preset)"
 
     def read(self, body: bytes, duration_ms: float) -> Response:
         """The answer, which took so long. Raises TargetError (malformed) that quotes its beginning and says why."""
         try:
-            document = read_foreign(body)
-        except ForeignJsonError as error:
-            raise malformed(f"the answer {error}", body) from None
+            document = parse_untrusted_json(body)
+        except UntrustedJsonError as error:
+            raise build_malformed_error(f"the answer {error}", body) from None
         try:
-            return self.response(document, duration_ms, escaped=may_hold_halves(body))
-        except ShapeError as error:
-            raise malformed(str(error), body) from None
+            return self.read_document(document, duration_ms, escaped=may_hold_surrogates(body))
+        except ResponseShapeError as error:
+            raise build_malformed_error(str(error), body) from None
 
-    def response(self, document: JsonValue, duration_ms: float, *, escaped: bool) -> Response:
+    def read_document(self, document: JsonValue, duration_ms: float, *, escaped: bool) -> Response:
         """The answer in a document. `escaped`: its text may hold half a surrogate pair.
 
         Raises ShapeError, and TargetError (refused) where it says that the agent failed.
         """
-        failure = failure_in(document, self.failures)
+        failure = find_failure(document, self.failures)
         if failure is not None:
             raise failure
-        calls = self.calls.calls_of(document, escaped=escaped)
-        text = self._text(document, silent=bool(calls))
-        known = calls is not None or self._said_none(document)
+        calls = self.calls.read_calls(document, escaped=escaped)
+        text = self._get_text(document, silent=bool(calls))
+        known = calls is not None or self._has_no_calls(document)
         return Response(
-            text=well_formed(text),
+            text=to_well_formed(text),
             tool_calls=calls or (),
             calls_known=True if known else None,
             calls_place="" if known else self._calls_place,
-            usage=usage_in(document),
-            cost_usd=_cost(document),
+            usage=find_usage(document),
+            cost_usd=_find_cost(document),
             duration_ms=duration_ms,
-            model=self.model_in(document),
+            model=self.find_model(document),
         )
 
-    def text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
+    def read_text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
         """The answer that is nothing but a text: it has no way to say which tools were called."""
         try:
             text = body.decode(encoding or "utf-8", "replace")
         except LookupError:  # a name of an encoding that nobody knows
             text = body.decode("utf-8", "replace")
-        return Response(text=well_formed(text), calls_known=False, duration_ms=duration_ms)
+        return Response(text=to_well_formed(text), calls_known=False, duration_ms=duration_ms)
 
-    def in_another_format(self, body: bytes, content_type: str) -> TargetError:
+    def build_format_error(self, body: bytes, content_type: str) -> TargetError:
         """The error about an answer that does not come in events: what the agent says that went wrong, if it does."""
         try:
-            failure = failure_in(read_foreign(body), self.failures)
-        except ForeignJsonError:
+            failure = find_failure(parse_untrusted_json(body), self.failures)
+        except UntrustedJsonError:
             failure = None
         if failure is not None:
             return failure
-        error = malformed(f"the answer is no stream of events but {cut(content_type, 80)}", body)
+        error = build_malformed_error(f"the answer is no stream of events but {truncate_text(content_type, 80)}", body)
         error.hint = "describe it with responseFormat"
         return error
 
-    def put_together(self, text: str, calls: tuple[ToolCall, ...], *, known: bool) -> Response:
+    def assemble_response(self, text: str, calls: tuple[ToolCall, ...], *, known: bool) -> Response:
         """The answer that came in parts. `known`: its calls, be they none, are all that were made."""
         known = known or bool(calls)
         return Response(
@@ -120,50 +127,54 @@ class AnswerReader:
             calls_place="" if known else self._calls_place,
         )
 
-    def _text(self, document: JsonValue, *, silent: bool) -> str:
+    def _get_text(self, document: JsonValue, *, silent: bool) -> str:
         """The text at the first path that leads to one. `silent`: tools were called, so that there may be none."""
         for path in self._texts:
-            found = _text_at(document, path)
+            found = _find_text_at(document, path)
             if found is not None:
                 return found
         # a missing field is never taken for ""
         for path in self._texts:
-            if path.gathers or _parts(path.first_value(document)):
-                if silent and path.is_there(document):
+            if path.is_gathering or _is_part_list(path.find_first(document)):
+                if silent and path.has_value(document):
                     return ""
-            elif path.text != _NEVER_NULL and path.first_value(document) is None:
+            elif path.text != _NEVER_NULL and path.find_first(document) is None:
                 return ""
         places = " or ".join(f'"{path}"' for path in self._texts)
-        raise ShapeError(f"the answer has no text at {places}")
+        raise ResponseShapeError(f"the answer has no text at {places}")
 
-    def _said_none(self, document: JsonValue) -> bool:
+    def _has_no_calls(self, document: JsonValue) -> bool:
         """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
-        return self.calls.path.is_there(document) or self.says_none(document)
+        return self.calls.path.has_value(document) or self.is_without_calls(document)
 
-    def model_in(self, document: JsonValue) -> str | None:
+    def find_model(self, document: JsonValue) -> str | None:
         """The model that the answer, or an event of it, says it is from."""
         if self._model is None:
             return None
-        found = self._model.all(document).values[-1:] if self._model.gathers else [self._model.first_value(document)]
+        found = (
+            self._model.find_all(document).values[-1:]
+            if self._model.is_gathering
+            else [self._model.find_first(document)]
+        )
         return next((name for name in found if isinstance(name, str)), None)
 
-    def says_none(self, document: JsonValue) -> bool:
+    def is_without_calls(self, document: JsonValue) -> bool:
         """Whether this is of a protocol that has a place for calls and leaves it out where there were none."""
-        return self._none_at is not None and self._none_at.is_there(document)
+        return self._none_at is not None and self._none_at.has_value(document)
 
 
-def _text_at(document: JsonValue, path: Path) -> str | None:
+def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
     """The text there, of several messages line by line; None where there is none."""
-    if not path.gathers:
-        return said_by(path.first_value(document))
-    values = path.all(document).values
-    if _parts(values):
-        return said_by(values)
-    said = [text for value in values if (text := said_by(value)) is not None]
+    if not path.is_gathering:
+        return extract_text(path.find_first(document))
+    values = path.find_all(document).values
+    if _is_part_list(values):
+        return extract_text(values)
+    said = [text for value in values if (text := extract_text(value)) is not None]
     return "\n".join(said) if said else None
 
 
-def said_by(value: JsonValue | Missing) -> str | None:
+def extract_text(value: JsonValue | MissingValue) -> str | None:
     """What one message says: a text, or the texts of its parts (`{"type": "text", "text": …}`) one after the other."""
     if isinstance(value, str):
         return value
@@ -173,20 +184,22 @@ def said_by(value: JsonValue | Missing) -> str | None:
     return "".join(texts) if texts else None
 
 
-def _parts(value: JsonValue | Missing) -> bool:
+def _is_part_list(value: JsonValue | MissingValue) -> bool:
     """Whether this is a list of parts of one message, and not of messages."""
     return isinstance(value, list) and all(isinstance(part, dict) for part in value)
 
 
-def usage_in(document: JsonValue) -> Usage | None:
+def find_usage(document: JsonValue) -> Usage | None:
     """The tokens that were counted, where it says so."""
     usage = document.get("usage") if isinstance(document, dict) else None
     if not isinstance(usage, dict):
         return None
-    return Usage(input_tokens=_tokens(usage, _INPUT), output_tokens=_tokens(usage, _OUTPUT))
+    return Usage(
+        input_tokens=_find_tokens(usage, _INPUT_TOKEN_KEYS), output_tokens=_find_tokens(usage, _OUTPUT_TOKEN_KEYS)
+    )
 
 
-def _tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None:
+def _find_tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None:
     for key in keys:
         count = usage.get(key)
         if isinstance(count, int) and in_range(count, MAX_TOKENS):  # no tokens at all is what an unset field says
@@ -194,21 +207,21 @@ def _tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None:
     return None
 
 
-def _cost(document: JsonValue) -> float | None:
+def _find_cost(document: JsonValue) -> float | None:
     cost = in_range(document.get("costUsd"), MAX_COST_USD) if isinstance(document, dict) else None
     return None if cost is None else float(cost)
 
 
-def other_format(content_type: str, described: ResponseFormat) -> str | None:
+def find_format_hint(content_type: str, described: ResponseFormat) -> str | None:
     """What to write where the answer says of itself that it is of another format than was described."""
     kind = content_type.partition(";")[0].strip().lower()
-    found = _FORMATS.get(kind)
+    found = _FORMATS_BY_TYPE.get(kind)
     if found is None or found is described or {found, described} == {ResponseFormat.NDJSON, ResponseFormat.JSON}:
         return None
     return f"the answer says that it is {kind}: say responseFormat: {found}, or take a preset"
 
 
-def malformed(
+def build_malformed_error(
     what: str, body: bytes, described: str = "responsePath, toolCallsPath or preset", *, seen: str | None = None
 ) -> TargetError:
     """The error about an answer that is not as described: how the answer begins, or what is `seen` of it.
@@ -219,37 +232,37 @@ def malformed(
     if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
         hint = "this is a web page: look at port and path of the agent's address"
     return TargetError(
-        f"agent error: {what}; {seen or f'it begins {quote(body)}'}", fault=TargetFault.MALFORMED, hint=hint
+        f"agent error: {what}; {seen or f'it begins {format_excerpt(body)}'}", fault=TargetFault.MALFORMED, hint=hint
     )
 
 
-class ShapeError(Exception):
-    """The answer is not of the shape that was described; the message names the place."""
+class ResponseShapeError(Exception):
+    """Response that does not have the described shape. The message names the place."""
 
 
 class ResultFields(FrozenStruct):
-    """Where the results are that are listed apart from the calls."""
+    """Field paths of tool results that are listed apart from the calls."""
 
-    path: Path
-    id: Path
-    result: Path | None
-    success: Path | None
-    error: Path | None
+    path: FieldPath
+    id: FieldPath
+    result: FieldPath | None
+    success: FieldPath | None
+    error: FieldPath | None
 
     @classmethod
-    def of(cls, settings: ToolResults) -> ResultFields:
+    def from_settings(cls, settings: ToolResults) -> ResultFields:
         """As they are described."""
         return cls(
-            Path.parse(settings.path),
-            Path.parse(settings.id_field),
-            _path(settings.result_field),
-            _path(settings.success_field),
-            _path(settings.error_field),
+            FieldPath.parse(settings.path),
+            FieldPath.parse(settings.id_field),
+            _parse_path(settings.result_field),
+            _parse_path(settings.success_field),
+            _parse_path(settings.error_field),
         )
 
 
 class CallFragment(FrozenStruct):
-    """What is said of one call at one place; several places may say something of the same call."""
+    """Part of one tool call found at one place; several parts may belong to the same call."""
 
     id: str = ""
     name: str | None = None
@@ -260,76 +273,82 @@ class CallFragment(FrozenStruct):
     result: JsonValue = None
 
 
-class CallFields:
-    """Reads calls by the fields that a target's description names."""
+class CallReader:
+    """Parser of tool calls by the field names in the settings of a target."""
 
     def __init__(self, settings: HttpSettings) -> None:
-        self._path = Path.parse(settings.tool_calls_path)
-        self._name = Path.parse(settings.name_field)
-        self._args = Path.parse(settings.args_field)
-        self._success = Path.parse(settings.success_field)
-        self._error = _path(settings.error_field)
-        self._duration = Path.parse(settings.duration_field)
-        self._result = Path.parse(settings.result_field)
-        self._ids = tuple(Path.parse(path) for path in settings.id_field)
+        self._path = FieldPath.parse(settings.tool_calls_path)
+        self._name = FieldPath.parse(settings.name_field)
+        self._args = FieldPath.parse(settings.args_field)
+        self._success = FieldPath.parse(settings.success_field)
+        self._error = _parse_path(settings.error_field)
+        self._duration = FieldPath.parse(settings.duration_field)
+        self._result = FieldPath.parse(settings.result_field)
+        self._ids = tuple(FieldPath.parse(path) for path in settings.id_field)
         apart = settings.tool_results
-        self._apart = None if apart is None else ResultFields.of(apart)
+        self._apart = None if apart is None else ResultFields.from_settings(apart)
 
     @property
-    def path(self) -> Path:
+    def path(self) -> FieldPath:
         """Where the list is looked for."""
         return self._path
 
-    def calls_of(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
+    def read_calls(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
         """The calls in order; None for an answer that has no list of them. Raises ShapeError.
 
         `escaped`: the answer's text may hold half a surrogate pair.
         """
-        entries = self._entries(document)
+        entries = self._find_entries(document)
         if entries is None:
             return None
         if len(entries) > ANSWER_CALLS:
-            raise ShapeError(f'"{self._path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}')
-        apart = _results(document, self._apart) if self._apart and entries else {}
+            raise ResponseShapeError(f'"{self._path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}')
+        apart = _read_results(document, self._apart) if self._apart and entries else {}
         place = self._path.text.removesuffix("[]")
-        return tuple(self._call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries))
-
-    def _entries(self, document: JsonValue) -> list[JsonValue] | None:
-        if self._path.gathers:
-            found = self._path.all(document)
-            if found.lacking is not None:
-                raise ShapeError(f'"{self._path}" leads nowhere in member {found.lacking} of what it gathers')
-            return found.values if found.listed else None
-        calls = self._path.first_value(document)
-        if isinstance(calls, Missing) or calls is None:
-            return None
-        if not isinstance(calls, list):
-            raise ShapeError(f'"{self._path}" is not a list but {kind_of(calls)}')
-        return calls
-
-    def _call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
-        if isinstance(call, str) and self._path.gathers:  # toolCalls[].toolName: only the names were asked for
-            return self.joined([CallFragment(name=call)], place)
-        said = self.fragment_of(call, place)
-        more = apart.get(said.id)
-        return self.joined([said] if more is None else [more, said], place, escaped=escaped)
-
-    def fragment_of(self, call: JsonValue, place: str) -> CallFragment:
-        """What is said of a call here. Raises ShapeError."""
-        name = self._name.first_value(call)
-        success = _went(self._success.first_value(call), f"{place}.{self._success}")
-        if self._error is not None and _there(problem := self._error.first_value(call)):
-            return CallFragment(self._id(call), _text(name), None, success=False, result=_value(problem))
-        return CallFragment(
-            id=self._id(call),
-            name=_text(name),
-            args=_value(self._args.first_value(call)),
-            success=success,
-            duration_ms=in_range(self._duration.first_value(call), MAX_DURATION_MS),
-            result=_value(self._result.first_value(call)),
+        return tuple(
+            self._read_call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries)
         )
 
-    def joined(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
+    def _find_entries(self, document: JsonValue) -> list[JsonValue] | None:
+        if self._path.is_gathering:
+            found = self._path.find_all(document)
+            if found.first_missing is not None:
+                raise ResponseShapeError(
+                    f'"{self._path}" leads nowhere in member {found.first_missing} of what it gathers'
+                )
+            return found.values if found.has_list else None
+        calls = self._path.find_first(document)
+        if isinstance(calls, MissingValue) or calls is None:
+            return None
+        if not isinstance(calls, list):
+            raise ResponseShapeError(f'"{self._path}" is not a list but {describe_value(calls)}')
+        return calls
+
+    def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
+        if isinstance(call, str) and self._path.is_gathering:  # toolCalls[].toolName: only the names were asked for
+            return self.join_fragments([CallFragment(name=call)], place)
+        said = self.read_fragment(call, place)
+        more = apart.get(said.id)
+        return self.join_fragments([said] if more is None else [more, said], place, escaped=escaped)
+
+    def read_fragment(self, call: JsonValue, place: str) -> CallFragment:
+        """What is said of a call here. Raises ShapeError."""
+        name = self._name.find_first(call)
+        success = _parse_success(self._success.find_first(call), f"{place}.{self._success}")
+        if self._error is not None and _is_present(problem := self._error.find_first(call)):
+            return CallFragment(
+                self._find_id(call), _text_or_none(name), None, success=False, result=_value_or_none(problem)
+            )
+        return CallFragment(
+            id=self._find_id(call),
+            name=_text_or_none(name),
+            args=_value_or_none(self._args.find_first(call)),
+            success=success,
+            duration_ms=in_range(self._duration.find_first(call), MAX_DURATION_MS),
+            result=_value_or_none(self._result.find_first(call)),
+        )
+
+    def join_fragments(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
         """The call that all of this is said of; what is said later wins. Raises ShapeError.
 
         `escaped`: it may hold half a surrogate pair.
@@ -341,141 +360,141 @@ class CallFields:
             duration_ms = duration_ms if said.duration_ms is None else said.duration_ms
             result = result if said.result is None else said.result
         if not name or len(name) > CALL_NAME:
-            raise ShapeError(f'"{place}" has no {self._name} of up to {CALL_NAME} characters')
-        params = self._params(parts, place)
+            raise ResponseShapeError(f'"{place}" has no {self._name} of up to {CALL_NAME} characters')
+        params = self._join_params(parts, place)
         if escaped:  # only an escape can bring half a surrogate pair
-            params, result = _well_formed_values(params), _well_formed_values(result)
+            params, result = _clean_values(params), _clean_values(result)
         return ToolCall(
-            name=well_formed(name),
+            name=to_well_formed(name),
             params=params,
             success=success,
             duration_ms=None if duration_ms is None else float(duration_ms),
             result=result,
         )
 
-    def _params(self, parts: list[CallFragment], place: str) -> dict[str, JsonValue]:
+    def _join_params(self, parts: list[CallFragment], place: str) -> dict[str, JsonValue]:
         given = [said.args for said in parts if said.args is not None]
         params: JsonValue = next((args for args in reversed(given) if not isinstance(args, str)), None)
         if params is None and given:
-            params = arguments("".join(map(str, given)), f"{place}.{self._args}")
+            params = parse_arguments("".join(map(str, given)), f"{place}.{self._args}")
         if params is not None and not isinstance(params, dict):
-            raise ShapeError(f'"{place}.{self._args}" is not a mapping but {kind_of(params)}')
+            raise ResponseShapeError(f'"{place}.{self._args}" is not a mapping but {describe_value(params)}')
         return params or {}
 
-    def _id(self, call: JsonValue) -> str:
+    def _find_id(self, call: JsonValue) -> str:
         """What the call is known by; "" for nothing."""
-        return next((key for path in self._ids if (key := _key(path.first_value(call)))), "")
+        return next((key for path in self._ids if (key := _format_id(path.find_first(call)))), "")
 
 
-def _results(document: JsonValue, fields: ResultFields) -> dict[str, CallFragment]:
+def _read_results(document: JsonValue, fields: ResultFields) -> dict[str, CallFragment]:
     """What is said of calls apart from them, by the id of the call."""
-    found = fields.path.all(document).values
-    if not fields.path.gathers and found and isinstance(found[0], list):
+    found = fields.path.find_all(document).values
+    if not fields.path.is_gathering and found and isinstance(found[0], list):
         found = found[0]
-    said = (_result(entry, fields) for entry in found[: 2 * ANSWER_CALLS])
+    said = (_read_result(entry, fields) for entry in found[: 2 * ANSWER_CALLS])
     return {one.id: one for one in said if one.id}
 
 
-def _result(entry: JsonValue, fields: ResultFields) -> CallFragment:
+def _read_result(entry: JsonValue, fields: ResultFields) -> CallFragment:
     success = None
     if fields.success is not None:
-        success = _went(fields.success.first_value(entry), f"{fields.path}.{fields.success}")
-    if fields.error is not None and _there(fields.error.first_value(entry)):
+        success = _parse_success(fields.success.find_first(entry), f"{fields.path}.{fields.success}")
+    if fields.error is not None and _is_present(fields.error.find_first(entry)):
         success = False
-    result = None if fields.result is None else _value(fields.result.first_value(entry))
-    return CallFragment(_key(fields.id.first_value(entry)), success=success, result=result)
+    result = None if fields.result is None else _value_or_none(fields.result.find_first(entry))
+    return CallFragment(_format_id(fields.id.find_first(entry)), success=success, result=result)
 
 
-def arguments(text: str, place: str) -> JsonValue:
+def parse_arguments(text: str, place: str) -> JsonValue:
     """Arguments as JSON text, as OpenAI's wire has them; what is not JSON counts as none (tool-forge behaviour 1.4).
 
     Raises ShapeError for what is too much to be read.
     """
     try:
-        return read_foreign(text)
-    except ForeignJsonError as error:
+        return parse_untrusted_json(text)
+    except UntrustedJsonError as error:
         if error.too_much:
-            raise ShapeError(f'"{place}" {error}') from None
+            raise ResponseShapeError(f'"{place}" {error}') from None
         return {}
 
 
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path.parse(text)
+def _parse_path(text: str | None) -> FieldPath | None:
+    return None if text is None else FieldPath.parse(text)
 
 
-def _text(found: JsonValue | Missing) -> str | None:
+def _text_or_none(found: JsonValue | MissingValue) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _went(said: object, place: str) -> bool | None:
-    if isinstance(said, Missing) or said is None:
+def _parse_success(said: object, place: str) -> bool | None:
+    if isinstance(said, MissingValue) or said is None:
         return None
-    if isinstance(said, str) and (known := _WENT.get(said.strip().lower())) is not None:
+    if isinstance(said, str) and (known := _SUCCESS_WORDS.get(said.strip().lower())) is not None:
         return known
     if not isinstance(said, bool):
-        raise ShapeError(f'"{place}" is not true or false but {kind_of(said)}')
+        raise ResponseShapeError(f'"{place}" is not true or false but {describe_value(said)}')
     return said
 
 
-def _there(value: object) -> bool:
-    return not isinstance(value, Missing) and value is not None and value is not False
+def _is_present(value: object) -> bool:
+    return not isinstance(value, MissingValue) and value is not None and value is not False
 
 
-def _value(found: JsonValue | Missing) -> JsonValue:
-    return None if isinstance(found, Missing) else found
+def _value_or_none(found: JsonValue | MissingValue) -> JsonValue:
+    return None if isinstance(found, MissingValue) else found
 
 
-def _key(value: object) -> str:
+def _format_id(value: object) -> str:
     """An id as text; "" for none."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
-def _well_formed_values(value: Values) -> Values:
+def _clean_values(value: Values) -> Values:
     found = json.dumps(value, ensure_ascii=False) if value else ""
     if found.isascii():
         return value
-    cleaned: Values = json.loads(well_formed(found))
+    cleaned: Values = json.loads(to_well_formed(found))
     return cleaned
 
 
-class EventMatch(FrozenStruct):
-    """Everything of this name and with this in it. Without a path it is the whole of it that is meant."""
+class EventMatcher(FrozenStruct):
+    """Rule that selects events by name and content, and a value in them by its path."""
 
     event: str | None = None
-    where: Condition | None = None
-    path: Path | None = None
-    id: Path | None = None
+    where: PathCondition | None = None
+    path: FieldPath | None = None
+    id: FieldPath | None = None
 
     @classmethod
-    def of(cls, rule: EventRule) -> EventMatch:
+    def from_rule(cls, rule: EventRule) -> EventMatcher:
         """As it is described."""
         return cls(
             rule.event,
-            None if rule.where is None else Condition.parse(rule.where),
-            None if rule.path is None else Path.parse(rule.path),
-            None if rule.id is None else Path.parse(rule.id),
+            None if rule.where is None else PathCondition.parse(rule.where),
+            None if rule.path is None else FieldPath.parse(rule.path),
+            None if rule.id is None else FieldPath.parse(rule.id),
         )
 
-    def at(self, value: JsonValue) -> JsonValue | Missing:
+    def select_value(self, value: JsonValue) -> JsonValue | MissingValue:
         """What is meant, in an answer or event that is."""
         if self.path is None:
             return value
-        if self.path.gathers:
-            return self.path.all(value).values or MISSING
-        return self.path.first_value(value)
+        if self.path.is_gathering:
+            return self.path.find_all(value).values or MISSING
+        return self.path.find_first(value)
 
 
-def failure_in(value: JsonValue, rules: tuple[EventMatch, ...], name: str = "") -> TargetError | None:
+def find_failure(value: JsonValue, rules: tuple[EventMatcher, ...], name: str = "") -> TargetError | None:
     """The error that the answer, or its event of this name, says it ended with."""
     for rule in rules:
         if (rule.event is None or rule.event == name) and (rule.where is None or rule.where(value)):
-            found = rule.at(value)
-            if isinstance(found, Missing) or found is None:
+            found = rule.select_value(value)
+            if isinstance(found, MissingValue) or found is None:
                 if rule.where is None and rule.event is None:
                     continue  # only what stands there says that it failed
                 found = value
-            said = quote(as_text(found).encode("utf-8", "replace"))
+            said = format_excerpt(as_text(found).encode("utf-8", "replace"))
             return TargetError(f"agent error: {said}", fault=TargetFault.REFUSED)
     return None

@@ -1,4 +1,4 @@
-"""An HTTP agent as people describe it."""
+"""Settings of an HTTP target."""
 
 import re
 from enum import StrEnum
@@ -8,32 +8,32 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from eval_gate.config.preset import PresetName
 from eval_gate.model.limits import MAX_ANSWER_BYTES
-from eval_gate.targets.http.paths import Condition, Path
+from eval_gate.targets.http.field_paths import FieldPath, PathCondition
 from eval_gate.targets.http.placeholders import (
-    OF_A_MESSAGE,
-    QUESTION,
+    MESSAGE_PLACEHOLDERS,
+    PROMPT_PLACEHOLDERS,
     SessionScope,
-    check_names,
-    names_in,
-    remembered_by,
+    check_placeholders,
+    iter_placeholders,
+    iter_session_fields,
 )
-from eval_gate.targets.http.presets import with_preset
+from eval_gate.targets.http.presets import apply_preset
 from eval_gate.targets.settings import (
-    IN_A_RESPONSE,
-    PLACE_OF_THE_AGENT,
+    AGENT_PLACE,
     READINESS,
     RETRIES,
+    SHOWN_RESPONSE_PLACE,
     SIZES,
+    CaseInsensitiveNames,
     DescribedSettings,
-    NamesInAnyCase,
     NoEffect,
-    Shown,
+    NotSecret,
     TargetSettings,
     Text,
 )
-from eval_gate.text.quoting import quoted
+from eval_gate.text.quoting import quote_value
 from eval_gate.text.secret import Secret, SecretAddress
-from eval_gate.text.urls import url_problem
+from eval_gate.text.urls import find_url_problem
 
 _NOTHING: Final = Secret[JsonValue](None)
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
@@ -55,48 +55,48 @@ class Method(StrEnum):
         return self not in {Method.GET, Method.DELETE}
 
 
-def _path(text: str) -> str:
+def _check_path(text: str) -> str:
     """The path. Raises ValueError for one that cannot be read."""
-    Path.parse(text)
+    FieldPath.parse(text)
     return text
 
 
-def _condition(text: str) -> str:
+def _check_condition(text: str) -> str:
     """The condition. Raises ValueError for one that cannot be read."""
-    Condition.parse(text)
+    PathCondition.parse(text)
     return text
 
 
-def _several(value: object) -> object:
+def _to_list(value: object) -> object:
     """One path is a list of one."""
     return [value] if isinstance(value, str) else value
 
 
-def _paths(texts: tuple[str, ...]) -> tuple[str, ...]:
+def _check_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
     """The paths. Raises ValueError for one that cannot be read, and for none."""
     if not all(texts):
         raise ValueError("must not be empty")
-    return tuple(map(_path, texts))
+    return tuple(map(_check_path, texts))
 
 
-def _lower(words: tuple[str, ...]) -> tuple[str, ...]:
+def _to_lower_case(words: tuple[str, ...]) -> tuple[str, ...]:
     """Words that are compared without regard to capitals."""
     return tuple(word.lower() for word in words)
 
 
-Words = Annotated[
+WordList = Annotated[
     tuple[Text, ...],
-    Shown("they are words of a response"),
-    AfterValidator(_lower),
-    BeforeValidator(_several, json_schema_input_type=Text | list[Text]),
+    NotSecret("they are words of a response"),
+    AfterValidator(_to_lower_case),
+    BeforeValidator(_to_list, json_schema_input_type=Text | list[Text]),
 ]
-PathText = Annotated[Text, AfterValidator(_path), IN_A_RESPONSE]
+PathText = Annotated[Text, AfterValidator(_check_path), SHOWN_RESPONSE_PLACE]
 PathTexts = Annotated[
     tuple[str, ...],
-    IN_A_RESPONSE,
+    SHOWN_RESPONSE_PLACE,
     Field(min_length=1),
-    AfterValidator(_paths),
-    BeforeValidator(_several, json_schema_input_type=Text | list[Text]),
+    AfterValidator(_check_paths),
+    BeforeValidator(_to_list, json_schema_input_type=Text | list[Text]),
 ]
 
 
@@ -108,7 +108,7 @@ class HttpHealthCheck(DescribedSettings):
     timeout_seconds: float = Field(default=10, gt=0, le=600)
 
 
-def _health_check(value: object) -> object:
+def _expand_health_check(value: object) -> object:
     """An address alone is a health check."""
     return {"url": value} if isinstance(value, str) else value
 
@@ -128,8 +128,10 @@ class ToolResults(DescribedSettings):
 class EventRule(DescribedSettings):
     """Which events of a stream, or which answers, are meant, and where in them something is."""
 
-    event: Annotated[str, IN_A_RESPONSE] | None = Field(default=None, description="The name of a server-sent event.")
-    where: Annotated[Text, AfterValidator(_condition), IN_A_RESPONSE] | None = Field(
+    event: Annotated[str, SHOWN_RESPONSE_PLACE] | None = Field(
+        default=None, description="The name of a server-sent event."
+    )
+    where: Annotated[Text, AfterValidator(_check_condition), SHOWN_RESPONSE_PLACE] | None = Field(
         default=None, description="As in a path: type=error."
     )
     path: PathText | None = Field(default=None, description="Where it is; else it is the whole of what is meant.")
@@ -138,7 +140,7 @@ class EventRule(DescribedSettings):
     )
 
 
-def _rule(value: object) -> object:
+def _expand_rules(value: object) -> object:
     """A path alone is a rule, and one rule a list of one."""
     rules = value if isinstance(value, list) else [value]
     return [{"path": rule} if isinstance(rule, str) else rule for rule in rules]
@@ -146,7 +148,7 @@ def _rule(value: object) -> object:
 
 Rules = Annotated[
     tuple[EventRule, ...],
-    BeforeValidator(_rule, json_schema_input_type=Text | EventRule | list[Text | EventRule]),
+    BeforeValidator(_expand_rules, json_schema_input_type=Text | EventRule | list[Text | EventRule]),
 ]
 
 
@@ -193,11 +195,11 @@ class Polling(DescribedSettings):
         default=None, validate_default=True, description="A JSON body to ask with: then by POST, else by GET."
     )
     status_path: PathTexts = Field(default=("status",), description="Where an answer says how the job stands.")
-    done: Words = Field(
+    done: WordList = Field(
         default=("done", "completed", "complete", "succeeded", "success", "finished"),
         description="Words for a finished job.",
     )
-    failed: Words = Field(
+    failed: WordList = Field(
         default=("failed", "failure", "error", "errored", "cancelled", "canceled", "rejected", "expired"),
         description="Words for a job that comes to nothing. All others: it is at work.",
     )
@@ -206,14 +208,14 @@ class Polling(DescribedSettings):
 
     @field_validator("url")
     @classmethod
-    def _names_placeholders(cls, url: SecretAddress[str] | None) -> SecretAddress[str] | None:
-        check_names(None if url is None else url.open(), more=("id",))
+    def _check_url_placeholders(cls, url: SecretAddress[str] | None) -> SecretAddress[str] | None:
+        check_placeholders(None if url is None else url.open(), more=("id",))
         return url
 
     @field_validator("request_template")
     @classmethod
-    def _names_placeholders_too(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
-        check_names(template.open(), more=("id",))
+    def _check_template_placeholders(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
+        check_placeholders(template.open(), more=("id",))
         return template
 
 
@@ -231,10 +233,12 @@ class HttpSettings(TargetSettings):
     refers_within_texts: ClassVar[bool] = True
 
     provider: Literal["http"] = "http"
-    url: Annotated[SecretAddress[Text], PLACE_OF_THE_AGENT]
+    url: Annotated[SecretAddress[Text], AGENT_PLACE]
     preset: PresetName = PresetName.EVAL_GATE
     method: Method = Method.POST
-    headers: Annotated[Secret[dict[str, str]], NamesInAnyCase()] = Field(default_factory=dict, validate_default=True)
+    headers: Annotated[Secret[dict[str, str]], CaseInsensitiveNames()] = Field(
+        default_factory=dict, validate_default=True
+    )
     request_template: Secret[JsonValue] = Field(
         default=None,
         validate_default=True,
@@ -295,7 +299,7 @@ class HttpSettings(TargetSettings):
     poll: Polling | None = Field(default=None, description="The answer comes later: ask until it is there.")
     healthcheck: Annotated[
         HttpHealthCheck | None,
-        BeforeValidator(_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
+        BeforeValidator(_expand_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
         READINESS,
     ] = None
     wait_for: Annotated[float | None, READINESS] = Field(
@@ -320,51 +324,51 @@ class HttpSettings(TargetSettings):
 
     @field_validator("url")
     @classmethod
-    def _stays_at_its_host(cls, url: SecretAddress[str]) -> SecretAddress[str]:
+    def _check_host(cls, url: SecretAddress[str]) -> SecretAddress[str]:
         text = url.open()
-        check_names(text)
+        check_placeholders(text)
         authority = _AUTHORITY.match(text)
-        if authority and any(names_in(authority[0])):
+        if authority and any(iter_placeholders(authority[0])):
             raise ValueError("no placeholder may stand where the host is named: a case must not say who is asked")
-        problem = url_problem(text)
+        problem = find_url_problem(text)
         if problem is not None:
             raise ValueError(problem)
         return url
 
     @field_validator("method", mode="before")
     @classmethod
-    def _in_capitals(cls, method: object) -> object:
+    def _normalize_method(cls, method: object) -> object:
         """The word for it; what is none stays as it was written, and is said so."""
         word = method.strip().upper() if isinstance(method, str) else ""
         return word if word in set(Method) else method
 
     @field_validator("headers")
     @classmethod
-    def _are_headers(cls, headers: Secret[dict[str, str]]) -> Secret[dict[str, str]]:
+    def _check_headers(cls, headers: Secret[dict[str, str]]) -> Secret[dict[str, str]]:
         plain = {name: value.strip() for name, value in headers.open().items()}
         for name, value in plain.items():
-            check_names(value)
+            check_placeholders(value)
             if not _HEADER_NAME.fullmatch(name):
-                raise ValueError(f"{quoted(name)} is no name of a header")
+                raise ValueError(f"{quote_value(name)} is no name of a header")
             if any(sign < " " or sign == "\x7f" for sign in value):
                 raise ValueError(f"the value of {name} holds a line break or another control character")
         return Secret(plain)
 
     @field_validator("request_template", "form", "request_fields", "query")
     @classmethod
-    def _names_placeholders(cls, template: Secret[JsonValue] | None) -> Secret[JsonValue] | None:
-        check_names(None if template is None else template.open())
+    def _check_template_placeholders(cls, template: Secret[JsonValue] | None) -> Secret[JsonValue] | None:
+        check_placeholders(None if template is None else template.open())
         return template
 
     @field_validator("message_template")
     @classmethod
-    def _names_parts_of_a_message(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
-        check_names(template.open(), more=OF_A_MESSAGE)
+    def _check_message_placeholders(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
+        check_placeholders(template.open(), more=MESSAGE_PLACEHOLDERS)
         return template
 
     @field_validator("request_template", "form", "request_fields")
     @classmethod
-    def _is_sent(cls, body: Secret[JsonValue] | None, info: ValidationInfo) -> Secret[JsonValue] | None:
+    def _check_body_allowed(cls, body: Secret[JsonValue] | None, info: ValidationInfo) -> Secret[JsonValue] | None:
         method = info.data.get("method", Method.POST)
         if body and not method.has_body:
             raise ValueError(f"a request with {method} has no body: put {{{{message}}}} into query or url")
@@ -372,7 +376,7 @@ class HttpSettings(TargetSettings):
 
     @field_validator("form", "request_fields")
     @classmethod
-    def _is_the_only_body(cls, body: Secret[JsonValue] | None, info: ValidationInfo) -> Secret[JsonValue] | None:
+    def _check_single_body(cls, body: Secret[JsonValue] | None, info: ValidationInfo) -> Secret[JsonValue] | None:
         template = info.data.get("request_template", _NOTHING).open()
         if info.field_name == "form" and body and template is not None:
             raise ValueError("the body is a form or requestTemplate, not both")
@@ -385,7 +389,9 @@ class HttpSettings(TargetSettings):
 
     @field_validator("query")
     @classmethod
-    def _asks(cls, query: Secret[dict[str, JsonValue]], info: ValidationInfo) -> Secret[dict[str, JsonValue]]:
+    def _check_prompt_sent(
+        cls, query: Secret[dict[str, JsonValue]], info: ValidationInfo
+    ) -> Secret[dict[str, JsonValue]]:
         """The last of what is sent: somewhere in it the question has to be."""
         data = info.data
         if not {"url", "method", "headers", "request_template", "form", "request_fields"} <= data.keys():
@@ -395,7 +401,7 @@ class HttpSettings(TargetSettings):
             return query
         secrets = [data["url"], query, template, form, data["request_fields"], data["headers"]]
         sent = [one.open() for one in secrets]
-        if not QUESTION & set(names_in(sent)):
+        if not PROMPT_PLACEHOLDERS & set(iter_placeholders(sent)):
             raise ValueError("nothing of the question is sent: {{message}} is missing in url, query or body")
         return query
 
@@ -403,13 +409,13 @@ class HttpSettings(TargetSettings):
     def remarks(self) -> tuple[str, ...]:
         """Whether it goes on with one conversation in every execution of a case."""
         sent = (self.url, self.query, self.request_template, self.form or _NOTHING, self.request_fields)
-        found = next(remembered_by([*(one.open() for one in sent), dict(self.headers.open())]), None)
+        found = next(iter_session_fields([*(one.open() for one in sent), dict(self.headers.open())]), None)
         if found is None:
             return ()
         what = f"{{{{caseId}}}} in {found[:80]} is the same in every trial, re-run and run: an agent that remembers"
         return (f"{what} goes on with the conversation before; {{{{session}}}} is new each time",)
 
     @classmethod
-    def settled(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """The settings, completed by the preset's."""
-        return with_preset(values)
+        return apply_preset(values)

@@ -1,1 +1,1 @@
-"""A model as a target, and everything around asking one: recording, pace, prices."""
+"""A model as a target, with recording, rate limits, retries and prices."""

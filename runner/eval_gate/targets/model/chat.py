@@ -1,4 +1,4 @@
-"""One question to a model, whoever provides it: the protocol between the providers and everything that asks them."""
+"""Protocol of a chat with a model, the same for all providers."""
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -12,12 +12,12 @@ from eval_gate.model.usage import Usage
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-more_headers: ContextVar[Mapping[str, str]] = ContextVar("more_headers", default=NO_HEADERS)
+extra_headers: ContextVar[Mapping[str, str]] = ContextVar("more_headers", default=NO_HEADERS)
 """What every request of this task carries beside what its provider's library sends."""
 
 
 class ModelTurn(Frozen, kw_only=True, omit_defaults=True):
-    """What a model gave back for one request. `text` is empty when it only called tools."""
+    """Reply of a model to one request. `text` is empty if it only called tools."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -30,7 +30,7 @@ class ModelTurn(Frozen, kw_only=True, omit_defaults=True):
 
 
 class Chat(Protocol):
-    """A model behind a provider. One call of `ask` is one request: retries, caching and pacing are built around it."""
+    """A model of a provider. One call of `ask` is one request, without retry, cache or rate limit."""
 
     @property
     def provider(self) -> str:

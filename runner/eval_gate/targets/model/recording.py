@@ -1,4 +1,4 @@
-"""Answers of models kept by what was asked: a run that asks the same again spends nothing, and needs no key.
+"""Recorded replies of models, by a hash of the request: replaying needs no request and no key.
 
 A recording holds requests only as a hash, and answers as they were. Nothing of it is a secret.
 """
@@ -16,8 +16,8 @@ from msgspec import json as json_of
 
 from eval_gate.config.settings import CacheMode
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.files.reading import read_up_to
-from eval_gate.files.writing import append, open_to_append, write_atomically
+from eval_gate.files.reading import read_limited
+from eval_gate.files.writing import append_data, open_to_append, write_atomically
 from eval_gate.model import limits
 from eval_gate.model.base import Record, as_json, decode_json
 from eval_gate.model.conversation import Message, ToolSpec
@@ -29,14 +29,16 @@ MAX_BYTES: Final = limits.RECORDING_BYTES
 MAX_LINE: Final = limits.RECORDING_LINE_BYTES
 
 
-class RecordedAnswer(Record, kw_only=True, omit_defaults=True):
-    """One recorded answer."""
+class RecordedResponse(Record, kw_only=True, omit_defaults=True):
+    """One recorded reply of a model."""
 
     key: str
     turn: ModelTurn
 
 
-def key_of(setup: str | None, chat: Chat, messages: Sequence[Message], tools: Sequence[ToolSpec], sample: int) -> str:
+def compute_recording_key(
+    setup: str | None, chat: Chat, messages: Sequence[Message], tools: Sequence[ToolSpec], sample: int
+) -> str:
     """The hash of everything that decides an answer: the model with its `setup` fingerprint, and what it is asked.
 
     `sample` tells several answers to the same question apart.
@@ -46,7 +48,7 @@ def key_of(setup: str | None, chat: Chat, messages: Sequence[Message], tools: Se
         "provider": chat.provider,
         "model": chat.model,
         "settings": chat.settings,
-        "messages": [_asked(message) for message in messages],
+        "messages": [_describe_message(message) for message in messages],
         "tools": [as_json(tool) for tool in tools],
         "sample": sample,
     }
@@ -54,16 +56,16 @@ def key_of(setup: str | None, chat: Chat, messages: Sequence[Message], tools: Se
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _asked(message: Message) -> dict[str, object]:
+def _describe_message(message: Message) -> dict[str, object]:
     """A message as far as it is a question: identifiers of calls are the provider's and differ each time."""
     calls = [{"name": call.name, "params": call.params} for call in message.tool_calls]
     return {"role": message.role, "name": message.name, "content": message.content, "calls": calls}
 
 
 class RecordingFile(FrozenStruct):
-    """What a file of recorded responses holds."""
+    """Content of a file of recorded responses."""
 
-    entries: tuple[RecordedAnswer, ...] = ()
+    entries: tuple[RecordedResponse, ...] = ()
     unreadable: int = 0
     """Lines that are none: damaged, unfinished, or written by a version of us that keeps them in another form."""
     digest: str | None = None
@@ -71,7 +73,7 @@ class RecordingFile(FrozenStruct):
 
 
 class Recording:
-    """Answers by key: those that were there, and those that are added, one line each, written as they come.
+    """Recorded replies by key. New ones are appended to the file as they arrive.
 
     What a run used is kept in that run's own folder, whoever answered it, so that the next one needs no other. What was
     newly asked is also added to `shared`, from which later runs on the same machine begin. What cannot be read there is
@@ -83,7 +85,7 @@ class Recording:
         mode: CacheMode,
         shared: Path | None = None,
         known: RecordingFile | None = None,
-        of_baseline: Iterable[RecordedAnswer] = (),
+        of_baseline: Iterable[RecordedResponse] = (),
     ) -> None:
         """`known` is what `shared` holds, where it was read; `of_baseline` what the baseline itself was given."""
         known = known or RecordingFile()
@@ -102,7 +104,7 @@ class Recording:
         """Whether an answer was taken that was there before this run and is none of the baseline's."""
 
     @property
-    def begins(self) -> bool:
+    def has_earlier_responses(self) -> bool:
         """Whether there are answers from before this run that are none of the baseline's."""
         return bool(self._before)
 
@@ -118,7 +120,7 @@ class Recording:
         asked = "nobody is asked (cache: replay)" if self.mode is CacheMode.REPLAY else "the model is asked anew"
         return (f"{what} version of eval-gate. Where a response is missing for it, {asked}",)
 
-    def begin(self, folder: Path) -> None:
+    def set_run_folder(self, folder: Path) -> None:
         """The folder of the run that begins."""
         self._own = folder / RECORDING_NAME
 
@@ -129,34 +131,34 @@ class Recording:
         turn = self._known.get(key)
         if turn is not None:
             self.used = self.used or key in self._before
-            self._keep(key, turn, asked=False)
+            self._store_response(key, turn, asked=False)
         return turn
 
     def add(self, key: str, turn: ModelTurn) -> None:
         """Keep an answer that was just given."""
         if self.mode is not CacheMode.OFF:
             self._known[key] = turn
-            self._keep(key, turn, asked=True)
+            self._store_response(key, turn, asked=True)
 
-    def _keep(self, key: str, turn: ModelTurn, *, asked: bool) -> None:
-        line = _line(RecordedAnswer(key=key, turn=turn))
-        with _after_asking():
+    def _store_response(self, key: str, turn: ModelTurn, *, asked: bool) -> None:
+        line = _encode_line(RecordedResponse(key=key, turn=turn))
+        with _mark_incomplete():
             if self._own is not None and key not in self._kept:
                 self._kept.add(key)
-                _append(self._own, line)
+                _append_line(self._own, line)
             if asked and self._shared is not None:
                 if not self._healed:
                     self._healed = True
-                    _heal(self._shared)
-                _append(self._shared, line)
+                    _repair_file(self._shared)
+                _append_line(self._shared, line)
 
 
-def _line(entry: RecordedAnswer) -> bytes:
+def _encode_line(entry: RecordedResponse) -> bytes:
     return json_of.encode(entry) + b"\n"
 
 
 @contextmanager
-def _after_asking() -> Iterator[None]:
+def _mark_incomplete() -> Iterator[None]:
     """What cannot be written here ends a run in which something was asked by now. Raises GateError."""
     try:
         yield
@@ -165,7 +167,7 @@ def _after_asking() -> Iterator[None]:
         raise
 
 
-def _append(file: Path, line: bytes) -> None:
+def _append_line(file: Path, line: bytes) -> None:
     """One line in one call, so that a process that is killed leaves whole lines. Raises GateError.
 
     A line that is unfinished all the same stays by itself.
@@ -177,14 +179,14 @@ def _append(file: Path, line: bytes) -> None:
             os.lseek(descriptor, end - 1, os.SEEK_SET)  # what is written goes to the end all the same
             if os.read(descriptor, 1) != b"\n":
                 line = b"\n" + line
-        append(descriptor, line, file)
+        append_data(descriptor, line, file)
     finally:
         os.close(descriptor)
 
 
-def _heal(file: Path) -> None:
+def _repair_file(file: Path) -> None:
     """Leave in the file what can be read. Another run may have added to it since it was read. Raises GateError."""
-    write_atomically(file, b"".join(map(_line, read_recording(file).entries)))
+    write_atomically(file, b"".join(map(_encode_line, read_recording(file).entries)))
 
 
 def read_recording(file: Path) -> RecordingFile:
@@ -193,24 +195,24 @@ def read_recording(file: Path) -> RecordingFile:
     Raises GateError `recording-corrupt` for a file that cannot be read or is too large.
     """
     try:
-        data = read_up_to(file, MAX_BYTES, made=True)
+        data = read_limited(file, MAX_BYTES, made=True)
     except FileNotFoundError:
         return RecordingFile()
     except OSError as error:
-        raise _corrupt(file, error.strerror or "cannot be read") from error
+        raise _build_corrupt_error(file, error.strerror or "cannot be read") from error
     if len(data) > MAX_BYTES:
-        raise _corrupt(file, f"larger than {MAX_BYTES:,} bytes")
-    entries: list[RecordedAnswer] = []
+        raise _build_corrupt_error(file, f"larger than {MAX_BYTES:,} bytes")
+    entries: list[RecordedResponse] = []
     unreadable = 0
     for line in filter(None, data.split(b"\n")):
         try:
-            entries.append(decode_json(line[: MAX_LINE + 1], RecordedAnswer))
+            entries.append(decode_json(line[: MAX_LINE + 1], RecordedResponse))
         except MsgspecError:
             unreadable += 1
     return RecordingFile(tuple(entries), unreadable, hashlib.sha256(data).hexdigest())
 
 
-def _corrupt(file: Path, what: str) -> GateError:
+def _build_corrupt_error(file: Path, what: str) -> GateError:
     return GateError(
         "recording-corrupt",
         f"the recording {file} cannot be used: {what}",

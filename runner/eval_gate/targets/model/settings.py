@@ -1,4 +1,4 @@
-"""Model targets as people describe them: which provider, which model, with what.
+"""Settings of a model target: provider, model and request settings.
 
 Names and defaults: AgentV spec, "Provider Integration" and "Provider Retry Configuration", and what its users write.
 """
@@ -8,26 +8,26 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator
 
-from eval_gate.targets.model.providers.table import (
+from eval_gate.targets.model.providers.provider_table import (
     API_VERSION,
     PROVIDER_NAMES,
     PROVIDERS,
     ModelProvider,
     ProviderRow,
-    other_provider,
+    build_other_row,
 )
 from eval_gate.targets.settings import (
-    OF_THE_AGENT,
+    AGENT_SETTING,
     RETRIES,
+    NotSecret,
     Place,
-    Shown,
     TargetSettings,
     Text,
     normalize_names,
 )
 from eval_gate.text.secret import Secret, SecretAddress
 
-_HARMLESS: Final = frozenset(
+_NON_ACCESS_SETTINGS: Final = frozenset(
     {
         *("model", "temperature", "maxOutputTokens", "thinkingBudget", "systemPromptPath", "judgeTarget"),
         "structuredOutput",
@@ -39,7 +39,7 @@ _HARMLESS: Final = frozenset(
 
 Key = Annotated[str, Field(min_length=1, json_schema_extra={"format": "password", "writeOnly": True})]
 ApiVersion = Annotated[
-    Text, Shown("it is a date"), AfterValidator(lambda text: text.removeprefix("?").removeprefix("api-version="))
+    Text, NotSecret("it is a date"), AfterValidator(lambda text: text.removeprefix("?").removeprefix("api-version="))
 ]
 
 
@@ -63,7 +63,7 @@ class ModelSettings(TargetSettings):
     refers_within_texts: ClassVar[bool] = True
 
     provider: ModelProvider
-    model: Annotated[Text, OF_THE_AGENT, Shown("every record has the model's name")] = Field(
+    model: Annotated[Text, AGENT_SETTING, NotSecret("every record has the model's name")] = Field(
         description="The model or deployment; for the provider `model`: `provider:name`."
     )
     endpoint: SecretAddress[Text] | None = Field(default=None, description="Azure: the resource's URL, host or name.")
@@ -72,15 +72,15 @@ class ModelSettings(TargetSettings):
     )
     api_key: Secret[Key] | None = Field(default=None, description="Never literal: ${{ NAME }}.")
     api_version: ApiVersion | None = Field(default=None, description=f"Azure; {API_VERSION} unless given.")
-    temperature: Annotated[float | None, OF_THE_AGENT] = Field(default=None, ge=0, le=2)
-    max_output_tokens: Annotated[int | None, OF_THE_AGENT] = Field(default=None, gt=0)
+    temperature: Annotated[float | None, AGENT_SETTING] = Field(default=None, ge=0, le=2)
+    max_output_tokens: Annotated[int | None, AGENT_SETTING] = Field(default=None, gt=0)
     structured_output: bool = Field(
         default=True, description="As a judge: whether its provider is to hold it to the JSON schema of a verdict."
     )
-    thinking_budget: Annotated[int | None, OF_THE_AGENT] = Field(
+    thinking_budget: Annotated[int | None, AGENT_SETTING] = Field(
         default=None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes."
     )
-    system_prompt_path: Annotated[Place | None, OF_THE_AGENT] = None
+    system_prompt_path: Annotated[Place | None, AGENT_SETTING] = None
     max_retries: Annotated[int, RETRIES] = Field(default=3, ge=0, le=20)
     initial_delay_ms: Annotated[float, RETRIES] = Field(default=1000, ge=0)
     max_delay_ms: Annotated[float, RETRIES] = Field(default=60_000, ge=0)
@@ -96,29 +96,29 @@ class ModelSettings(TargetSettings):
         return self.provider.value, self.model
 
     @property
-    def row(self) -> ProviderRow:
+    def provider_row(self) -> ProviderRow:
         """What is known of its provider."""
-        return other_provider(self.route[0]) if self.provider is ModelProvider.MODEL else PROVIDERS[self.provider]
+        return build_other_row(self.route[0]) if self.provider is ModelProvider.MODEL else PROVIDERS[self.provider]
 
     @property
     def place(self) -> SecretAddress[str] | None:
         """The provider's address, where it is another than the provider's own."""
         return self.base_url or self.endpoint
 
-    def taken_from(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
+    def find_environment_addresses(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
         """The address that the provider's own variable holds, where the description says none."""
-        variable = self.row.address_variable
+        variable = self.provider_row.address_variable
         found = environment.get(variable) if variable and not self.place else None
-        return {"endpoint" if "endpoint" in self.row.settings else "baseUrl": found} if found else {}
+        return {"endpoint" if "endpoint" in self.provider_row.settings else "baseUrl": found} if found else {}
 
-    def passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+    def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """The vendor's own variable for a key, where the description names an address and no key."""
         if not self.place or self.api_key is not None:
             return ()
-        return tuple(name for name in self.row.key_variables if environment.get(name))[:1]
+        return tuple(name for name in self.provider_row.key_variables if environment.get(name))[:1]
 
     @classmethod
-    def settled(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """The settings with the provider as we call it, also where `model: provider:name` names one of ours."""
         named, model = values.get("provider"), values.get("model")
         provider = PROVIDER_NAMES.get(named.strip().casefold()) if isinstance(named, str) else None
@@ -130,19 +130,21 @@ class ModelSettings(TargetSettings):
         return values if provider is None else {**PROVIDERS[provider].defaults, **values, "provider": provider.value}
 
     @classmethod
-    def deciding(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    def select_access_settings(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         """All but what says only what is asked and how often."""
         found = normalize_names(entry, cls.other_names)
-        if found.twice:
+        if found.duplicates:
             return entry
-        values = cls.settled(found.values)
+        values = cls.complete_values(found.values)
         # there the provider is a part of the model's name
-        harmless = _HARMLESS - {"model"} if values.get("provider") == ModelProvider.MODEL else _HARMLESS
+        harmless = (
+            _NON_ACCESS_SETTINGS - {"model"} if values.get("provider") == ModelProvider.MODEL else _NON_ACCESS_SETTINGS
+        )
         return {name: value for name, value in values.items() if name not in harmless}
 
     @field_validator("endpoint", "base_url", "api_version", "thinking_budget")
     @classmethod
-    def _belongs_to_the_provider(cls, value: object, info: ValidationInfo) -> object:
+    def _check_provider_setting(cls, value: object, info: ValidationInfo) -> object:
         provider = info.data.get("provider")
         if provider is None:
             return value
@@ -157,7 +159,7 @@ class ModelSettings(TargetSettings):
 
     @field_validator("model")
     @classmethod
-    def _names_the_provider(cls, model: str, info: ValidationInfo) -> str:
+    def _check_model_name(cls, model: str, info: ValidationInfo) -> str:
         if info.data.get("provider") is ModelProvider.MODEL and not all(model.partition(":")):
             raise ValueError("is not of the form provider:name, such as groq:llama-3.3-70b-versatile")
         return model

@@ -1,4 +1,4 @@
-"""A model as a target: asked once for its choice of tools, or led through a conversation with stubbed tools."""
+"""A model as a target: one request, or a conversation with stubbed tools."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.usage import Usage, total
 from eval_gate.struct import Struct, field, replace
-from eval_gate.targets.base import DescribedTarget, Prompting, Request
+from eval_gate.targets.base import DescribedTarget, PromptSetup, Request
 from eval_gate.targets.deadline import collect_waits
-from eval_gate.targets.model.asker import Asker, ModelAnswer
-from eval_gate.targets.model.chat import more_headers
+from eval_gate.targets.model.chat import extra_headers
+from eval_gate.targets.model.model_client import ModelClient, ModelReply
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import dump_compact_json
 
 OPEN_OBJECT: dict[str, JsonValue] = {"type": "object", "additionalProperties": True}
 """The schema of a tool whose arguments nobody described."""
 
 
 class ModelTarget(DescribedTarget[ModelSettings]):
-    """A model with a system prompt and tools. Cases with `stubs` become conversations, the others one request."""
+    """Model with a system prompt and tools. Cases with `stubs` become conversations."""
 
     def __init__(
-        self, settings: ModelSettings, asker: Asker, system_prompt: str | None, tools: Sequence[ToolSpec]
+        self, settings: ModelSettings, asker: ModelClient, system_prompt: str | None, tools: Sequence[ToolSpec]
     ) -> None:
         super().__init__(settings)
         self._asker = asker
@@ -43,10 +43,10 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         )
 
     @property
-    def prompting(self) -> Prompting:
+    def prompt_setup(self) -> PromptSetup:
         """Its system prompt and its tools."""
         tools = [structs.asdict(tool) for tool in self._tools]
-        return Prompting(str(self._system[0].content) if self._system else None, tools)
+        return PromptSetup(str(self._system[0].content) if self._system else None, tools)
 
     @property
     def takes_stubs(self) -> bool:
@@ -62,39 +62,39 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         """One turn without stubs, else turns until one calls nothing or `max_turns` are used. Raises TargetError."""
         started = time.perf_counter()
         talk = ModelConversation([*self._system, *request.messages])
-        token = more_headers.set(request.past_caches)
+        token = extra_headers.set(request.cache_busting_headers)
         try:
             with collect_waits() as waits:
-                await self._lead(talk, request)
+                await self._lead_conversation(talk, request)
         finally:
-            more_headers.reset(token)
+            extra_headers.reset(token)
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
-        return talk.response(duration_ms, stub_mode=request.stubs is not None)
+        return talk.build_response(duration_ms, stub_mode=request.stubs is not None)
 
-    async def _lead(self, talk: ModelConversation, request: Request) -> None:
+    async def _lead_conversation(self, talk: ModelConversation, request: Request) -> None:
         """The conversation, to its end or to the last turn it may have."""
         stubs = request.stubs
         turns = 1 if stubs is None else request.max_turns
-        tools = self._tools if stubs is None else self._with_stubbed(stubs)
+        tools = self._tools if stubs is None else self._add_stubbed_tools(stubs)
         while talk.turns < turns:
             asked = await self._asker.ask(talk.messages, tools, sample=request.trial)
-            talk.add(asked)
+            talk.add_turn(asked)
             if stubs is None or not asked.turn.tool_calls:
                 return
-            talk.answer(asked.turn.tool_calls, stubs)
+            talk.answer_calls(asked.turn.tool_calls, stubs)
 
     async def aclose(self) -> None:
         """Give connections back."""
         await self._asker.aclose()
 
-    def _with_stubbed(self, stubs: Mapping[str, JsonValue]) -> tuple[ToolSpec, ...]:
+    def _add_stubbed_tools(self, stubs: Mapping[str, JsonValue]) -> tuple[ToolSpec, ...]:
         """The registry's tools, and those that only the case knows, which take any arguments."""
         known = {tool.name for tool in self._tools}
         return (*self._tools, *(ToolSpec(name=name, parameters=OPEN_OBJECT) for name in stubs if name not in known))
 
 
 class ModelConversation(Struct):
-    """A conversation as it grows."""
+    """State of a conversation with a model."""
 
     messages: list[Message]
     turns: int = 0
@@ -106,15 +106,15 @@ class ModelConversation(Struct):
     replayed: bool = True
     model: str | None = None
     """The model as its provider named it, of the last turn that said so."""
-    open_calls: bool = False
+    has_open_calls: bool = False
 
-    def add(self, asked: ModelAnswer) -> None:
+    def add_turn(self, asked: ModelReply) -> None:
         """The model's next turn, asked for or recorded."""
         turn = asked.turn
         self.turns += 1
         self.text = turn.text  # of the last turn, even if it is empty (tool-forge behaviour A-20)
         self.calls += turn.tool_calls
-        self.open_calls = bool(turn.tool_calls)
+        self.has_open_calls = bool(turn.tool_calls)
         self.usages.append(turn.usage)
         self.costs.append(asked.cost_usd)
         self.attempts += asked.attempts
@@ -122,16 +122,16 @@ class ModelConversation(Struct):
         self.model = turn.model or self.model
         self.messages.append(Message(role="assistant", content=turn.text, tool_calls=turn.tool_calls))
 
-    def answer(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
+    def answer_calls(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
         """Every call is answered in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
         for at, call in enumerate(calls, start=len(self.calls) - len(calls)):
             missing: JsonValue = {"error": f'no stub for "{call.name}"'}
             result = stubs.get(call.name, missing)
-            content = compact_json(result)
+            content = dump_compact_json(result)
             self.calls[at] = replace(call, result=result)
             self.messages.append(Message(role="tool", name=call.name, content=content, tool_call_id=call.id))
 
-    def response(self, duration_ms: float, *, stub_mode: bool) -> Response:
+    def build_response(self, duration_ms: float, *, stub_mode: bool) -> Response:
         """The whole as one response: calls of all turns in order, tokens and cost summed."""
         return Response(
             text=self.text,
@@ -142,7 +142,7 @@ class ModelConversation(Struct):
             duration_ms=duration_ms,
             attempts=max(self.attempts, 1),
             conversation=tuple(self.messages),
-            max_turns_reached=stub_mode and self.open_calls,
+            max_turns_reached=stub_mode and self.has_open_calls,
             replayed=self.replayed,
             model=self.model,
         )

@@ -1,1 +1,1 @@
-"""An agent inside VS Code as a target."""
+"""VS Code chat as a target."""

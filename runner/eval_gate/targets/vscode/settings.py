@@ -1,4 +1,4 @@
-"""VS Code targets as people describe them (agentv behaviour 4)."""
+"""Settings of a VS Code target (agentv behaviour 4)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field
 
 from eval_gate.targets.settings import (
+    AGENT_PLACE,
+    AGENT_SETTING,
     LONGEST_S,
-    OF_THE_AGENT,
-    PLACE_OF_THE_AGENT,
     NoEffect,
     Place,
     ProgramSettings,
@@ -19,7 +19,7 @@ from eval_gate.targets.settings import (
 DEFAULT_TIMEOUT_S: Final = 600
 
 
-def _waits(wait: bool) -> bool:  # noqa: FBT001 (a setting)
+def _check_wait(wait: bool) -> bool:  # noqa: FBT001 (a setting)
     if not wait:
         raise ValueError("false leaves every case without an answer to judge; leave it out")
     return wait
@@ -31,17 +31,17 @@ class VscodeSettings(ProgramSettings):
     other_names: ClassVar[Mapping[str, str]] = {"command": "vscodeCmd"}
 
     provider: Literal["vscode", "vscode-insiders"] = "vscode"
-    vscode_cmd: Annotated[Place | None, PLACE_OF_THE_AGENT] = Field(
+    vscode_cmd: Annotated[Place | None, AGENT_PLACE] = Field(
         default=None, description="code, or code-insiders, unless given."
     )
-    wait: Annotated[bool, AfterValidator(_waits)] = Field(
+    wait: Annotated[bool, AfterValidator(_check_wait)] = Field(
         default=True, description="Only true: without an answer there is nothing to judge."
     )
     dry_run: bool = Field(default=False, description="Write the prompts, start nothing, judge nothing.")
     subagent_root: Place | None = Field(
         default=None, description="Where the subagents are provisioned; ~/.subagent/vscode-agents unless given."
     )
-    workspace_template: Annotated[Place | None, OF_THE_AGENT] = Field(
+    workspace_template: Annotated[Place | None, AGENT_SETTING] = Field(
         default=None, description="A .code-workspace file that the subagent's is made of."
     )
     timeout_seconds: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=LONGEST_S)

@@ -1,4 +1,4 @@
-"""An agent inside VS Code as a target (agentv spec, "VS Code provider")."""
+"""VS Code chat as a target (agentv spec, "VS Code provider")."""
 
 from __future__ import annotations
 
@@ -9,27 +9,34 @@ from typing import Final
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.files.place import shown_as
+from eval_gate.files.file_paths import format_path
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.process.environment import Withheld, allowed
+from eval_gate.process.environment import WithheldVariables, filter_environment
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import BuildContext
 from eval_gate.targets.coding_agent import (
     ATTACHMENT_FILES,
-    linked_files,
-    new_file,
-    prompt_document,
+    build_prompt,
+    create_file,
+    list_linked_files,
     refuse_missing_file,
 )
-from eval_gate.targets.deadline import not_counted
-from eval_gate.targets.vscode.files import Dispatcher, Editor, FileDispatcher, PromptFile, PromptReply, VscodeLimits
+from eval_gate.targets.deadline import pause_case_clock
+from eval_gate.targets.vscode.dispatcher import (
+    Dispatcher,
+    Editor,
+    FileDispatcher,
+    PromptFile,
+    PromptReply,
+    VscodeLimits,
+)
 from eval_gate.targets.vscode.settings import VscodeSettings
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 
-PROMPTS: Final = ".agentv/logs/vscode"
+PROMPTS_FOLDER: Final = ".agentv/logs/vscode"
 """Where a dry run writes its prompts, below the root of the run."""
-_DESKTOP: Final = (
+_DESKTOP_VARIABLES: Final = (
     *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"),
     *("VSCODE_IPC_HOOK_CLI", "WSL_DISTRO_NAME", "WSL_INTEROP"),
 )
@@ -38,7 +45,7 @@ _MAX_TROUBLE: Final = 10
 
 
 class VscodeTarget(DescribedTarget[VscodeSettings]):
-    """Asks one subagent of VS Code after the other, or for all cases of a file in one chat."""
+    """Target that asks one VS Code subagent at a time, or all cases of a file in one chat."""
 
     def __init__(
         self,
@@ -51,7 +58,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
     ) -> None:
         super().__init__(settings)
         self._root = root
-        self._dispatcher = dispatcher or _file_dispatcher(settings, root, environment, redact)
+        self._dispatcher = dispatcher or _build_dispatcher(settings, root, environment, redact)
         self._turn = asyncio.Lock()
         self._trouble: list[str] = []
 
@@ -95,18 +102,18 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
     async def respond(self, request: Request) -> Response:
         """Ask for one case and wait for its response. Raises TargetError."""
         if self._settings.dry_run:
-            return await self._rehearsed(request)
-        (reply,) = await self._dispatch([request])
-        return self._response(request, reply)
+            return await self._rehearse_request(request)
+        (reply,) = await self._dispatch_requests([request])
+        return self._build_response(request, reply)
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
         """Ask for all in one chat. Cases without a response are missing, and a notice says why. Raises TargetError."""
         if self._settings.dry_run:
-            return {request.case_id: await self._rehearsed(request) for request in requests}
+            return {request.case_id: await self._rehearse_request(request) for request in requests}
         answers, broken = {}, []
-        for request, reply in zip(requests, await self._dispatch(requests), strict=True):
+        for request, reply in zip(requests, await self._dispatch_requests(requests), strict=True):
             try:
-                answers[request.case_id] = self._response(request, reply)
+                answers[request.case_id] = self._build_response(request, reply)
             except TargetError as error:
                 broken.append(error)
                 self._trouble.append(f"case {request.case_id[:80]} within a batch: {error.message}")
@@ -114,43 +121,43 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
             raise broken[0]
         return answers
 
-    async def _dispatch(self, requests: Sequence[Request]) -> tuple[PromptReply, ...]:
+    async def _dispatch_requests(self, requests: Sequence[Request]) -> tuple[PromptReply, ...]:
         prompts = [
-            PromptFile(prompt_document(request, ATTACHMENT_FILES), linked_files(request)) for request in requests
+            PromptFile(build_prompt(request, ATTACHMENT_FILES), list_linked_files(request)) for request in requests
         ]
-        with not_counted():
+        with pause_case_clock():
             await self._turn.acquire()
         try:
             return await self._dispatcher.dispatch(prompts)
         finally:
             self._turn.release()
 
-    def _response(self, request: Request, reply: PromptReply) -> Response:
+    def _build_response(self, request: Request, reply: PromptReply) -> Response:
         if reply.text is None:
-            fault = TargetFault.LATE if reply.late else TargetFault.REFUSED
+            fault = TargetFault.LATE if reply.timed_out else TargetFault.REFUSED
             raise TargetError(reply.reason, fault=fault)
         refuse_missing_file(request, reply.text)
         return Response(text=reply.text, duration_ms=reply.seconds * 1000, calls_known=False)
 
-    async def _rehearsed(self, request: Request) -> Response:
+    async def _rehearse_request(self, request: Request) -> Response:
         """Everything but asking: the prompt is written where it can be read."""
         await self.check_health()
         return Response(
-            text="", dry_run=True, calls_known=False, warnings=(f"the prompt is in {self._write(request)}",)
+            text="", dry_run=True, calls_known=False, warnings=(f"the prompt is in {self._write_prompt(request)}",)
         )
 
-    def _write(self, request: Request) -> str:
+    def _write_prompt(self, request: Request) -> str:
         """The prompt document in a file of its own; its path. Raises TargetError."""
         words = (self._settings.name, request.case_id)
         try:
-            file, path = new_file(self._root / PROMPTS, words, ".md")
+            file, path = create_file(self._root / PROMPTS_FOLDER, words, ".md")
             with file:
-                file.write(prompt_document(request, ATTACHMENT_FILES).encode("utf-8", "replace"))
+                file.write(build_prompt(request, ATTACHMENT_FILES).encode("utf-8", "replace"))
         except (OSError, GateError) as error:
             why = error.message if isinstance(error, GateError) else error.strerror
-            what = f"the prompt cannot be written to {PROMPTS}: {why}"
+            what = f"the prompt cannot be written to {PROMPTS_FOLDER}: {why}"
             raise TargetError(what, fault=TargetFault.NOT_ASKED) from error
-        return shown_as(path, self._root)
+        return format_path(path, self._root)
 
 
 def build(settings: VscodeSettings, choice: TargetChoice, context: BuildContext) -> VscodeTarget:
@@ -158,19 +165,21 @@ def build(settings: VscodeSettings, choice: TargetChoice, context: BuildContext)
     return VscodeTarget(settings, root=context.root, environment=context.environment, redact=context.redact)
 
 
-def _file_dispatcher(
+def _build_dispatcher(
     settings: VscodeSettings, root: Path, environment: Mapping[str, str], redact: Redactor
 ) -> FileDispatcher:
-    desktop = {name: environment[name] for name in _DESKTOP if name in environment}
-    given = allowed(environment, {**desktop, **settings.env.open()})
-    editor = Editor(settings.command, root, given, redact.data, Withheld.of(environment, given))
+    desktop = {name: environment[name] for name in _DESKTOP_VARIABLES if name in environment}
+    given = filter_environment(environment, {**desktop, **settings.env.open()})
+    editor = Editor(
+        settings.command, root, given, redact.mask_bytes, WithheldVariables.from_environment(environment, given)
+    )
     home = Path(environment.get("HOME") or "/")
-    template = _place(settings.workspace_template, root, home) if settings.workspace_template else None
+    template = _resolve_path(settings.workspace_template, root, home) if settings.workspace_template else None
     return FileDispatcher(
-        editor, _place(settings.subagents, root, home), template, VscodeLimits(settings.timeout_seconds)
+        editor, _resolve_path(settings.subagents, root, home), template, VscodeLimits(settings.timeout_seconds)
     )
 
 
-def _place(path: str, root: Path, home: Path) -> Path:
+def _resolve_path(path: str, root: Path, home: Path) -> Path:
     """Where a path of a description is."""
     return home / path[2:] if path.startswith("~/") else root / path

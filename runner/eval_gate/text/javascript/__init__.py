@@ -1,1 +1,1 @@
-"""Strings and patterns as ECMAScript has them."""
+"""Strings and regular expressions with the semantics of ECMAScript."""

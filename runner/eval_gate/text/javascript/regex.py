@@ -26,29 +26,29 @@ MAX_TEXT: Final = limits.MATCHED_CHARACTERS
 """Characters of a text that is searched."""
 TIME_LIMIT_S: Final = limits.PATTERN_S
 _START_LIMIT_S = 15.0
-_PORTION: Final = 50_000
+_MAX_PORTION: Final = 50_000
 """Characters of texts in one frame."""
 _MAX_REPLY = 30_000_000
 """Bytes: twelve for a character that is escaped, of the longest text that is searched."""
 _KNOWN_FLAGS = "dgimsuvy"
-_NEEDED = ("PATH", "LD_LIBRARY_PATH", "LANG", "SYSTEMROOT")
+_ENVIRONMENT_NAMES = ("PATH", "LD_LIBRARY_PATH", "LANG", "SYSTEMROOT")
 """The last is Windows': without it Python does not start there."""
 
 
-def _command() -> tuple[str, ...]:
+def _build_command() -> tuple[str, ...]:
     """Isolated, and by its file: neither the working directory nor PYTHONPATH decides what runs."""
     return sys.executable, "-I", str(Path(__file__).with_name("regex_worker.py"))
 
 
 class PatternError(Exception):
-    """The pattern is not one, or cannot be searched for within the limits; the message says which."""
+    """A pattern that is invalid or exceeds the limits of time or size; the message says which."""
 
 
 class PatternWorkerError(Exception):
-    """The process that matches could not be started: nothing is known about the pattern."""
+    """The worker process for regular expressions could not be started."""
 
 
-def pattern_problem(pattern: str) -> str | None:
+def find_pattern_problem(pattern: str) -> str | None:
     """What is wrong with a pattern of our own settings, in the engine's words; None where it is one."""
     from regress import Regex, RegressError
 
@@ -60,7 +60,7 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 class PatternMatcher:
-    """Searches texts, one after the other, in a worker process that is started on first use."""
+    """Client of a worker process that matches ECMAScript patterns; starts it on first use."""
 
     def __init__(self, time_limit_s: float = TIME_LIMIT_S) -> None:
         self._time_limit_s = time_limit_s
@@ -71,24 +71,24 @@ class PatternMatcher:
         """Whether the pattern finds something. Raises PatternError, PatternWorkerError."""
         if len(text) > MAX_TEXT:
             raise PatternError(f"text of {len(text):,} characters is longer than {MAX_TEXT:,}")
-        return bool(await self._ask({**_checked(pattern, flags), "text": text}))
+        return bool(await self._request_match({**_build_request(pattern, flags), "text": text}))
 
-    async def compile_error(self, pattern: str, flags: str = "") -> str | None:
+    async def find_pattern_error(self, pattern: str, flags: str = "") -> str | None:
         """What is wrong with the pattern, in the engine's words; None when it is one."""
         try:
-            await self._ask(_checked(pattern, flags))
+            await self._request_match(_build_request(pattern, flags))
         except PatternError as error:
             return str(error)
         return None
 
-    async def replaced(self, patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
+    async def replace_matches(self, patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
         """The texts with `by` for whatever one of the patterns finds. Raises PatternError, PatternWorkerError.
 
         Every portion of them has the time of one pattern.
         """
         found: list[str] = []
-        for portion in portions(texts):
-            reply = await self._exchanged({"patterns": [*patterns], "texts": [*portion], "by": by})
+        for portion in iter_portions(texts):
+            reply = await self._send_request({"patterns": [*patterns], "texts": [*portion], "by": by})
             told = reply.get("texts")
             assert isinstance(told, list)
             found += map(str, told)
@@ -97,52 +97,52 @@ class PatternMatcher:
     async def aclose(self) -> None:
         """End the process that matches; the next pattern would start another one."""
         async with self._one_at_a_time:
-            await self._end()
+            await self._stop_worker()
 
-    async def _ask(self, request: dict[str, JsonValue]) -> JsonValue:
-        return (await self._exchanged(request)).get("found")
+    async def _request_match(self, request: dict[str, JsonValue]) -> JsonValue:
+        return (await self._send_request(request)).get("found")
 
-    async def _exchanged(self, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    async def _send_request(self, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
         async with self._one_at_a_time:
-            worker = await self._running()
+            worker = await self._ensure_worker()
             try:
                 async with asyncio.timeout(self._time_limit_s):
-                    reply = await _exchange(worker, request)
+                    reply = await _exchange_frames(worker, request)
             except TimeoutError:
-                await self._end(kill=True)
+                await self._stop_worker(kill=True)
                 raise PatternError(f"took longer than {self._time_limit_s:g} s: the pattern backtracks") from None
             except (OSError, asyncio.IncompleteReadError, ValueError):
-                await self._end()
+                await self._stop_worker()
                 raise PatternError("the engine gave up: the pattern needs too much memory") from None
             except asyncio.CancelledError:
                 # a reply that nobody waits for would be taken for the next one's
-                await self._end(kill=True)
+                await self._stop_worker(kill=True)
                 raise
         error = reply.get("error")
         if isinstance(error, str):
             raise PatternError(f"not a valid pattern: {error[:300]}")
         return reply
 
-    async def _running(self) -> asyncio.subprocess.Process:
+    async def _ensure_worker(self) -> asyncio.subprocess.Process:
         """The worker, started if there is none; ready, so that its start does not count as matching time."""
         if self._worker is not None and self._worker.returncode is None:
             return self._worker
         try:
             self._worker = await asyncio.create_subprocess_exec(
-                *_command(),
+                *_build_command(),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
-                env=_environment(),
+                env=_build_environment(),
             )
             async with asyncio.timeout(_START_LIMIT_S):
-                await _exchange(self._worker, {"pattern": "", "flags": ""})
+                await _exchange_frames(self._worker, {"pattern": "", "flags": ""})
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-            await self._end(kill=True)
+            await self._stop_worker(kill=True)
             raise PatternWorkerError(f"the process that matches patterns does not start: {error}") from error
         return self._worker
 
-    async def _end(self, *, kill: bool = False) -> None:
+    async def _stop_worker(self, *, kill: bool = False) -> None:
         """End the worker: it leaves by itself when its requests end, unless it is busy with a pattern."""
         worker, self._worker = self._worker, None
         if worker is not None:
@@ -153,33 +153,35 @@ class PatternMatcher:
             await worker.communicate()
 
 
-def replaced_at_once(patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
+def replace_matches_sync(patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
     """The same as `PatternMatcher.replaced` for whoever cannot wait for others meanwhile; in a process for this alone.
 
     Raises PatternError, also where it takes longer than `TIME_LIMIT_S` for each portion of the texts.
     """
-    frames = [_frame({"patterns": [*patterns], "texts": [*portion], "by": by}) for portion in portions(texts)]
+    frames = [
+        _encode_frame({"patterns": [*patterns], "texts": [*portion], "by": by}) for portion in iter_portions(texts)
+    ]
     try:
         done = subprocess.run(  # noqa: S603 (ourselves)
-            _command(),
+            _build_command(),
             input=b"".join(frames),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_environment(),
+            env=_build_environment(),
             timeout=_START_LIMIT_S + TIME_LIMIT_S * len(frames),
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise PatternError(f"the texts cannot be searched within the limits: {type(error).__name__}") from error
     found: list[str] = []
-    for reply in _replies(done.stdout):
+    for reply in _iter_replies(done.stdout):
         if "texts" not in reply:
             raise PatternError(f"not a valid pattern: {str(reply.get('error'))[:300]}")
         found += reply["texts"]
     return found
 
 
-def _replies(data: bytes) -> Iterator[dict[str, Any]]:
+def _iter_replies(data: bytes) -> Iterator[dict[str, Any]]:
     at = 0
     while at < len(data):
         (size,) = struct.unpack_from(">I", data, at)
@@ -187,30 +189,30 @@ def _replies(data: bytes) -> Iterator[dict[str, Any]]:
         at += 4 + size
 
 
-def portions(texts: Sequence[str]) -> Iterator[list[str]]:
+def iter_portions(texts: Sequence[str]) -> Iterator[list[str]]:
     """The texts in their order, as many at once as one frame takes. A text that is too long for any stands alone."""
     portion: list[str] = []
-    room = _PORTION
+    room = _MAX_PORTION
     for text in texts:
         if portion and len(text) > room:
             yield portion
-            portion, room = [], _PORTION
+            portion, room = [], _MAX_PORTION
         portion.append(text)
         room -= len(text)
     if portion:
         yield portion
 
 
-def _environment() -> dict[str, str]:
+def _build_environment() -> dict[str, str]:
     # others may read the environment of this process: it gets nothing of ours that could be a secret
-    return {name: os.environ[name] for name in _NEEDED if name in os.environ}
+    return {name: os.environ[name] for name in _ENVIRONMENT_NAMES if name in os.environ}
 
 
-async def _exchange(worker: asyncio.subprocess.Process, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
+async def _exchange_frames(worker: asyncio.subprocess.Process, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Send one frame, read one frame. Non-ASCII travels as escapes, so a lone surrogate survives."""
     assert worker.stdin is not None
     assert worker.stdout is not None
-    worker.stdin.write(_frame(request))
+    worker.stdin.write(_encode_frame(request))
     await worker.stdin.drain()
     (size,) = struct.unpack(">I", await worker.stdout.readexactly(4))
     if size > _MAX_REPLY:
@@ -219,12 +221,12 @@ async def _exchange(worker: asyncio.subprocess.Process, request: dict[str, JsonV
     return reply
 
 
-def _frame(request: dict[str, JsonValue]) -> bytes:
+def _encode_frame(request: dict[str, JsonValue]) -> bytes:
     frame = json.dumps(request).encode("ascii")
     return struct.pack(">I", len(frame)) + frame
 
 
-def _checked(pattern: str, flags: str) -> dict[str, JsonValue]:
+def _build_request(pattern: str, flags: str) -> dict[str, JsonValue]:
     """The request for this pattern. The engine ignores unknown and repeated flags; JavaScript does not."""
     if len(pattern) > MAX_PATTERN:
         raise PatternError(f"pattern of {len(pattern):,} characters is longer than {MAX_PATTERN:,}")

@@ -1,4 +1,4 @@
-"""The process that matches ECMAScript patterns: it can be ended when a pattern runs away, a thread could not.
+"""Worker process that matches ECMAScript patterns, so that a runaway pattern can be killed.
 
 Reads one request per frame from standard input and writes one reply per frame to standard output. A frame is four
 bytes of length, big-endian, and as many bytes of JSON. Ends when standard input does.
@@ -25,37 +25,37 @@ def read_frame(stream: BinaryIO) -> bytes | None:
     return stream.read(struct.unpack(">I", head)[0]) if len(head) == 4 else None
 
 
-def answer(request: dict[str, Any], cache: dict[tuple[str, str], Regex]) -> dict[str, object]:
+def handle_request(request: dict[str, Any], cache: dict[tuple[str, str], Regex]) -> dict[str, object]:
     """`{"found": bool}`, `{"texts": list}` or `{"error": text}`. Without any text a pattern is only compiled."""
     if "texts" in request:
-        return replaced(request)
+        return replace_matches(request)
     key = request["pattern"], request["flags"]
     try:
         regex = cache.get(key)
         if regex is None:
             if len(cache) >= MAX_CACHED:
                 cache.clear()
-            regex = cache[key] = Regex(whole(request["pattern"]), request["flags"].replace("y", ""))
+            regex = cache[key] = Regex(to_well_formed(request["pattern"]), request["flags"].replace("y", ""))
     except RegressError as error:
         return {"error": str(error)}
     if "text" not in request:
         return {"found": False}
-    match = regex.find(whole(request["text"]))
+    match = regex.find(to_well_formed(request["text"]))
     # `y` (sticky) is ours: the engine ignores it, and it means a match at the very beginning
     return {"found": match is not None and ("y" not in request["flags"] or match.range().start == 0)}
 
 
-def replaced(request: dict[str, Any]) -> dict[str, object]:
+def replace_matches(request: dict[str, Any]) -> dict[str, object]:
     """Every text of `texts` with `by` in place of whatever one of `patterns` finds in it. They work one by one."""
     try:
-        regexes = [Regex(whole(pattern)) for pattern in request["patterns"]]
+        regexes = [Regex(to_well_formed(pattern)) for pattern in request["patterns"]]
     except RegressError as error:
         return {"error": str(error)}
     by = request["by"].encode()
-    return {"texts": [_replaced(whole(text), regexes, by) for text in request["texts"]]}
+    return {"texts": [_replace_in_text(to_well_formed(text), regexes, by) for text in request["texts"]]}
 
 
-def _replaced(text: str, regexes: list[Regex], by: bytes) -> str:
+def _replace_in_text(text: str, regexes: list[Regex], by: bytes) -> str:
     for regex in regexes:
         found = [match.range() for match in regex.find_iter(text) or ()]
         if found:
@@ -68,7 +68,7 @@ def _replaced(text: str, regexes: list[Regex], by: bytes) -> str:
     return text
 
 
-def whole(text: str) -> str:
+def to_well_formed(text: str) -> str:
     """The text as the engine takes it: a lone surrogate, which JSON may carry, becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -77,7 +77,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer until the requests end."""
     cache: dict[tuple[str, str], Regex] = {}
     while (frame := read_frame(requests)) is not None:
-        reply = json.dumps(answer(json.loads(frame), cache)).encode()
+        reply = json.dumps(handle_request(json.loads(frame), cache)).encode()
         replies.write(struct.pack(">I", len(reply)) + reply)
         replies.flush()
 

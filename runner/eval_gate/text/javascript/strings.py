@@ -1,4 +1,4 @@
-"""Values as JavaScript turns them into text: tool-forge evals were written for `String(value)` and `JSON.stringify`.
+"""Convert values to text as JavaScript's `String(value)` and `JSON.stringify` do.
 
 Source of the rules: ECMA-262, Number::toString; tool-forge behaviour 1.5 and 1.7.
 """
@@ -11,13 +11,13 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 
-_quoted: Final = json.JSONEncoder(ensure_ascii=False).encode
+_quote_string: Final = json.JSONEncoder(ensure_ascii=False).encode
 """Made once: `json.dumps` makes one at every call."""
 
 
-def js_number(value: float) -> str:
+def format_js_number(value: float) -> str:
     """`String(number)`: `4` for 4.0, `1e-7`, `1e+21`, `0` for -0.0; integers beyond 2^53 lose digits as they do."""
-    number = _as_double(value)
+    number = _to_double(value)
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
@@ -25,7 +25,7 @@ def js_number(value: float) -> str:
     if number == 0:
         return "0"
     sign = "-" if number < 0 else ""
-    digits, exponent = _shortest(abs(number))
+    digits, exponent = _find_shortest_digits(abs(number))
     point = exponent + 1  # digits before the decimal point
     if len(digits) <= point <= 21:
         return f"{sign}{digits}{'0' * (point - len(digits))}"
@@ -37,14 +37,14 @@ def js_number(value: float) -> str:
     return f"{sign}{digits[0]}{fraction}e{exponent:+d}"
 
 
-def _as_double(value: float) -> float:
+def _to_double(value: float) -> float:
     try:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
 
 
-def _shortest(number: float) -> tuple[str, int]:
+def _find_shortest_digits(number: float) -> tuple[str, int]:
     """The fewest digits that give this double back, and the exponent of the first one."""
     mantissa, _, exponent = f"{number!r}e".partition("e")
     whole, _, fraction = mantissa.partition(".")
@@ -54,7 +54,7 @@ def _shortest(number: float) -> tuple[str, int]:
     return digits.rstrip("0") or "0", leading + shift
 
 
-def js_string(value: JsonValue) -> str:
+def format_js_string(value: JsonValue) -> str:
     """`String(value)`: arrays joined with commas and null members empty, objects `[object Object]`."""
     match value:
         case str():
@@ -64,31 +64,31 @@ def js_string(value: JsonValue) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return js_number(value)
+            return format_js_number(value)
         case list():
-            return ",".join("" if member is None else js_string(member) for member in value)
+            return ",".join("" if member is None else format_js_string(member) for member in value)
         case _:
             return "[object Object]"
 
 
 def as_text(value: JsonValue) -> str:
     """A text as it is, and all else as JSON."""
-    return value if isinstance(value, str) else compact_json(value)
+    return value if isinstance(value, str) else dump_compact_json(value)
 
 
-def compact_json(value: JsonValue) -> str:
-    """`JSON.stringify(value)`: no blanks, non-ASCII kept, numbers as `js_number` writes them."""
+def dump_compact_json(value: JsonValue) -> str:
+    """`JSON.stringify(value)`: no blanks, non-ASCII kept, numbers as `format_js_number` writes them."""
     if type(value) is str:  # as most values are
-        return _quoted(value)
+        return _quote_string(value)
     match value:
         case bool() | None:
-            return js_string(value)
+            return format_js_string(value)
         case int() | float():
-            return js_number(value) if math.isfinite(_as_double(value)) else "null"
+            return format_js_number(value) if math.isfinite(_to_double(value)) else "null"
         case str():
-            return _quoted(value)
+            return _quote_string(value)
         case list():
-            return f"[{','.join([compact_json(member) for member in value])}]"
+            return f"[{','.join([dump_compact_json(member) for member in value])}]"
         case _:
-            members = [f"{_quoted(key)}:{compact_json(member)}" for key, member in value.items()]
+            members = [f"{_quote_string(key)}:{dump_compact_json(member)}" for key, member in value.items()]
             return f"{{{','.join(members)}}}"

@@ -1,1 +1,1 @@
-"""JSON and YAML that people write: read with the line of every value, and changed in place."""
+"""JSON and YAML files written by people: parse them with line numbers, and edit them in place."""

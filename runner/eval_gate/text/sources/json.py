@@ -1,4 +1,4 @@
-"""JSON read strictly, with the line of every value: no duplicate keys, no NaN, no remarks, bounded size and depth.
+"""Strict JSON parser with line numbers: no duplicate keys, NaN or comments; bounded size and depth.
 
 Numbers are those that computers calculate with: `1e400` is refused as NaN is.
 """
@@ -18,14 +18,14 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DEPTH, DOCUMENT_VALUES
-from eval_gate.text.foreign.json import (
-    ForeignJsonError,
-    finite_number,
-    may_be_far,
+from eval_gate.text.untrusted.bounded_json import (
+    UntrustedJsonError,
+    check_json_size,
+    may_hold_huge_number,
+    parse_finite_number,
     refuse_constant,
-    refuse_too_much,
 )
-from eval_gate.text.foreign.well_formed import may_hold_halves, mend_halves
+from eval_gate.text.untrusted.surrogates import may_hold_surrogates, replace_surrogates
 
 MAX_BYTES: Final = limits.EVAL_FILE_BYTES
 MAX_DEPTH = DEPTH
@@ -33,17 +33,17 @@ _MAX_DIGITS: Final = limits.FILE_DIGITS
 """Digits of a number: more is not a value anybody compares with."""
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 _scanstring: Final[Any] = vars(decoder)["scanstring"]  # the types of the standard library name neither of the two
-_skip: Final[Any] = vars(json.JSONDecoder(parse_int=len, parse_float=len))["scan_once"]
+_scan_value: Final[Any] = vars(json.JSONDecoder(parse_int=len, parse_float=len))["scan_once"]
 """The value that stands there, and where it ends. Nobody looks at its numbers."""
 _COMMENTS: Final = ("//", "/*", "#")
-_YAML: Final = re.compile(r"(?:%YAML|---)(?:\s|$)|- \S|[A-Za-z_][\w. -]{0,100}:(?:\s|$)", re.ASCII)
+_YAML_START: Final = re.compile(r"(?:%YAML|---)(?:\s|$)|- \S|[A-Za-z_][\w. -]{0,100}:(?:\s|$)", re.ASCII)
 """How the first line of YAML begins that says something."""
-_AHEAD: Final = 10_000
+_MAX_LOOKAHEAD: Final = 10_000
 """Characters in which the first such line is looked for."""
 
 
 class JsonPositions:
-    """Where values stand in a document that is known to be valid JSON. Gone through again only when somebody asks.
+    """Line numbers of the values in a valid JSON document, computed on demand.
 
     Each value that is asked about is gone through once, member by member, and nothing is kept of what is in them: a
     tree of all values would take ten times the room of the text.
@@ -53,12 +53,12 @@ class JsonPositions:
         self._data = data
         self._members: dict[int, dict[str | int, tuple[int, int]]] = {}
 
-    def line(self, path: Sequence[str | int]) -> int:
+    def find_line(self, path: Sequence[str | int]) -> int:
         """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
-        at = self._past(0)
+        at = self._skip_blanks(0)
         line = self._text.count("\n", 0, at) + 1
         for step in path:
-            found = self._below(at, line).get(step)
+            found = self._list_members(at, line).get(step)
             if found is None:
                 break
             line, at = found
@@ -68,29 +68,29 @@ class JsonPositions:
     def _text(self) -> str:
         return self._data.decode()
 
-    def _past(self, at: int) -> int:
+    def _skip_blanks(self, at: int) -> int:
         """Where the next sign that is no blank stands."""
         blanks = _BLANKS.match(self._text, at)
         return blanks.end() if blanks else at
 
-    def _below(self, begin: int, line: int) -> dict[str | int, tuple[int, int]]:
+    def _list_members(self, begin: int, line: int) -> dict[str | int, tuple[int, int]]:
         """Lines and places of the members or elements of the value that stands there, by key or index."""
         if begin in self._members:
             return self._members[begin]
         text, counted = self._text, begin
         found: dict[str | int, tuple[int, int]] = {}
         is_object = text.startswith("{", begin)
-        at = self._past(begin + 1) if is_object or text.startswith("[", begin) else len(text)
+        at = self._skip_blanks(begin + 1) if is_object or text.startswith("[", begin) else len(text)
         while at < len(text) and text[at] not in "]}":
             line, counted = line + text.count("\n", counted, at), at
             key: str | int = len(found)
             if is_object:
                 key, at = _scanstring(text, at + 1)
-                at = self._past(self._past(at) + 1)
+                at = self._skip_blanks(self._skip_blanks(at) + 1)
             found[key] = line, at
-            at = self._past(_skip(text, at)[1])
+            at = self._skip_blanks(_scan_value(text, at)[1])
             if text.startswith(",", at):
-                at = self._past(at + 1)
+                at = self._skip_blanks(at + 1)
         self._members[begin] = found
         return found
 
@@ -103,11 +103,11 @@ def parse_json(
     Half a surrogate pair, which no file can hold, becomes U+FFFD; with `halves` it stays, for who says where it is.
     Raises GateError `invalid-json` naming file and line.
     """
-    text = _text(data, file)
+    text = _decode_text(data, file)
     try:  # before anything is built of it
-        refuse_too_much(data, values, MAX_DEPTH)
-    except ForeignJsonError as error:
-        _refuse(file, None, str(error).removeprefix("is "))
+        check_json_size(data, values, MAX_DEPTH)
+    except UntrustedJsonError as error:
+        _raise_invalid(file, None, str(error).removeprefix("is "))
     duplicates: list[str] = []
 
     def members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -121,47 +121,49 @@ def parse_json(
             text,
             object_pairs_hook=members,
             parse_constant=refuse_constant,
-            parse_int=_bounded_int,
-            parse_float=finite_number if may_be_far(data) else None,
+            parse_int=_parse_bounded_int,
+            parse_float=parse_finite_number if may_hold_huge_number(data) else None,
         )
     except json.JSONDecodeError as error:
-        _refuse(file, *what_is_wrong(text, error))
+        _raise_invalid(file, *explain_json_error(text, error))
     except RecursionError:
-        _refuse(file, None, f"nested deeper than {MAX_DEPTH} levels")
+        _raise_invalid(file, None, f"nested deeper than {MAX_DEPTH} levels")
     except ValueError as error:
-        _refuse(file, None, (isinstance(error, ForeignJsonError) and error.detail) or str(error))
+        _raise_invalid(file, None, (isinstance(error, UntrustedJsonError) and error.detail) or str(error))
     if duplicates:
-        _refuse(file, _second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" stands twice in one object')
-    if deeper_than(value, MAX_DEPTH):
-        _refuse(file, None, f"nested deeper than {MAX_DEPTH} levels")
-    if not halves and may_hold_halves(data):
-        value = mend_halves(value)
+        _raise_invalid(
+            file, _find_second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" stands twice in one object'
+        )
+    if is_deeper_than(value, MAX_DEPTH):
+        _raise_invalid(file, None, f"nested deeper than {MAX_DEPTH} levels")
+    if not halves and may_hold_surrogates(data):
+        value = replace_surrogates(value)
     return value, JsonPositions(data.removeprefix(codecs.BOM_UTF8))
 
 
-def _text(data: bytes, file: str) -> str:
+def _decode_text(data: bytes, file: str) -> str:
     if len(data) > MAX_BYTES:
-        _refuse(file, None, f"larger than {MAX_BYTES:,} bytes")
+        _raise_invalid(file, None, f"larger than {MAX_BYTES:,} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        _refuse(file, line, f"not UTF-8: byte {error.start} is 0x{data[error.start]:02x}")
+        _raise_invalid(file, line, f"not UTF-8: byte {error.start} is 0x{data[error.start]:02x}")
 
 
-def _bounded_int(digits: str) -> int:
+def _parse_bounded_int(digits: str) -> int:
     if len(digits) > _MAX_DIGITS:
         raise ValueError(f"a number of {len(digits):,} digits")
     return int(digits)
 
 
-def _second_line(text: str, key: str) -> int | None:
+def _find_second_line(text: str, key: str) -> int | None:
     """The line of the second place where this key is written, as a good guess for people."""
     places = [match.start() for match in re.finditer(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)]
     return text.count("\n", 0, places[1]) + 1 if len(places) > 1 else None
 
 
-def deeper_than(value: JsonValue, limit: int) -> bool:
+def is_deeper_than(value: JsonValue, limit: int) -> bool:
     """Whether lists and mappings are nested deeper than `limit` levels, found without recursion."""
     level: list[JsonValue] = [value]
     for _ in range(limit):
@@ -176,7 +178,7 @@ def deeper_than(value: JsonValue, limit: int) -> bool:
     return True
 
 
-def _refuse(file: str, line: int | None, message: str) -> NoReturn:
+def _raise_invalid(file: str, line: int | None, message: str) -> NoReturn:
     raise GateError(
         "invalid-json",
         f"{file} is not valid JSON",
@@ -185,20 +187,20 @@ def _refuse(file: str, line: int | None, message: str) -> NoReturn:
     )
 
 
-def what_is_wrong(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
+def explain_json_error(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
     """The line, and a sentence with the column. `error` is what Python's reader said of this text."""
     if not text.strip():
         return 1, "the file is empty"
-    yaml = _yaml(text, error.pos)
+    yaml = _find_yaml(text, error.pos)
     if yaml is not None:
-        line, column = _place(text, yaml)
+        line, column = _to_line_and_column(text, yaml)
         return line, f"this is YAML; JSON is read here: write it as JSON, as from line {line} (column {column})"
-    comma = _trailing_comma(text, error.pos)
+    comma = _find_trailing_comma(text, error.pos)
     if comma is not None:
-        line, column = _place(text, comma)
+        line, column = _to_line_and_column(text, comma)
         return line, f"a trailing comma; JSON is read here: remove the comma in line {line} (column {column})"
-    at = _next(text, error.pos)
-    line, column = _place(text, at)
+    at = _skip_whitespace(text, error.pos)
+    line, column = _to_line_and_column(text, at)
     rest = text[at : at + 2]
     if rest.startswith(_COMMENTS):
         return line, f"a comment; JSON is read here: remove the comment in line {line} (column {column})"
@@ -209,20 +211,20 @@ def what_is_wrong(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
     return error.lineno, f"{error.msg[:1].lower()}{error.msg[1:]} (column {error.colno})"
 
 
-def _yaml(text: str, at: int) -> int | None:
+def _find_yaml(text: str, at: int) -> int | None:
     """Where YAML begins; None where this is none, or where JSON had already begun."""
     begin = 0
-    for line in text[:_AHEAD].splitlines(keepends=True):
+    for line in text[:_MAX_LOOKAHEAD].splitlines(keepends=True):
         if line.strip() and not line.startswith("#"):
             # what stands before the place of the error was read as JSON: a word such as `null` at most
-            return begin if _YAML.match(line) and at <= begin + len(line) else None
+            return begin if _YAML_START.match(line) and at <= begin + len(line) else None
         begin += len(line)
     return None
 
 
-def _trailing_comma(text: str, at: int) -> int | None:
+def _find_trailing_comma(text: str, at: int) -> int | None:
     """The comma before a closing bracket at this place; Python names the one or the other, by its version."""
-    end = _next(text, at + 1 if text[at : at + 1] == "," else at)
+    end = _skip_whitespace(text, at + 1 if text[at : at + 1] == "," else at)
     if text[end : end + 1] not in ("}", "]"):
         return None
     before = end - 1
@@ -231,12 +233,12 @@ def _trailing_comma(text: str, at: int) -> int | None:
     return before if before >= 0 and text[before] == "," else None
 
 
-def _next(text: str, at: int) -> int:
+def _skip_whitespace(text: str, at: int) -> int:
     """The next place that is no white space."""
     while at < len(text) and text[at].isspace():
         at += 1
     return at
 
 
-def _place(text: str, at: int) -> tuple[int, int]:
+def _to_line_and_column(text: str, at: int) -> tuple[int, int]:
     return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)

@@ -1,4 +1,4 @@
-"""YAML read strictly, with the line of every value: no duplicate keys, no endless aliases, JSON values only."""
+"""Strict YAML parser with line numbers: no duplicate keys, no alias bombs, JSON values only."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DEPTH, FILE_DIGITS, FINDINGS, YAML_VALUES
-from eval_gate.text.quoting import quoted_name
-from eval_gate.text.sources.shape import field_path
+from eval_gate.text.quoting import quote_name
+from eval_gate.text.sources.validation_errors import format_field_path
 
 MAX_VALUES: Final = YAML_VALUES
 MAX_DEPTH: Final = DEPTH
@@ -27,7 +27,7 @@ MAX_KEY: Final = 100
 MAX_DIGITS: Final = FILE_DIGITS
 """Digits of a number: more is not a value anybody compares with."""
 
-_MAY_BE_FAR: Final = re.compile(rb"\.(?:inf|nan)|e\+[0-9]{2}|[0-9_]{300}", re.IGNORECASE)
+_POSSIBLE_HUGE_NUMBER: Final = re.compile(rb"\.(?:inf|nan)|e\+[0-9]{2}|[0-9_]{300}", re.IGNORECASE)
 """What has no number beyond all range in it has none of these signs."""
 _TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 _TOO_MANY: Final = f"more than {MAX_VALUES:,} values"
@@ -48,37 +48,37 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-class RefusedYaml(GateError):  # noqa: N818 (named like GateError's other kinds, by what happened)
-    """Well-formed YAML that is not taken: several documents, duplicate keys, tags, too much or too deep."""
+class UnsupportedYamlError(GateError):
+    """Well-formed YAML that is not supported: tags, duplicate keys, several documents, too large or deep."""
 
 
 class YamlPositions:
-    """Where values stand in the document they were parsed from."""
+    """Line numbers of the values in the YAML document they were parsed from."""
 
     def __init__(self, root: Node | None) -> None:
         self._root = root
         self._members: dict[int, dict[str, tuple[int, Node]]] = {}
 
-    def line(self, path: Sequence[str | int]) -> int:
+    def find_line(self, path: Sequence[str | int]) -> int:
         """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
-        return self._find(path)[0]
+        return self._find_node(path)[0]
 
-    def unquoted(self, path: Sequence[str | int]) -> str | None:
+    def find_unquoted(self, path: Sequence[str | int]) -> str | None:
         """The scalar at `path` as it is written, where it stands without quotes; None for anything else."""
-        node = self._find(path)[1]
+        node = self._find_node(path)[1]
         return str(node.value) if isinstance(node, ScalarNode) and not node.style else None
 
-    def _find(self, path: Sequence[str | int]) -> tuple[int, Node | None]:
+    def _find_node(self, path: Sequence[str | int]) -> tuple[int, Node | None]:
         """The line of the nearest that exists, and the node at `path` itself."""
         node, line = self._root, 1
         for step in path:
-            found = self._below(node, step)
+            found = self._find_child(node, step)
             if found is None:
                 return line, None
             line, node = found
         return line, node
 
-    def _below(self, node: Node | None, step: str | int) -> tuple[int, Node] | None:
+    def _find_child(self, node: Node | None, step: str | int) -> tuple[int, Node] | None:
         """The line and node below `node` at `step`."""
         if isinstance(node, MappingNode):
             if id(node) not in self._members:
@@ -98,62 +98,68 @@ def parse_yaml(data: bytes, file: str, *, any_number: bool = False) -> tuple[Jso
     """
     loader = None
     try:
-        _refuse(_outline_problems(data, file), file)
+        _raise_problems(_find_outline_problems(data, file), file)
         loader = _Loader(data)
         node = loader.get_single_node()
-        _refuse(_Check(file).problems(node), file)
+        _raise_problems(_NodeChecker(file).find_problems(node), file)
         value: JsonValue = None if node is None else loader.construct_document(node)
-        if not any_number and _MAY_BE_FAR.search(data):
+        if not any_number and _POSSIBLE_HUGE_NUMBER.search(data):
             positions = YamlPositions(node)
-            _refuse([_far(path, positions, file) for path in islice(_far_places(value, ()), FINDINGS)], file)
+            _raise_problems(
+                [
+                    _build_number_problem(path, positions, file)
+                    for path in islice(_iter_non_json_numbers(value, ()), FINDINGS)
+                ],
+                file,
+            )
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = Problem(str(error.problem or error.context), file=file, line=mark.line + 1 if mark else None)
-        raise _broken(problem) from error
+        raise _build_syntax_error(problem) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _broken(Problem(f"not YAML text: {' '.join(str(error).split())}", file=file)) from error
+        raise _build_syntax_error(Problem(f"not YAML text: {' '.join(str(error).split())}", file=file)) from error
     except (ValueError, LookupError) as error:  # a value that is not what its tag says
-        raise _refused(file, Problem(f"a tag that does not fit: {error}", file=file)) from error
+        raise _build_unsupported_error(file, Problem(f"a tag that does not fit: {error}", file=file)) from error
     except RecursionError as error:
-        raise _refused(file, Problem(_TOO_DEEP, file=file)) from error
+        raise _build_unsupported_error(file, Problem(_TOO_DEEP, file=file)) from error
     finally:
         if loader is not None:
             loader.dispose()
     return value, YamlPositions(node)
 
 
-def _far_places(value: JsonValue, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+def _iter_non_json_numbers(value: JsonValue, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
     """Where numbers stand that JSON does not have: not-a-number, and what is beyond all range."""
     match value:
         case float() if not math.isfinite(value):
             yield path
         case dict():
             for key, one in value.items():
-                yield from _far_places(one, (*path, key))
+                yield from _iter_non_json_numbers(one, (*path, key))
         case list():
             for index, one in enumerate(value):
-                yield from _far_places(one, (*path, index))
+                yield from _iter_non_json_numbers(one, (*path, index))
 
 
-def _far(path: tuple[str | int, ...], positions: YamlPositions, file: str) -> Problem:
+def _build_number_problem(path: tuple[str | int, ...], positions: YamlPositions, file: str) -> Problem:
     message = "a number that JSON does not have, such as .inf, .nan or 1.0e+400"
-    return Problem(message, file=file, line=positions.line(path), field=field_path(path) or None)
+    return Problem(message, file=file, line=positions.find_line(path), field=format_field_path(path) or None)
 
 
-def _broken(problem: Problem) -> GateError:
+def _build_syntax_error(problem: Problem) -> GateError:
     return GateError("invalid-yaml", f"{problem.file} cannot be read", "correct the file", problems=[problem])
 
 
-def _refused(file: str, *problems: Problem) -> RefusedYaml:
-    return RefusedYaml("invalid-yaml", f"{file} cannot be read", "correct the file", problems=problems)
+def _build_unsupported_error(file: str, *problems: Problem) -> UnsupportedYamlError:
+    return UnsupportedYamlError("invalid-yaml", f"{file} cannot be read", "correct the file", problems=problems)
 
 
-def _refuse(problems: Sequence[Problem], file: str) -> None:
+def _raise_problems(problems: Sequence[Problem], file: str) -> None:
     if problems:
-        raise _refused(file, *problems)
+        raise _build_unsupported_error(file, *problems)
 
 
-def _outline_problems(data: bytes, file: str) -> list[Problem]:
+def _find_outline_problems(data: bytes, file: str) -> list[Problem]:
     """What must not even be put together: too deep, too much, several documents. Found without recursion."""
     depth = nodes = documents = 0
     for event in yaml.parse(data, Loader=_Loader):
@@ -170,7 +176,7 @@ def _outline_problems(data: bytes, file: str) -> list[Problem]:
     return []
 
 
-class _Check:
+class _NodeChecker:
     """One walk over the nodes: duplicate keys, keys that are no text, tags, aliases that explode."""
 
     def __init__(self, file: str) -> None:
@@ -179,64 +185,64 @@ class _Check:
         self._extents: dict[int, tuple[int, int]] = {}
         self._open: set[int] = set()
 
-    def problems(self, root: Node | None) -> list[Problem]:
+    def find_problems(self, root: Node | None) -> list[Problem]:
         """Everything that is wrong below `root`."""
-        values, depth = (0, 0) if root is None else self._extent(root)
+        values, depth = (0, 0) if root is None else self._measure_node(root)
         for message, holds in ((_TOO_MANY, values > MAX_VALUES), (_TOO_DEEP, depth > MAX_DEPTH)):
             if holds and root is not None:
-                self._report(f"{message} once aliases are written out", root)
+                self._add_problem(f"{message} once aliases are written out", root)
         return self._problems
 
-    def _report(self, message: str, node: Node) -> None:
+    def _add_problem(self, message: str, node: Node) -> None:
         self._problems.append(Problem(message, file=self._file, line=node.start_mark.line + 1))
 
-    def _extent(self, node: Node) -> tuple[int, int]:
+    def _measure_node(self, node: Node) -> tuple[int, int]:
         """How many values this node stands for, and how deep they are nested, aliases written out."""
         known = self._extents.get(id(node))
         if known is not None:
             return known
         if id(node) in self._open:
-            self._report("an alias that contains itself", node)
+            self._add_problem("an alias that contains itself", node)
             return 0, 0
         self._open.add(id(node))
-        self._kind(node)
+        self._check_kind(node)
         below: list[tuple[int, int]] = []
         if isinstance(node, MappingNode):
-            self._keys(node)
-            below = [self._extent(value) for _, value in node.value]
+            self._check_keys(node)
+            below = [self._measure_node(value) for _, value in node.value]
         elif isinstance(node, SequenceNode):
-            below = [self._extent(value) for value in node.value]
+            below = [self._measure_node(value) for value in node.value]
         self._open.discard(id(node))
         extent = 1 + sum(values for values, _ in below), 1 + max((depth for _, depth in below), default=0)
         self._extents[id(node)] = extent
         return extent
 
-    def _kind(self, node: Node) -> None:
+    def _check_kind(self, node: Node) -> None:
         """Only the kinds of values that JSON has."""
         kind = "map" if isinstance(node, MappingNode) else "seq"
         known = _SCALARS if isinstance(node, ScalarNode) else {_TAG + kind}
         if node.tag not in known:
-            self._report(
-                f"a value of the kind {quoted_name(node.tag.removeprefix(_TAG))}, which JSON does not have", node
+            self._add_problem(
+                f"a value of the kind {quote_name(node.tag.removeprefix(_TAG))}, which JSON does not have", node
             )
         elif isinstance(node, ScalarNode) and node.tag in _NUMBERS and len(node.value) > MAX_DIGITS:
-            self._report(f"a number of {len(node.value):,} digits", node)
+            self._add_problem(f"a number of {len(node.value):,} digits", node)
 
-    def _merged(self, value: Node) -> None:
+    def _check_merge(self, value: Node) -> None:
         """What `<<` takes in: one mapping, or a list of them. What the mapping says itself comes before it."""
         parts = value.value if isinstance(value, SequenceNode) else [value]
         if not all(isinstance(one, MappingNode) for one in parts):
-            self._report("`<<` takes in a mapping, or a list of mappings", value)
+            self._add_problem("`<<` takes in a mapping, or a list of mappings", value)
 
-    def _keys(self, node: MappingNode) -> None:
+    def _check_keys(self, node: MappingNode) -> None:
         seen: dict[str, int] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             if isinstance(key, ScalarNode) and key.tag == _MERGE:
-                self._merged(value)
+                self._check_merge(value)
             elif not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
-                self._report("a key that is not text: put it in quotes", key)
+                self._add_problem("a key that is not text: put it in quotes", key)
             elif key.value in seen:
-                self._report(f'the key "{key.value[:MAX_KEY]}" stands already in line {seen[key.value]}', key)
+                self._add_problem(f'the key "{key.value[:MAX_KEY]}" stands already in line {seen[key.value]}', key)
             else:
                 seen[key.value] = line

@@ -1,4 +1,4 @@
-"""Changes of a YAML file that a person keeps: comments, order and layout of everything else stay as they are.
+"""Edit a YAML file in place and keep its comments, order and layout.
 
 It works on the text, by the places that a parser found. What is too unusual is refused with a ValueError; whoever
 writes the file reads it again first and compares, so that a misunderstanding never reaches the disk.
@@ -15,35 +15,35 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.shell import is_hidden
+from eval_gate.text.shell import is_invisible
 
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
-_NO_TEXT: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+_NON_TEXT_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 """Words that some YAML takes for something else than text."""
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
-def scalar(text: str) -> str:
+def format_scalar(text: str) -> str:
     """The text as a YAML value on one line: bare where nothing could misread it, else in double quotes."""
-    if _DAY.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in _NO_TEXT):
+    if _DAY.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in _NON_TEXT_WORDS):
         return text
     quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(f"\\U{ord(char):08x}" if is_hidden(char) else char for char in quoted)
+    return "".join(f"\\U{ord(char):08x}" if is_invisible(char) else char for char in quoted)
 
 
 def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
     """The text with one more mapping at the end of the list `name`, which is made where it is not there."""
-    root = _root(text)
+    root = _compose_root(text)
     if root is None:
-        return _with_lines(text, len(text), [f"{name}:", *_block(entry, 2)])
-    found = _Place.of(root, name)
+        return _insert_lines(text, len(text), [f"{name}:", *_format_block_entry(entry, 2)])
+    found = _KeyNode.find_key(root, name)
     if found is None:
         if root.flow_style:
             raise ValueError("it is written in braces")
         indent = root.start_mark.column
-        return _with_lines(text, len(text), [" " * indent + f"{name}:", *_block(entry, indent + 2)])
+        return _insert_lines(text, len(text), [" " * indent + f"{name}:", *_format_block_entry(entry, indent + 2)])
     if isinstance(found.value, SequenceNode) and found.value.value:
-        return _appended(text, found.value, entry)
+        return _append_to_list(text, found.value, entry)
     if not _is_empty(found.value):
         raise ValueError(f"`{name}` is not a list")
     if root.flow_style:
@@ -51,13 +51,17 @@ def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
     begin, end = found.value.start_mark.index, found.value.end_mark.index
     if begin < end:  # `[]`, `null` and the like give way
         text = text[:begin].rstrip(" ") + text[end:]
-    return _with_lines(text, _line_end(text, found.key.end_mark.index), _block(entry, found.key.start_mark.column + 2))
+    return _insert_lines(
+        text,
+        _find_line_end(text, found.key.end_mark.index),
+        _format_block_entry(entry, found.key.start_mark.column + 2),
+    )
 
 
 def replace_values(text: str, name: str, index: int, values: Mapping[str, str]) -> str:
     """The text with other values for keys of one entry of the list `name`. A key that is not there comes last."""
-    root = _root(text)
-    found = _Place.of(root, name) if root is not None else None
+    root = _compose_root(text)
+    found = _KeyNode.find_key(root, name) if root is not None else None
     if found is None or not isinstance(found.value, SequenceNode):
         raise ValueError(f"`{name}` is not a list")
     entry = found.value.value[index]
@@ -67,23 +71,23 @@ def replace_values(text: str, name: str, index: int, values: Mapping[str, str]) 
     last = next(key for key in reversed(places) if key in values)
     for key, (node, value) in sorted(places.items(), key=lambda item: -item[1][1].start_mark.index):
         if key in values:
-            more = "".join(_further(entry, node, item) for item in missing.items()) if key == last else ""
-            text = _replaced(text, value, scalar(values[key]) + more)
+            more = "".join(_format_further_key(entry, node, item) for item in missing.items()) if key == last else ""
+            text = _replace_node(text, value, format_scalar(values[key]) + more)
     return text
 
 
-class _Place(FrozenStruct):
+class _KeyNode(FrozenStruct):
     """A key of the document, and its value."""
 
     key: Node
     value: Node
 
     @classmethod
-    def of(cls, root: MappingNode, name: str) -> _Place | None:
+    def find_key(cls, root: MappingNode, name: str) -> _KeyNode | None:
         return next((cls(key, value) for key, value in root.value if key.value == name), None)
 
 
-def _root(text: str) -> MappingNode | None:
+def _compose_root(text: str) -> MappingNode | None:
     """The document; None where there is none yet. Its places count characters."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     if node is None or (isinstance(node, ScalarNode) and not node.value):
@@ -97,20 +101,20 @@ def _is_empty(node: Node) -> bool:
     return (isinstance(node, SequenceNode) and not node.value) or node.tag == "tag:yaml.org,2002:null"
 
 
-def _appended(text: str, items: SequenceNode, entry: Mapping[str, str]) -> str:
+def _append_to_list(text: str, items: SequenceNode, entry: Mapping[str, str]) -> str:
     if items.flow_style:
         end = items.end_mark.index - 1
         between = re.sub(r"#.*", "", text[items.value[-1].end_mark.index : end])
         comma = "" if "," in between else ", "
-        return f"{text[:end].rstrip(' ')}{comma}{{{_flow(entry)}}}{text[end:]}"
+        return f"{text[:end].rstrip(' ')}{comma}{{{_format_flow_entry(entry)}}}{text[end:]}"
     first = items.value[0].start_mark.index
     begin = text.rfind("\n", 0, first) + 1
     dash = re.match(r" *(?=-)", text[begin:])
     column = len(dash[0]) if dash else items.start_mark.column
-    return _with_lines(text, _end_of_list(text, items.end_mark.index, column), _block(entry, column))
+    return _insert_lines(text, _find_list_end(text, items.end_mark.index, column), _format_block_entry(entry, column))
 
 
-def _end_of_list(text: str, end: int, column: int) -> int:
+def _find_list_end(text: str, end: int, column: int) -> int:
     """Where the last line of a block list ends: empty lines, and comments as far left, belong to what follows."""
     at = text.rfind("\n", 0, end) + 1 if end < len(text) or text.endswith("\n") else len(text)
     while at > 0:
@@ -122,40 +126,40 @@ def _end_of_list(text: str, end: int, column: int) -> int:
     return at
 
 
-def _block(entry: Mapping[str, str], column: int) -> list[str]:
-    lines = [f"{key}: {scalar(value)}" for key, value in entry.items()]
+def _format_block_entry(entry: Mapping[str, str], column: int) -> list[str]:
+    lines = [f"{key}: {format_scalar(value)}" for key, value in entry.items()]
     return [" " * column + ("- " if not place else "  ") + line for place, line in enumerate(lines)]
 
 
-def _flow(entry: Mapping[str, str]) -> str:
-    return ", ".join(f"{key}: {scalar(value)}" for key, value in entry.items())
+def _format_flow_entry(entry: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}: {format_scalar(value)}" for key, value in entry.items())
 
 
-def _further(entry: MappingNode, beside: Node, item: tuple[str, str]) -> str:
-    written = f"{item[0]}: {scalar(item[1])}"
+def _format_further_key(entry: MappingNode, beside: Node, item: tuple[str, str]) -> str:
+    written = f"{item[0]}: {format_scalar(item[1])}"
     return f", {written}" if entry.flow_style else "\n" + " " * beside.start_mark.column + written
 
 
-def _replaced(text: str, node: Node, value: str) -> str:
+def _replace_node(text: str, node: Node, value: str) -> str:
     begin, end = node.start_mark.index, node.end_mark.index
     # the end of a block scalar is the beginning of the next line
     own_line = isinstance(node, ScalarNode) and node.style in {"|", ">"}
-    return text[:begin] + value + (_broken(text) if own_line else "") + text[end:]
+    return text[:begin] + value + (_detect_line_break(text) if own_line else "") + text[end:]
 
 
-def _line_end(text: str, index: int) -> int:
+def _find_line_end(text: str, index: int) -> int:
     found = text.find("\n", index)
     return found + 1 if found >= 0 else len(text)
 
 
-def _with_lines(text: str, at: int, lines: Iterable[str]) -> str:
+def _insert_lines(text: str, at: int, lines: Iterable[str]) -> str:
     """The text with these lines put in at the beginning of a line."""
-    before, broken = text[:at], _broken(text)
+    before, broken = text[:at], _detect_line_break(text)
     if before.strip("\ufeff") and not before.endswith("\n"):
         before += broken
     return before + "".join(line + broken for line in lines) + text[at:]
 
 
-def _broken(text: str) -> str:
+def _detect_line_break(text: str) -> str:
     """The line break that the text has already."""
     return "\r\n" if "\r\n" in text else "\n"

@@ -10,43 +10,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.analysis.drift.detector import LEAST_BEFORE, evidence_of_rise
+from eval_gate.analysis.drift.detector import MIN_RUNS_BEFORE, compute_rise_evidence
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(LEAST_BEFORE + 1, 8))
+@pytest.mark.parametrize("number", range(MIN_RUNS_BEFORE + 1, 8))
 def test_evidence__every_order_of_the_runs__has_the_mean_of_as_many_places(number) -> None:
-    totals = [evidence_of_rise(order).total for order in permutations(range(number))]
-    assert math.fsum(totals) / len(totals) == pytest.approx(number - LEAST_BEFORE)
+    totals = [compute_rise_evidence(order).total for order in permutations(range(number))]
+    assert math.fsum(totals) / len(totals) == pytest.approx(number - MIN_RUNS_BEFORE)
 
 
 def test_evidence__given_the_runs_before__is_one_more_on_average() -> None:
     """The next number is as likely to come to any place among those before: so an alarm may be looked for every day."""
     before = [3.0, 1.0, 4.0, 1.5, 9.0, 2.0]
     places = [0.0, 1.2, 1.7, 2.5, 3.5, 5.0, 10.0]
-    after = [evidence_of_rise([*before, number]).total for number in places]
-    assert math.fsum(after) / len(after) == pytest.approx(evidence_of_rise(before).total + 1)
+    after = [compute_rise_evidence([*before, number]).total for number in places]
+    assert math.fsum(after) / len(after) == pytest.approx(compute_rise_evidence(before).total + 1)
 
 
 @given(st.lists(st.integers(0, 3), min_size=3, max_size=30), st.data())
 def test_evidence__ties__are_never_more_than_any_way_to_break_them(numbers, data) -> None:
     broken = [number + data.draw(st.floats(0, 0.9)) for number in numbers]
-    assert evidence_of_rise(numbers).total <= evidence_of_rise(broken).total * (1 + 1e-9)
+    assert compute_rise_evidence(numbers).total <= compute_rise_evidence(broken).total * (1 + 1e-9)
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=3, max_size=30))
 def test_evidence__only_the_order_counts__no_measure_changes_it(numbers) -> None:
-    assert evidence_of_rise([math.atan(number) for number in numbers]).total <= evidence_of_rise(numbers).total * 1.001
+    assert (
+        compute_rise_evidence([math.atan(number) for number in numbers]).total
+        <= compute_rise_evidence(numbers).total * 1.001
+    )
 
 
 @given(st.integers(2, 40), st.integers(1, 20))
 def test_evidence__all_the_same__is_none(number, value) -> None:
-    assert evidence_of_rise([value] * number).total < 2 * number
+    assert compute_rise_evidence([value] * number).total < 2 * number
 
 
 def test_evidence__a_plain_change__is_found_where_it_is() -> None:
     random = Random(1)
-    found = evidence_of_rise([*(random.random() for _ in range(15)), *(2 + random.random() for _ in range(8))])
+    found = compute_rise_evidence([*(random.random() for _ in range(15)), *(2 + random.random() for _ in range(8))])
     assert found.total > 10_000
     assert found.earliest <= found.place <= found.latest
     assert found.place == 15
@@ -67,7 +70,7 @@ def test_alarm__nothing_changes__comes_after_the_limit_on_average(noise) -> None
         numbers: list[float] = []
         while len(numbers) < most:
             numbers.append(draw())
-            if evidence_of_rise(numbers).total >= limit:
+            if compute_rise_evidence(numbers).total >= limit:
                 break
         lengths.append(len(numbers))
     mean = sum(lengths) / len(lengths)

@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from eval_gate.analysis.drift.drift import LIMIT, drift_of
+from eval_gate.analysis.drift.branch_drift import EVIDENCE_LIMIT, find_drift
 from eval_gate.model.case import Tier
 from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.result import CaseResult, GitFacts, RunResult, SuiteResult, ToolIdentity
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline, NoBaseline
-from eval_gate.results.ledger import Ledger, ledger_bytes, read_ledger
+from eval_gate.results.history import History, encode_history, parse_history
 from eval_gate.results.levels import MAX_LEVELS, LevelKind
 from eval_gate.session.run_ledger import ledger_after
 from eval_gate.struct import replace
@@ -40,7 +40,7 @@ class Branch:
         self.baseline: Baseline | NoBaseline = NoBaseline("none-yet", "none yet")
         self.number, self.target = 0, target
 
-    def run(self, cases: list[CaseResult], sha: str | None = None) -> Ledger:
+    def run(self, cases: list[CaseResult], sha: str | None = None) -> History:
         self.number += 1
         name = f"run-{self.number}"
         when = f"2026-10-{self.number // 24 + 1:02}T{self.number % 24:02}:00:00Z"
@@ -57,8 +57,8 @@ class Branch:
             git=GitFacts(sha=sha or f"{self.number:040x}"),
         )
         ledger = ledger_after(run, self.baseline)
-        self.baseline = Baseline(run, "main", ledger=read_ledger(ledger_bytes(ledger), "it"))
-        return self.baseline.ledger
+        self.baseline = Baseline(run, "main", history=parse_history(encode_history(ledger), "it"))
+        return self.baseline.history
 
 
 def test_levels__cases_come_and_go__only_those_in_both_runs_move_them() -> None:
@@ -85,7 +85,7 @@ def test_levels__another_agent__is_not_compared_with() -> None:
     branch.target = "another"
     ledger = branch.run([case("a", passed=False)])
     assert LevelKind.FAILING in ledger.levels[0].anew
-    assert drift_of(ledger).runs == 1
+    assert find_drift(ledger).runs == 1
 
 
 def test_levels__more_runs_than_are_kept__are_bounded() -> None:
@@ -101,14 +101,14 @@ def test_levels__more_runs_than_are_kept__are_bounded() -> None:
 )
 def test_ledger__levels_that_are_none__begin_anew_and_the_rest_is_as_before(wrong) -> None:
     ledger = Branch().run([case("a")])
-    data = json.loads(ledger_bytes(ledger)) | {"levels": json.loads(wrong)}
-    read = read_ledger(json.dumps(data).encode(), "it")
+    data = json.loads(encode_history(ledger)) | {"levels": json.loads(wrong)}
+    read = parse_history(json.dumps(data).encode(), "it")
     assert read.levels == ()
     assert read.suites == ledger.suites
 
 
-def worse_of(ledger: Ledger) -> dict[LevelKind, float]:
-    return {one.measured: one.now - one.then for one in drift_of(ledger).worse}
+def worse_of(ledger: History) -> dict[LevelKind, float]:
+    return {one.kind: one.level_now - one.level_before for one in find_drift(ledger).degradations}
 
 
 @pytest.mark.parametrize("changed", [LevelKind.TIME, LevelKind.COST])
@@ -126,12 +126,12 @@ def test_drift__half_as_slow_or_dear_again__is_found_with_the_commit(changed) ->
                 for at in range(20)
             ]
         )
-    found = drift_of(branch.baseline.ledger)
-    (one,) = found.worse
-    assert one.measured is changed
-    assert math.exp(one.now - one.then) == pytest.approx(1.5, abs=0.2)
-    assert one.since.run_id == "run-15"
-    assert one.before.run_id == "run-14"
+    found = find_drift(branch.baseline.history)
+    (one,) = found.degradations
+    assert one.kind is changed
+    assert math.exp(one.level_now - one.level_before) == pytest.approx(1.5, abs=0.2)
+    assert one.first_bad.run_id == "run-15"
+    assert one.last_good.run_id == "run-14"
     assert not one.same_commit
 
 
@@ -139,7 +139,7 @@ def test_drift__a_little_slower_for_certain__is_nothing_to_be_told_about() -> No
     branch = Branch()
     for number in range(24):
         branch.run([case("a", took=100 + number * 0.1 + (5 if number > 12 else 0))])
-    assert not drift_of(branch.baseline.ledger).anything_worse
+    assert not find_drift(branch.baseline.history).has_degraded
 
 
 @pytest.mark.parametrize(("before", "since", "told"), [(1, 9, False), (30, 39, False), (30, 45, True), (1, 15, True)])
@@ -147,7 +147,7 @@ def test_drift__slower_by_less_than_ten_milliseconds__is_the_machine_and_not_the
     branch = Branch()
     for number in range(24):
         branch.run([case("a", took=(since if number > 12 else before) + number % 3 * 0.01)])
-    assert drift_of(branch.baseline.ledger).anything_worse is told
+    assert find_drift(branch.baseline.history).has_degraded is told
 
 
 def test_drift__same_commit_run_every_night__says_that_nothing_in_the_repository_changed() -> None:
@@ -155,9 +155,9 @@ def test_drift__same_commit_run_every_night__says_that_nothing_in_the_repository
     for number in range(24):
         rate = 0.4 if number >= 16 else 0.05
         branch.run([case(f"c{at}", passed=random.random() >= rate) for at in range(40)], sha="a" * 40)
-    found = drift_of(branch.baseline.ledger)
-    assert {one.measured for one in found.worse} >= {LevelKind.FIRST}
-    assert all(one.same_commit for one in found.worse)
+    found = find_drift(branch.baseline.history)
+    assert {one.kind for one in found.degradations} >= {LevelKind.FIRST}
+    assert all(one.same_commit for one in found.degradations)
 
 
 def test_drift__judge_gives_less_for_the_same_answers__is_the_judge() -> None:
@@ -165,7 +165,7 @@ def test_drift__judge_gives_less_for_the_same_answers__is_the_judge() -> None:
     for number in range(22):
         less = 0.1 if number >= 14 else 0.0
         branch.run([graded(f"g{at}", 0.8 - less + random.gauss(0, 0.01), "same") for at in range(10)])
-    assert LevelKind.GRADING in worse_of(branch.baseline.ledger)
+    assert LevelKind.GRADING in worse_of(branch.baseline.history)
 
 
 def test_drift__answers_are_others_each_time__says_nothing_about_the_judge() -> None:
@@ -173,21 +173,21 @@ def test_drift__answers_are_others_each_time__says_nothing_about_the_judge() -> 
     for number in range(22):
         less = 0.1 if number >= 14 else 0.0
         branch.run([graded(f"g{at}", 0.8 - less + random.gauss(0, 0.01), f"{number}") for at in range(10)])
-    found = drift_of(branch.baseline.ledger)
-    assert LevelKind.SCORE in worse_of(branch.baseline.ledger)
-    assert LevelKind.GRADING not in found.looked_at
+    found = find_drift(branch.baseline.history)
+    assert LevelKind.SCORE in worse_of(branch.baseline.history)
+    assert LevelKind.GRADING not in found.examined_levels
 
 
 def test_drift__a_case_dies__is_named_with_its_runs_and_then_mended() -> None:
     branch = Branch()
     for number in range(16):
         ledger = branch.run([case("a", passed=number < 12), *(case(f"c{at}") for at in range(9))])
-    (one,) = drift_of(ledger).broken
-    assert (one.key.case_id, one.since.failures, one.before.passes) == ("a", 4, 12)
-    assert (one.good.run_id, one.bad.run_id) == ("run-12", "run-13")
+    (one,) = find_drift(ledger).broken_cases
+    assert (one.key.case_id, one.counts_since.failures, one.counts_before.passes) == ("a", 4, 12)
+    assert (one.last_good.run_id, one.first_bad.run_id) == ("run-12", "run-13")
     for _ in range(2):
         ledger = branch.run([case("a"), *(case(f"c{at}") for at in range(9))])
-    assert not drift_of(ledger).broken
+    assert not find_drift(ledger).broken_cases
 
 
 def test_drift__mended__is_over_and_what_was_bad_is_no_part_of_the_record() -> None:
@@ -199,18 +199,18 @@ def test_drift__mended__is_over_and_what_was_bad_is_no_part_of_the_record() -> N
     for rate, times in ((0.05, 16), (0.4, 8)):
         for _ in range(times):
             run(rate)
-    assert LevelKind.FIRST in worse_of(branch.baseline.ledger)
+    assert LevelKind.FIRST in worse_of(branch.baseline.history)
     for _ in range(3):
         run(0.05)
-    assert not worse_of(branch.baseline.ledger)
+    assert not worse_of(branch.baseline.history)
 
 
 def test_drift__few_runs__are_not_known_and_not_well() -> None:
     branch = Branch()
     for _ in range(5):
         ledger = branch.run([case("a")])
-    found = drift_of(ledger)
-    assert (found.could_find, found.anything_worse) == (False, False)
+    found = find_drift(ledger)
+    assert (found.can_detect, found.has_degraded) == (False, False)
 
 
 @pytest.mark.slow
@@ -221,14 +221,14 @@ def test_drift__nothing_changes__thirty_branches_of_fifty_runs__raise_no_alarm()
         random, branch = Random(seed), Branch()
         for _ in range(50):
             branch.run([case(f"c{at}", passed=random.random() >= 0.1) for at in range(20)])
-        alarms += drift_of(branch.baseline.ledger).anything_worse
+        alarms += find_drift(branch.baseline.history).has_degraded
     assert alarms <= 3
-    assert LIMIT >= 200
+    assert EVIDENCE_LIMIT >= 200
 
 
 def test_baseline__without_a_ledger__still_begins_with_its_own_levels() -> None:
     branch = Branch()
     branch.run([case("a")])
     assert isinstance(branch.baseline, Baseline)
-    branch.baseline = replace(branch.baseline, ledger=Ledger())
+    branch.baseline = replace(branch.baseline, history=History())
     assert [one.run_id for one in branch.run([case("a")]).levels] == ["run-2", "run-1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.analysis.drift.drift import change_between, model_changes
+from eval_gate.analysis.drift.branch_drift import find_change_between, find_model_changes
 from eval_gate.results.levels import RunLevels
 
 
@@ -18,8 +18,8 @@ def runs(*models: str) -> list[RunLevels]:
 
 
 def found(*models: str) -> list[tuple[str, str, int]]:
-    changes = model_changes(runs(*models))
-    return [("".join(one.before.models), "".join(one.since.models), one.runs) for one in changes]
+    changes = find_model_changes(runs(*models))
+    return [("".join(one.old_run.models), "".join(one.new_run.models), one.runs) for one in changes]
 
 
 def test_changes__one_model_all_the_time__are_none() -> None:
@@ -40,15 +40,15 @@ def test_changes__a_second_model_besides__is_a_change() -> None:
 
 def test_change_between__is_the_one_after_the_good_run_up_to_the_bad_one() -> None:
     levels = runs("c", "c", "b", "b", "a")
-    changes = model_changes(levels)
-    assert change_between(changes, levels, levels[4], levels[2]) == changes[1]
-    assert change_between(changes, levels, levels[3], levels[2]) is None
-    assert change_between(changes, levels, levels[4], levels[0]) == changes[0]
+    changes = find_model_changes(levels)
+    assert find_change_between(changes, levels, levels[4], levels[2]) == changes[1]
+    assert find_change_between(changes, levels, levels[3], levels[2]) is None
+    assert find_change_between(changes, levels, levels[4], levels[0]) == changes[0]
 
 
 @given(st.lists(st.sampled_from(["a", "b", "ab", "-"]), max_size=60))
 def test_changes__any_runs__begin_and_end_where_the_models_differ(words) -> None:
-    for change in model_changes(runs(*words)):
-        assert change.before.models
-        assert change.since.models
-        assert change.before.models != change.since.models
+    for change in find_model_changes(runs(*words)):
+        assert change.old_run.models
+        assert change.new_run.models
+        assert change.old_run.models != change.new_run.models

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.agent_evals.assertions import NotJsonError, as_json
+from eval_gate.evaluators.agent_evals.assertions import NotJsonError, parse_json_text
 from eval_gate.evaluators.agent_evals.table import TABLE
-from eval_gate.evaluators.base import Evaluation, EvaluationContext
-from eval_gate.evaluators.equality import deep_equal
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore
+from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.specs.agent_evals import (
@@ -23,7 +23,7 @@ from eval_gate.model.specs.agent_evals import (
     OutputMatches,
     SuiteAssertion,
 )
-from eval_gate.text.dotted_path import PathError, value_at
+from eval_gate.text.dotted_path import PathError, get_by_path
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
@@ -39,8 +39,8 @@ VALUES = st.recursive(
 )
 
 
-def judged(spec: SuiteAssertion, answer: str) -> Evaluation:
-    async def main() -> Evaluation:
+def judged(spec: SuiteAssertion, answer: str) -> EvaluatorScore:
+    async def main() -> EvaluatorScore:
         matcher = PatternMatcher()
         try:
             context = EvaluationContext(make_case(expect=(spec,)), Response(text=answer), TokenData(), matcher)
@@ -222,18 +222,18 @@ def test_equals__answer_in_a_fence__is_unwrapped_when_it_is_all_there_is(answer,
 
 @given(value=VALUES)
 def test_deep_equal__a_value_written_and_read_again__is_the_same(value) -> None:
-    assert deep_equal(as_json(json.dumps(value)), value)
-    assert not deep_equal([value], value)
+    assert are_json_equal(parse_json_text(json.dumps(value)), value)
+    assert not are_json_equal([value], value)
 
 
 @given(one=VALUES, other=VALUES)
 def test_deep_equal__either_way_round__says_the_same(one, other) -> None:
-    assert deep_equal(one, other) == deep_equal(other, one)
+    assert are_json_equal(one, other) == are_json_equal(other, one)
 
 
 def test_as_json__many_blanks__takes_no_time() -> None:
     with pytest.raises(NotJsonError):
-        as_json("```json\n" + " \t" * 500_000 + "x")
+        parse_json_text("```json\n" + " \t" * 500_000 + "x")
 
 
 STATUS = '{"response": {"status": "success", "items": [{"id": 7}, {"id": null}], "n": 1}, "a.b": 1, "list[0]": 2}'
@@ -302,15 +302,15 @@ def test_json_path__answer_is_not_json__fails_and_says_so() -> None:
 
 
 def test_value_at__list_at_the_top__is_indexed_with_and_without_dollar() -> None:
-    assert [value_at([[1, 2]], path) for path in ("0.1", "$.0.1", "$[0][1]", "[0].1")] == [2, 2, 2, 2]
+    assert [get_by_path([[1, 2]], path) for path in ("0.1", "$.0.1", "$[0][1]", "[0].1")] == [2, 2, 2, 2]
     with pytest.raises(PathError, match="has 1 elements"):
-        value_at([1], "999999999")
+        get_by_path([1], "999999999")
 
 
 @given(value=VALUES, path=st.text(alphabet="$.[]0a1*-", min_size=1, max_size=12))
 def test_value_at__whatever_the_path__finds_or_says_why(value, path) -> None:
     try:
-        value_at(value, path)
+        get_by_path(value, path)
     except PathError as error:
         assert len(str(error)) < 300
 

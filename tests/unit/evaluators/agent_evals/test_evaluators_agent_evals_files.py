@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from eval_gate.evaluators.agent_evals.table import TABLE
-from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.specs.agent_evals import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -25,7 +25,7 @@ FILES = (
 )
 
 
-def judged(spec: SuiteAssertion, files=FILES) -> Evaluation:
+def judged(spec: SuiteAssertion, files=FILES) -> EvaluatorScore:
     context = EvaluationContext(
         make_case(expect=(spec,)), Response(text="done", files=files), TokenData(), PatternMatcher()
     )

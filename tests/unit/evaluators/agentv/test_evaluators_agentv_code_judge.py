@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 from eval_gate.evaluators.agentv import code_judge as module
-from eval_gate.evaluators.base import Evaluation, EvaluatorError
-from eval_gate.evaluators.evaluate import evaluate
+from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore
+from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall
 from eval_gate.model.specs.evaluator import CodeJudge
 from eval_gate.struct import replace
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 from tests.support.grading import judgement_of, make_brief, make_context, with_messages, with_trace
 
 PYTHON = shlex.quote(sys.executable)
 
 
-def judged(folder: Path, program: str, response: Response | str = "In Rome.", brief=None, **fields) -> Evaluation:
+def judged(folder: Path, program: str, response: Response | str = "In Rome.", brief=None, **fields) -> EvaluatorScore:
     """The grade by this Python program."""
     (folder / "check.py").write_text(program, encoding="utf-8")
     one = CodeJudge(**({"command": f"{PYTHON} check.py", "cwd": str(folder)} | fields))
-    return asyncio.run(evaluate(one, make_context(one, response=response, brief=brief)))
+    return asyncio.run(run_evaluator(one, make_context(one, response=response, brief=brief)))
 
 
 def printing(text: str) -> str:
@@ -334,10 +334,10 @@ sys.exit({int(stream == "stderr")})
 """
     (tmp_path / "check.py").write_text(program)
     one = CodeJudge(command=f"{PYTHON} check.py", cwd=str(tmp_path))
-    context = replace(make_context(one), mask=Redactor(["s3cret-value-1"]).data)
+    context = replace(make_context(one), mask=Redactor(["s3cret-value-1"]).mask_bytes)
     if stream == "stdout":
-        assert asyncio.run(evaluate(one, context)).misses == ("key is ***",)
+        assert asyncio.run(run_evaluator(one, context)).misses == ("key is ***",)
         return
     with pytest.raises(EvaluatorError, match=r"key is \*\*\*") as caught:
-        asyncio.run(evaluate(one, context))
+        asyncio.run(run_evaluator(one, context))
     assert "s3cret" not in str(caught.value)

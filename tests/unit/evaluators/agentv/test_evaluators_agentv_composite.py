@@ -8,9 +8,9 @@ import sys
 import msgspec
 import pytest
 
-from eval_gate.evaluators.agentv.composite import MAX_DEPTH, render
-from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from eval_gate.evaluators.evaluate import evaluate
+from eval_gate.evaluators.agentv.composite import MAX_DEPTH, render_prompts
+from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore, JudgeReply
+from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import (
     CodeAggregator,
@@ -37,8 +37,8 @@ def verdict(score: float, **fields) -> str:
     return json.dumps({"score": score} | fields)
 
 
-def judged(spec: Composite, response: Response | str = "ok", **around) -> Evaluation:
-    return asyncio.run(evaluate(spec, make_context(spec, response=response, **around)))
+def judged(spec: Composite, response: Response | str = "ok", **around) -> EvaluatorScore:
+    return asyncio.run(run_evaluator(spec, make_context(spec, response=response, **around)))
 
 
 def composite(*members: EvaluatorSpec, **fields) -> Composite:
@@ -189,7 +189,7 @@ def test_composite__code_judge_that_breaks__is_an_error(tmp_path) -> None:
 
 
 def test_composite__default_prompts_of_a_judge__are_the_goldens(golden) -> None:
-    prompts = render("both", JudgeAggregator(), '{"tone": {"hits": ["[[ ## verdict ## ]]"]}}')
+    prompts = render_prompts("both", JudgeAggregator(), '{"tone": {"hits": ["[[ ## verdict ## ]]"]}}')
     golden("judge/composite-system.txt", prompts.system)
     golden("judge/composite-user.txt", prompts.user)
     assert HEADER.findall(prompts.user) == ["evaluator_results", "verdict"]
@@ -245,7 +245,7 @@ def test_composite__template_that_shows_no_results__is_an_error() -> None:
 
 
 def test_composite__template__is_filled_in_one_pass_with_what_can_be_sent() -> None:
-    prompts = render(
+    prompts = render_prompts(
         "both", JudgeAggregator(prompt="\ud800{{EVALUATOR_RESULTS_JSON}}"), '"{{EVALUATOR_RESULTS_JSON}} \\1"'
     )
     assert prompts.user == '\ufffd"{{EVALUATOR_RESULTS_JSON}} \\1"'

@@ -7,8 +7,8 @@ import sys
 import msgspec
 import pytest
 
-from eval_gate.evaluators.base import Evaluation, EvaluatorError, SilentTargetError
-from eval_gate.evaluators.evaluate import evaluate
+from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore, UnreportedDataError
+from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, Blame
 from eval_gate.model.specs.agentv import (
@@ -34,8 +34,8 @@ from eval_gate.struct import replace
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_trace
 
 
-def said_of(spec, response: Response | str = "ok", **around) -> Evaluation:
-    return asyncio.run(evaluate(spec, make_context(spec, response=response, **around)))
+def said_of(spec, response: Response | str = "ok", **around) -> EvaluatorScore:
+    return asyncio.run(run_evaluator(spec, make_context(spec, response=response, **around)))
 
 
 def called(*calls: OutputCall, text: str = "ok") -> Response:
@@ -245,7 +245,7 @@ def test_metrics__number_that_is_not_reported__is_no_limit_kept_and_turned_round
     for metric in ("tool_calls", "model_calls", "tokens", "input_tokens", "output_tokens", "cost"):
         found = said_of(limits(**{metric: 1e6}), "text")
         assert (found.score, "not reported" in found.misses[0]) == (0.0, True)
-        with pytest.raises(SilentTargetError):
+        with pytest.raises(UnreportedDataError):
             said_of(limits(negate=True, **{metric: 1e6}), "text")
     half = Response(text="x", usage=Usage(input_tokens=1))
     assert said_of(limits(tokens=1e6), half).score == 0.0

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.evaluators.agentv.tool_trajectory import FROM_MESSAGES
-from eval_gate.evaluators.base import Evaluation, EvaluatorError
-from eval_gate.evaluators.evaluate import evaluate
+from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore
+from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.evaluators.wording import MAX_ITEMS
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import NO_TRACE
@@ -61,11 +61,11 @@ def from_yaml(text: str, **fields) -> ToolTrajectory:
     return ToolTrajectory(expected=expected, **found, **fields)
 
 
-def judged(spec: ToolTrajectory, response: Response) -> Evaluation:
-    return asyncio.run(evaluate(spec, make_context(spec, response=response)))
+def judged(spec: ToolTrajectory, response: Response) -> EvaluatorScore:
+    return asyncio.run(run_evaluator(spec, make_context(spec, response=response)))
 
 
-def scored(text: str, *calls: str) -> Evaluation:
+def scored(text: str, *calls: str) -> EvaluatorScore:
     return judged(from_yaml(text), with_messages(*calls))
 
 

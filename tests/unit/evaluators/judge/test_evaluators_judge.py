@@ -6,8 +6,8 @@ import json
 import msgspec
 import pytest
 
-from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from eval_gate.evaluators.evaluate import evaluate
+from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore, JudgeReply
+from eval_gate.evaluators.dispatch import run_evaluator
 from eval_gate.model.conversation import OutputMessage, Response, ToolCall
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.model.usage import Usage
@@ -26,10 +26,12 @@ def judged(
     *,
     judges: dict[str, ScriptedJudge] | None = None,
     **fields,
-) -> Evaluation:
+) -> EvaluatorScore:
     brief = make_brief(**{name: fields.pop(name) for name in BRIEF if name in fields})
     one = LlmJudge(**fields)
-    return asyncio.run(evaluate(one, make_context(one, response=response, judge=judge, judges=judges, brief=brief)))
+    return asyncio.run(
+        run_evaluator(one, make_context(one, response=response, judge=judge, judges=judges, brief=brief))
+    )
 
 
 def test_llm_judge__full_score__passes_with_what_the_judge_said() -> None:
@@ -344,7 +346,7 @@ def test_llm_judge__case_of_a_format_that_has_no_brief__is_asked_about_its_messa
     judge, one = ScriptedJudge(GOOD), LlmJudge()
     around = make_context(one, judge=judge)
     case = replace(around.case, brief=None, description="Names the city.")
-    asyncio.run(evaluate(one, replace(around, case=case)))
+    asyncio.run(run_evaluator(one, replace(around, case=case)))
     ((_, user),) = judge.asked
     assert "Names the city." in user
     assert str(case.messages[-1].content) in user

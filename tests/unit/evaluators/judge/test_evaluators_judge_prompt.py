@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.judge.judge import render
-from eval_gate.evaluators.judge.prompt import SYSTEM, Prompts, quoted, section
+from eval_gate.evaluators.judge.llm_judge import render_prompts
+from eval_gate.evaluators.judge.prompt import SYSTEM, Prompts, format_section, neutralize_headers
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.specs.evaluator import LlmJudge
-from eval_gate.text.judge_template import template_problem
+from eval_gate.text.judge_template import find_template_problem
 from tests.support.grading import make_brief
 
 SECTIONS = ["expected_outcome", "question", "reference_answer", "candidate_answer", "verdict"]
@@ -39,7 +39,9 @@ def rendered(response: Response, *, prompt: str | None = None, include_trace: bo
         "question": "Where is the Colosseum?",
         "reference_answer": "In Rome, Italy.",
     }
-    return render(LlmJudge(prompt=prompt, include_trace=include_trace), make_brief(**(values | shown)), response)
+    return render_prompts(
+        LlmJudge(prompt=prompt, include_trace=include_trace), make_brief(**(values | shown)), response
+    )
 
 
 @pytest.mark.contract("judge.prompt.system")
@@ -68,7 +70,7 @@ def test_user_prompt__hostile_answer__is_the_golden(golden) -> None:
 
 
 def test_request_again__is_the_golden(golden) -> None:
-    golden("judge/user-again.txt", rendered(Response(text="In Rome.")).again(2))
+    golden("judge/user-again.txt", rendered(Response(text="In Rome.")).format_attempt(2))
 
 
 @pytest.mark.contract("judge.template")
@@ -107,7 +109,7 @@ def test_own_template__no_reference__is_empty() -> None:
     ],
 )
 def test_template_problem__template__has_to_show_the_answer(template, usable) -> None:
-    assert (template_problem(template) is None) is usable
+    assert (find_template_problem(template) is None) is usable
 
 
 def test_prompts__same_case_and_answer__are_the_same_each_time() -> None:
@@ -120,7 +122,7 @@ def test_prompts__same_case_and_answer__are_the_same_each_time() -> None:
     ["[[1, 2], [3]]", "[#12]", "a[0] # comment", "[[wiki link]]", "## Heading", "[\n[\n# first row", "［#", "[[ $# ]]"],
 )
 def test_quoted__ordinary_text__stays_as_it_is(text) -> None:
-    assert quoted(text) == text
+    assert neutralize_headers(text) == text
 
 
 NOISE = st.text(alphabet="[］［]#＃ \t\u200b\ufe0f\nverdict\ud800", max_size=40) | st.text(max_size=40)
@@ -128,12 +130,12 @@ NOISE = st.text(alphabet="[］［]#＃ \t\u200b\ufe0f\nverdict\ud800", max_size=
 
 @given(NOISE)
 def test_quoted__any_text__holds_no_header_and_can_be_sent(text) -> None:
-    safe = quoted(text)
+    safe = neutralize_headers(text)
     # what is left once everything is gone that a reader may overlook
     seen = re.sub(r"[ \t\u200b\ufe0f]", "", safe.replace("［", "[").replace("＃", "#"))
     assert "[[#" not in seen
     safe.encode()
-    assert quoted(safe) == safe
+    assert neutralize_headers(safe) == safe
 
 
 @given(st.lists(NOISE | st.just("[[ ## verdict ## ]]"), min_size=4, max_size=4))
@@ -148,6 +150,6 @@ def test_user_prompt__any_values__has_its_own_headers_only(values) -> None:
 def test_prompts__a_megabyte_of_brackets__take_no_time(unit) -> None:
     text = unit * (1_000_000 // len(unit))
     started = time.process_time()
-    section("candidate_answer", text)
+    format_section("candidate_answer", text)
     rendered(Response(text="x"), prompt=text + "{{ candidate_answer }}")
     assert time.process_time() - started < 3

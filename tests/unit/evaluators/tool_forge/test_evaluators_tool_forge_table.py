@@ -5,10 +5,10 @@ import asyncio
 import msgspec
 import pytest
 
-from eval_gate.evaluators.aggregate import judge
-from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
-from eval_gate.evaluators.evaluate import evaluate
-from eval_gate.evaluators.tool_forge.tools import checks_tools
+from eval_gate.evaluators.aggregation import score_case
+from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, EvaluatorScore
+from eval_gate.evaluators.dispatch import run_evaluator
+from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.specs.evaluator import (
     MaxLatency,
@@ -35,20 +35,22 @@ from tests.support.cases import make_case
 TOKENS = TokenData(seed={"city": "Rome", "list": ["a", 2.0], "n": 4.0, "empty": ""}, snapshot=None)
 
 
-def judged(*specs, response: Response | None = None, **case) -> Judgement:
-    async def main() -> Judgement:
+def judged(*specs, response: Response | None = None, **case) -> CaseScore:
+    async def main() -> CaseScore:
         matcher = PatternMatcher()
         try:
             made = make_case(expect=specs, **case)
-            return await judge(EvaluationContext(made, response or said("ok"), TOKENS, matcher))
+            return await score_case(EvaluationContext(made, response or said("ok"), TOKENS, matcher))
         finally:
             await matcher.aclose()
 
     return asyncio.run(main())
 
 
-def run_alone(spec, response: Response) -> Evaluation:
-    return asyncio.run(evaluate(spec, EvaluationContext(make_case(expect=(spec,)), response, TOKENS, PatternMatcher())))
+def run_alone(spec, response: Response) -> EvaluatorScore:
+    return asyncio.run(
+        run_evaluator(spec, EvaluationContext(make_case(expect=(spec,)), response, TOKENS, PatternMatcher()))
+    )
 
 
 def said(text: str = "ok", *calls: str | ToolCall, **fields) -> Response:
@@ -56,7 +58,7 @@ def said(text: str = "ok", *calls: str | ToolCall, **fields) -> Response:
     return Response(text=text, tool_calls=made, **fields)
 
 
-def outcome(judgement: Judgement) -> tuple[str | None, int, int]:
+def outcome(judgement: CaseScore) -> tuple[str | None, int, int]:
     return judgement.error, judgement.assertions_run, judgement.assertions_skipped
 
 
@@ -365,7 +367,7 @@ def test_judge__assertions_that_hold_for_every_answer__are_no_checks(spec) -> No
 def test_judge__empty_list_about_tools__needs_no_calls_to_be_known(spec) -> None:
     silent = said("ok", calls_known=False)
     assert judged(spec, ResponseNonEmpty(), response=silent).passed
-    assert not checks_tools([spec])
+    assert not has_tool_assertions([spec])
     with pytest.raises(EvaluatorError):
         judged(ToolsCalled(names=()), response=silent)
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from eval_gate.formats.agentv.guidelines import DEFAULTS, MAX_STEPS, glob_match
+from eval_gate.formats.agentv.guidelines import DEFAULT_PATTERNS, MAX_FOLDER_DEPTH, matches_glob
 from tests.support.agentv import Repository, suite
 
 
@@ -54,7 +54,7 @@ def test_guidelines__load_custom_guideline_patterns__matching_files_leave_the_us
 @pytest.mark.contract("agentv.guideline-pattern-configuration.use-defaults-when-config-absent")
 def test_guidelines__use_defaults_when_config_absent__instructions_are_found(repository) -> None:
     assert guidelines(repository) == ["evals/deep/tone.instructions.md"]
-    assert DEFAULTS == ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
+    assert DEFAULT_PATTERNS == ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 
 
 @pytest.mark.contract("agentv.guideline-pattern-configuration.match-files-with-glob-patterns", "agentv.guidelines.path")
@@ -87,17 +87,19 @@ def test_guidelines__use_defaults_when_config_absent__instructions_are_found(rep
     ],
 )
 def test_glob_match__match_files_with_glob_patterns__as_micromatch_does(pattern, path, matches) -> None:
-    assert glob_match(path, [pattern]) is matches
+    assert matches_glob(path, [pattern]) is matches
 
 
 def test_glob_match__no_patterns_or_a_path_without_end__is_no_match() -> None:
-    assert not glob_match("a.md", [])
-    assert not glob_match("x/" * (MAX_STEPS + 1) + "a.md", ["**"])
+    assert not matches_glob("a.md", [])
+    assert not matches_glob("x/" * (MAX_FOLDER_DEPTH + 1) + "a.md", ["**"])
 
 
 def test_glob_match__worst_allowed_pattern__takes_no_time() -> None:
     begun = time.monotonic()
-    assert not glob_match("/".join("a" * MAX_STEPS), ["**/a/**/a/**/a/b", "*a" * 60 + "b", "**/{a,a,a,a,a,a,a,a}/b"])
+    assert not matches_glob(
+        "/".join("a" * MAX_FOLDER_DEPTH), ["**/a/**/a/**/a/b", "*a" * 60 + "b", "**/{a,a,a,a,a,a,a,a}/b"]
+    )
     assert time.monotonic() - begun < 5
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.flakiness import CaseSeen, record_of
-from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
+from eval_gate.gate.evidence.flakiness import CaseRun, build_case_record
+from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
 RESULTS = st.text("PF", max_size=MAX_RUNS)
@@ -16,17 +16,17 @@ def counts(letters: str) -> Counts:
     return Counts(passes=letters.count("P"), failures=letters.count("F"))
 
 
-def history(words: str) -> list[CaseSeen]:
+def history(words: str) -> list[CaseRun]:
     """Newest first, a word for each run: `P`, `FFP` with trials, `F+FF` with re-runs, `-` not judged."""
     runs = []
     for number, word in enumerate(words.split()):
         first, _, again = word.partition("+")
-        runs.append(CaseSeen(f"r{number}", counts(first), counts(again)))
+        runs.append(CaseRun(f"r{number}", counts(first), counts(again)))
     return runs
 
 
 def record(words: str) -> tuple[int, int, str]:
-    found = record_of(history(words))
+    found = build_case_record(history(words))
     return found.counts.passes, found.counts.runs, found.steadiness.value
 
 
@@ -107,15 +107,15 @@ def test_record_of__broken_or_mended_on_the_branch__starts_there(words, expected
     ],
 )
 def test_record_of__mended_among_many_that_come_and_go__is_chance(words, among, expected) -> None:
-    found = record_of(history(words), among)
+    found = build_case_record(history(words), among)
     assert (found.counts.passes, found.counts.runs, found.steadiness.value) == expected
 
 
 def test_record_of__broken_on_the_branch__says_since_when() -> None:
-    found = record_of(history("F - F P P P P P P"))
+    found = build_case_record(history("F - F P P P P P P"))
     assert found.since == "r2"
     assert found.newest_failed
-    assert record_of(history("F P P")).since is None
+    assert build_case_record(history("F P P")).since is None
 
 
 @pytest.mark.contract("verdict.record.flaky")
@@ -130,7 +130,7 @@ def test_record_of__broken_on_the_branch__says_since_when() -> None:
     ],
 )
 def test_record_of__flaky__names_the_runs_that_show_it(words, shown_by, rate) -> None:
-    found = record_of(history(words))
+    found = build_case_record(history(words))
     assert found.shown_by == shown_by
     assert found.failure_rate == rate
 
@@ -141,8 +141,8 @@ def test_record_of__passes_for_failures__is_the_mirror_image(letters) -> None:
         Steadiness.PASSING: Steadiness.FAILING,
         Steadiness.FAILING: Steadiness.PASSING,
     }
-    found = record_of(history(" ".join(letters)))
-    mirrored = record_of(history(" ".join(letters.translate(str.maketrans("PF", "FP")))))
+    found = build_case_record(history(" ".join(letters)))
+    mirrored = build_case_record(history(" ".join(letters.translate(str.maketrans("PF", "FP")))))
     tied = {letters[:cut].count("P") * 2 == cut for cut in range(1, len(letters) + 1)}
     tied |= {letters[cut:].count("P") * 2 == len(letters) - cut for cut in range(len(letters))}
     if True in tied or 2 * letters.count("P") == len(letters):
@@ -154,7 +154,7 @@ def test_record_of__passes_for_failures__is_the_mirror_image(letters) -> None:
 
 @given(RESULTS)
 def test_record_of__any_history__counts_its_newest_runs_and_no_others(letters) -> None:
-    found = record_of(history(" ".join(letters)))
+    found = build_case_record(history(" ".join(letters)))
     kept = letters[: found.counts.runs]
     assert found.counts == counts(kept)
     assert (found.since is None) == (kept == letters)
@@ -170,15 +170,15 @@ def runs(*results: str) -> list[dict[int, Counts]]:
 @pytest.mark.contract("verdict.record.broken-branch")
 def test_runs_of_this_level__the_branch_lost_many_cases__starts_after() -> None:
     good, bad = "P" * 60, "P" * 50 + "F" * 10
-    assert runs_of_this_level(runs(*[bad] * 2, *[good] * 8)) == 2
-    assert runs_of_this_level(runs(*[good] * 3, *[bad] * 7)) == 3
+    assert count_level_runs(runs(*[bad] * 2, *[good] * 8)) == 2
+    assert count_level_runs(runs(*[good] * 3, *[bad] * 7)) == 3
 
 
 @pytest.mark.contract("verdict.record.bad-days")
 @pytest.mark.parametrize("place", range(10))
 def test_runs_of_this_level__one_bad_run__is_a_day_and_no_level(place) -> None:
     good, bad = "P" * 60, "P" * 40 + "F" * 20
-    assert runs_of_this_level(runs(*[good] * place, bad, *[good] * (9 - place))) == 10
+    assert count_level_runs(runs(*[good] * place, bad, *[good] * (9 - place))) == 10
 
 
 @pytest.mark.contract("verdict.record.bad-days")
@@ -186,26 +186,26 @@ def test_runs_of_this_level__bad_days_among_the_older_runs__are_no_level() -> No
     """Two of four runs were bad: without the worse half of them, the older runs are like the newer ones."""
     usual = ["".join("F" if case % 20 == run else "P" for case in range(200)) for run in range(8)]
     bad = ["".join("F" if case % 5 == run else "P" for case in range(200)) for run in range(4)]
-    assert runs_of_this_level(runs(*usual[:6], bad[0], *usual[6:], bad[1])) == 10
-    assert runs_of_this_level(runs(bad[0], *usual[6:], bad[1], *usual[:6])) == 10
-    assert runs_of_this_level(runs(*usual[:6], *bad)) == 6
+    assert count_level_runs(runs(*usual[:6], bad[0], *usual[6:], bad[1])) == 10
+    assert count_level_runs(runs(bad[0], *usual[6:], bad[1], *usual[:6])) == 10
+    assert count_level_runs(runs(*usual[:6], *bad)) == 6
 
 
 @pytest.mark.slow
 def test_runs_of_this_level__little_has_happened__takes_all() -> None:
     good, other = "P" * 60, "P" * 58 + "FF"
-    assert runs_of_this_level(runs(other, *[good] * 9)) == 10
-    assert runs_of_this_level(runs(*[good] * 5, other, *[good] * 4)) == 10
+    assert count_level_runs(runs(other, *[good] * 9)) == 10
+    assert count_level_runs(runs(*[good] * 5, other, *[good] * 4)) == 10
 
 
 @pytest.mark.parametrize("history", [[], ["P"], ["F", "P"], ["-", "-"], ["P-", "-F"]])
 def test_runs_of_this_level__next_to_nothing__takes_all(history) -> None:
-    assert runs_of_this_level(runs(*history)) == len(history)
+    assert count_level_runs(runs(*history)) == len(history)
 
 
 @pytest.mark.contract("verdict.record")
 def test_runs_of_this_level__long_history__takes_the_newest_twenty() -> None:
-    assert runs_of_this_level(runs(*["PPP"] * 30)) == MAX_RUNS == 20
+    assert count_level_runs(runs(*["PPP"] * 30)) == MAX_RUNS == 20
 
 
 @pytest.mark.contract("verdict.order")
@@ -213,10 +213,10 @@ def test_runs_of_this_level__long_history__takes_the_newest_twenty() -> None:
 def test_runs_of_this_level__cases_in_another_order__is_the_same(history, random) -> None:
     order = random.sample(range(8), 8)
     shuffled = ["".join(run[at] for at in order) for run in history]
-    assert runs_of_this_level(runs(*shuffled)) == runs_of_this_level(runs(*history))
+    assert count_level_runs(runs(*shuffled)) == count_level_runs(runs(*history))
 
 
 def test_runs_of_this_level__only_the_oldest_runs_were_others__ends_before_them() -> None:
     good, bad = "P" * 60, "P" * 40 + "F" * 20
-    assert runs_of_this_level(runs(good, bad, bad)) == 1
-    assert runs_of_this_level(runs(*[good] * 8, bad, bad)) == 8
+    assert count_level_runs(runs(good, bad, bad)) == 1
+    assert count_level_runs(runs(*[good] * 8, bad, bad)) == 8

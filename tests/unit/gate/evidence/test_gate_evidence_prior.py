@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, RATES, UNKNOWN, Prior, learned_from
+from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, MIN_FAILURE_RATE, RATES, Prior, learn_prior
 from eval_gate.model.grounds import Counts
 from tests.support.histories import learned
 
@@ -19,29 +19,29 @@ def counts(letters: str) -> Counts:
 
 @given(st.floats(0.5, 30), st.floats(0.5, 30), st.text("PF", max_size=8))
 def test_log_chance__any_results__are_those_of_one_after_the_other(passes, failures, letters) -> None:
-    prior = Prior.of(passes, failures)
+    prior = Prior.from_counts(passes, failures)
     chance = 1.0
     for at, letter in enumerate(letters):
-        rate = prior.after(counts(letters[:at])).pass_rate
+        rate = prior.add_record(counts(letters[:at])).pass_rate
         chance *= rate if letter == "P" else 1 - rate
-    assert math.exp(prior.log_chance(counts(letters))) == pytest.approx(chance, rel=1e-9)
+    assert math.exp(prior.compute_log_chance(counts(letters))) == pytest.approx(chance, rel=1e-9)
 
 
 @given(COUNTS)
 def test_chance_of_failures__of_all_numbers__is_one_together(here) -> None:
-    assert UNKNOWN.chance_of_failures(Counts(passes=here.runs)) == pytest.approx(1)
-    assert 0 <= UNKNOWN.chance_of_failures(here) <= 1
+    assert DEFAULT_PRIOR.compute_failure_chance(Counts(passes=here.runs)) == pytest.approx(1)
+    assert 0 <= DEFAULT_PRIOR.compute_failure_chance(here) <= 1
 
 
 def test_chance_of_failures__many_trials__has_no_overflow() -> None:
-    assert UNKNOWN.chance_of_failures(Counts(passes=1500, failures=0)) == pytest.approx(1)
-    assert 0 < UNKNOWN.chance_of_failures(Counts(failures=1500)) < 1e-20
+    assert DEFAULT_PRIOR.compute_failure_chance(Counts(passes=1500, failures=0)) == pytest.approx(1)
+    assert 0 < DEFAULT_PRIOR.compute_failure_chance(Counts(failures=1500)) < 1e-20
 
 
 @pytest.mark.contract("verdict.prior")
 def test_learned__nothing_known__one_time_in_ten() -> None:
-    assert learned([]) == learned([Counts()]) == UNKNOWN
-    assert UNKNOWN.pass_rate == pytest.approx(0.9, abs=0.02)
+    assert learned([]) == learned([Counts()]) == DEFAULT_PRIOR
+    assert DEFAULT_PRIOR.pass_rate == pytest.approx(0.9, abs=0.02)
 
 
 @pytest.mark.contract("verdict.prior")
@@ -51,12 +51,12 @@ def test_learned__solid_and_flaky_cases__are_two_kinds() -> None:
     assert sum(share for rate, share in shares.items() if rate <= 0.05) > 0.7
     assert sum(share for rate, share in shares.items() if rate >= 0.2) > 0.1
     # so that one that never failed is taken for a solid one, and one that did for a flaky one
-    assert prior.after(counts("P" * 10)).pass_rate > 0.96
-    assert prior.after(counts("PPPPPPPPFF")).pass_rate < 0.8
+    assert prior.add_record(counts("P" * 10)).pass_rate > 0.96
+    assert prior.add_record(counts("PPPPPPPPFF")).pass_rate < 0.8
 
 
 def test_learned__never_a_failure__still_may_fail() -> None:
-    assert 1 - learned([counts("P" * 20)] * 1000).pass_rate >= LEAST_FAILURE_RATE
+    assert 1 - learned([counts("P" * 20)] * 1000).pass_rate >= MIN_FAILURE_RATE
 
 
 def test_learned__one_run_of_a_small_suite__says_little() -> None:
@@ -89,13 +89,13 @@ def test_learned__cases_that_never_fail_beside_flaky_ones__as_many_flaky_ones_as
     chances = {f: sum(math.comb(runs, f) * p**f * (1 - p) ** (runs - f) for p in flaky) for f in range(runs + 1)}
     records = {(runs - failures, failures): number for failures, number in chances.items()}
     records[runs, 0] += 400
-    prior = learned_from(records)
+    prior = learn_prior(records)
     flaking = math.fsum(weight for rate, weight in zip(RATES, prior.weights, strict=True) if rate >= 0.14)
     assert flaking == pytest.approx(0.2, abs=0.02)
     # and among those that never failed some are flaky: four failures in a row are as likely as they are in truth
     truth = sum(p**4 * (1 - p) ** runs for p in flaky) / records[runs, 0]
-    believed = math.exp(prior.after(Counts(passes=runs)).log_chance(Counts(failures=4)))
+    believed = math.exp(prior.add_record(Counts(passes=runs)).compute_log_chance(Counts(failures=4)))
     assert believed == pytest.approx(truth, rel=0.1)
     # one that failed once is no solid one
-    after = prior.after(Counts(passes=runs - 1, failures=1))
+    after = prior.add_record(Counts(passes=runs - 1, failures=1))
     assert sum(weight for rate, weight in zip(RATES, after.weights, strict=True) if rate >= 0.14) > 0.4

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from eval_gate.gate.evidence.bars import Executions, bars, of_size
-from eval_gate.gate.evidence.prior import learned_from
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, RerunStep
+from eval_gate.gate.evidence.prior import learn_prior
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
+from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_error_share, compute_thresholds
 from eval_gate.model.grounds import Counts
 
 RUNS, CONFIRM, ALPHA = 10, 6, 0.05
@@ -28,12 +28,12 @@ def records_of(cases: int) -> dict[tuple[int, int], float]:
     return found
 
 
-def red(confirmation: Confirmation, record: Counts, rate: float) -> float:
+def red(confirmation: RerunCriteria, record: Counts, rate: float) -> float:
     """The chance that a case with this record and rate is called a regression."""
 
     def after(passes: int, failures: int) -> float:
         here = Counts(passes=passes, failures=failures)
-        step = confirmation.next_step(Doubt.REGRESSION, record, here, CONFIRM + 1 - here.runs)
+        step = confirmation.decide_next_step(Suspicion.REGRESSION, record, here, CONFIRM + 1 - here.runs)
         if step is not RerunStep.AGAIN:
             return float(step is RerunStep.CONFIRMED)
         return rate * after(passes, failures + 1) + (1 - rate) * after(passes + 1, failures)
@@ -46,9 +46,9 @@ def red(confirmation: Confirmation, record: Counts, rate: float) -> float:
 @pytest.mark.parametrize(("cases", "most"), [(20, 0.025), (100, 0.02), (500, 0.0125), (2_000, 0.0125)])
 def test_confirmation__solid_and_flaky_cases__single_ones_are_red_in_few_harmless_runs(cases, most) -> None:
     records = records_of(cases)
-    prior = learned_from(records)
-    asked = bars(prior, records, Executions(CONFIRM), ALPHA)
-    confirmation = Confirmation(cases, prior, ALPHA, CONFIRM, asked.sure, asked.every)
+    prior = learn_prior(records)
+    asked = compute_thresholds(prior, records, ExecutionLimits(CONFIRM), ALPHA)
+    confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked.threshold, asked.all_failed_threshold)
     chance = 0.0
     for passes, failures in records:
         record = Counts(passes=passes, failures=failures)
@@ -63,4 +63,4 @@ def test_confirmation__solid_and_flaky_cases__single_ones_are_red_in_few_harmles
 
 @pytest.mark.parametrize(("cases", "part"), [(0, 1.0), (1, 1.0), (100, 1.0), (225, 2 / 3), (400, 0.5), (10**6, 0.5)])
 def test_of_size__more_cases__spend_less_and_half_at_least(cases, part) -> None:
-    assert of_size(cases) == pytest.approx(part)
+    assert compute_error_share(cases) == pytest.approx(part)

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.evidence.bars import SHARE, Executions, bars_of
-from eval_gate.gate.evidence.prior import Prior, learned_from
-from eval_gate.gate.evidence.reruns import Confirmation, e_value
-from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.power.cases import CaseGroup, CaseGroups
-from eval_gate.gate.power.chances import Tree
+from eval_gate.gate.evidence.prior import Prior, learn_prior
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, compute_e_value
+from eval_gate.gate.evidence.thresholds import THRESHOLD_SHARE, ExecutionLimits, compute_run_thresholds
+from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups
+from eval_gate.gate.power.loss_detection import ExecutionTree
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.grounds import CaseRecord, Counts
 from tests.support.histories import Asked, Branch, Engine
@@ -25,15 +25,15 @@ RULES = Policy(frozenset({FailOn.REGRESSIONS}))
 ALPHA = 0.05
 
 
-def reached(prior: Prior, record: Counts, executions: Executions, bar: float) -> float:
+def reached(prior: Prior, record: Counts, executions: ExecutionLimits, bar: float) -> float:
     """The chance, if nothing has changed, that a case fails at first and comes to the bar: every way there is."""
-    unchanged = prior.after(record)
+    unchanged = prior.add_record(record)
 
     def chance(passes: int, failures: int) -> float:
         here = Counts(passes=passes, failures=failures)
-        if failures >= 2 and e_value(prior, record, here) >= bar:
-            return math.exp(unchanged.log_chance(here))
-        if here.runs == executions.most:
+        if failures >= 2 and compute_e_value(prior, record, here) >= bar:
+            return math.exp(unchanged.compute_log_chance(here))
+        if here.runs == executions.max_total:
             return 0.0
         return chance(passes + 1, failures) + chance(passes, failures + 1)
 
@@ -51,15 +51,15 @@ def reached(prior: Prior, record: Counts, executions: Executions, bar: float) ->
 def test_bar__so_many_trials_and_re_runs__what_is_believed_comes_to_it_as_seldom_as_is_allowed(
     records, trials, again
 ) -> None:
-    prior, executions = learned_from(Counter(records)), Executions(again, trials)
+    prior, executions = learn_prior(Counter(records)), ExecutionLimits(again, trials)
     number = sum(records.values())
-    asked = bars_of(prior, records, number, executions, ALPHA)
+    asked = compute_run_thresholds(prior, records, number, executions, ALPHA)
     assert asked is not None
     spent = math.fsum(
-        many * reached(prior, Counts(passes=passes, failures=failures), executions, asked.sure)
+        many * reached(prior, Counts(passes=passes, failures=failures), executions, asked.threshold)
         for (passes, failures), many in records.items()
     )
-    assert spent <= ALPHA * SHARE * 1.001 or asked.sure == pytest.approx(number / ALPHA)
+    assert spent <= ALPHA * THRESHOLD_SHARE * 1.001 or asked.threshold == pytest.approx(number / ALPHA)
 
 
 def found(rates: list[float], trials: int, worse: float | None = None) -> float:
@@ -67,17 +67,23 @@ def found(rates: list[float], trials: int, worse: float | None = None) -> float:
     draw, runs = random.Random(5).random, 10 * trials
     failed = [sum(draw() < rate for _ in range(runs)) for rate in rates]
     records = Counter((runs - failures, failures) for failures in failed)
-    prior, executions = learned_from(records), Executions(6, trials)
-    asked = bars_of(prior, records, len(rates), executions, ALPHA)
-    confirmation = Confirmation(
-        len(rates), prior, ALPHA, executions.again, asked.sure, asked.every, trials=executions.trials
+    prior, executions = learn_prior(records), ExecutionLimits(6, trials)
+    asked = compute_run_thresholds(prior, records, len(rates), executions, ALPHA)
+    confirmation = RerunCriteria(
+        len(rates),
+        prior,
+        ALPHA,
+        executions.reruns,
+        asked.threshold,
+        asked.all_failed_threshold,
+        trials=executions.trials,
     )
     trees = {}
     for passes, failures in records:
         kind = CaseGroup(CaseRecord(counts=Counts(passes=passes, failures=failures)), 1)
-        trees[failures] = Tree(kind, CaseGroups((kind,), confirmation, 10, trials=trials))
+        trees[failures] = ExecutionTree(kind, CaseGroups((kind,), confirmation, 10, trials=trials))
     chances = [
-        trees[failures].chance_of_regression(rate if worse is None else worse)
+        trees[failures].compute_regression_chance(rate if worse is None else worse)
         for failures, rate in zip(failed, rates, strict=True)
     ]
     return math.fsum(chances) / (1 if worse is None else len(chances))
@@ -124,9 +130,9 @@ def verdicts(branches: list[Branch], dead: int | None = None) -> list[tuple[bool
     found = []
     for at, branch in enumerate(branches):
         for seed in range(4):
-            question = GateQuestion(branch.baseline, RULES)
+            question = GateInputs(branch.baseline, RULES)
             engine = Engine(tapes(60, 3, 0.05, 9_000 + 10 * at + seed, dead), trials=3)
-            run = judge(engine.run(question), question)
+            run = decide_verdict(engine.run(question), question)
             found.append((run.verdict.outcome is Outcome.FAIL, run.comparison))
     return found
 

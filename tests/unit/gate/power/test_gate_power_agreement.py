@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from eval_gate.gate.power.cases import CaseGroups, cases_before, cases_of
-from eval_gate.gate.power.chances import Losses, Tree
-from eval_gate.gate.power.false_alarms import false_alarms_of
+from eval_gate.gate.power.case_groups import CaseGroups, group_baseline_cases, group_run_cases
+from eval_gate.gate.power.false_alarms import estimate_run_false_alarms
+from eval_gate.gate.power.loss_detection import ExecutionTree, LossSimulation
 from eval_gate.struct import replace
 from tests.support.sizes import size
 
@@ -42,7 +42,9 @@ def simulated(rules: ModuleType, name: str) -> Iterator[tuple[CaseGroups, bool, 
         for number in range(EACH):
             drawn = worlds.draw(world, HISTORY, f"power/{seed}", number)
             if number == 0:
-                known = cases_before(rules._branch(drawn, policy, CONFIRM).baseline, replace(policy, confirm=CONFIRM))
+                known = group_baseline_cases(
+                    rules._branch(drawn, policy, CONFIRM).baseline, replace(policy, confirm=CONFIRM)
+                )
             called = ours(drawn, Random(f"{seed}/{number}"))
             yield known, called.red, bool(called.regressions & drawn.changed)
 
@@ -58,8 +60,10 @@ def apart(predicted: list[float], happened: list[bool]) -> float:
 def test_figures__a_case_that_is_half_broken__is_found_as_often_as_in_the_simulation(rules) -> None:
     predicted, happened = [], []
     for known, _red, found in simulated(rules, "one case fails every other time (2%)"):
-        tree = next(Tree(kind, known) for kind in known.kinds if any(key.case_id == "case-0" for key in kind.keys))
-        predicted.append(tree.chance_of_regression(0.5))
+        tree = next(
+            ExecutionTree(kind, known) for kind in known.groups if any(key.case_id == "case-0" for key in kind.keys)
+        )
+        predicted.append(tree.compute_regression_chance(0.5))
         happened.append(found)
     assert apart(predicted, happened) <= ERRORS
 
@@ -68,7 +72,7 @@ def test_figures__a_loss_of_ten_points__is_found_as_often_as_in_the_simulation(r
     predicted, happened, before = [], [], None
     for known, red, _found in simulated(rules, "every case lost 10 points (5%)"):
         if known is not before:
-            chance = Losses(known, [Tree(kind, known) for kind in known.kinds]).chance_of_red(10)
+            chance = LossSimulation(known, [ExecutionTree(kind, known) for kind in known.groups]).compute_red_chance(10)
         before = known
         predicted.append(chance)
         happened.append(red)
@@ -91,14 +95,14 @@ def said_and_true(rules: ModuleType, name: str, cases: int, history: int) -> Ite
         main = rules._branch(drawn, policy, CONFIRM)
         again = rules._asked(drawn, None, Random(f"{name}/{seed}"))
         run = branch.pull_request(main, drawn.firsts(None), branch.Asking(policy, CONFIRM, again)).judged
-        known = cases_of(run)
+        known = group_run_cases(run)
         assert known is not None
         expected = 0.0
-        for kind in known.kinds:
-            tree = Tree(kind, known)
+        for kind in known.groups:
+            tree = ExecutionTree(kind, known)
             rates = (drawn.rates[int(key.case_id.rpartition("-")[2])] for key in kind.keys)
-            expected += math.fsum(map(tree.chance_of_regression, rates))
-        found = false_alarms_of(run)
+            expected += math.fsum(map(tree.compute_regression_chance, rates))
+        found = estimate_run_false_alarms(run)
         yield found.chance if found else 0.0, -math.expm1(-expected)
 
 

@@ -7,20 +7,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.evidence.prior import UNKNOWN
-from eval_gate.gate.evidence.reruns import Confirmation
-from eval_gate.gate.judge import GateQuestion, judge
-from eval_gate.gate.power.cases import (
+from eval_gate.gate.evidence.prior import DEFAULT_PRIOR
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria
+from eval_gate.gate.power.case_groups import (
     CaseGroup,
     CaseGroups,
-    cases_before,
-    cases_of,
-    with_confirm,
-    with_history,
-    with_number,
+    group_baseline_cases,
+    group_run_cases,
+    scale_history,
+    scale_number,
+    set_max_reruns,
 )
-from eval_gate.gate.power.chances import Tree
-from eval_gate.gate.power.sight import UngatedReason, sight_of
+from eval_gate.gate.power.detection_power import UngatedReason, compute_detection_power
+from eval_gate.gate.power.loss_detection import ExecutionTree
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import CaseRecord, Counts
@@ -49,7 +49,7 @@ def cases(*records: Counts, confirm: int = 6, number: int = 1, runs: int = 10) -
     """So many cases of each of these records; the newest run of all of them passed."""
     kinds = tuple(CaseGroup(CaseRecord(counts=one, newest=PASSED_THEN), number) for one in records)
     prior = learned(one for one in records for _ in range(number))
-    return CaseGroups(kinds, Confirmation(len(records) * number, prior, confirm=confirm), runs)
+    return CaseGroups(kinds, RerunCriteria(len(records) * number, prior, max_reruns=confirm), runs)
 
 
 @pytest.mark.slow
@@ -58,46 +58,46 @@ def cases(*records: Counts, confirm: int = 6, number: int = 1, runs: int = 10) -
 def test_tree__every_tape_through_the_judge__has_exactly_this_chance(record, trials) -> None:
     """The whole path of a run: comparison, suspects, re-runs, what stops them, and the verdict of the finished run."""
     main = branch(record, trials=trials)
-    known = cases_before(main.baseline, RULES)
-    tree = next(Tree(kind, known) for kind in known.kinds if CaseKey("a.json", "it") in kind.keys)
+    known = group_baseline_cases(main.baseline, RULES)
+    tree = next(ExecutionTree(kind, known) for kind in known.groups if CaseKey("a.json", "it") in kind.keys)
     for rate in (1.0, 0.5, 0.2):
         found = 0.0
         for tape in map("".join, product("PF", repeat=trials + CONFIRM)):
-            question = GateQuestion(main.baseline, RULES)
-            judged = judge(Engine(suite(tape), confirm=CONFIRM, trials=trials).run(question), question)
+            question = GateInputs(main.baseline, RULES)
+            judged = decide_verdict(Engine(suite(tape), confirm=CONFIRM, trials=trials).run(question), question)
             called = [one.case_id for one in judged.comparison.of(CaseClass.REGRESSION)]
             failures = tape.count("F")
             found += ("it" in called) * rate**failures * (1 - rate) ** (len(tape) - failures)
-        assert tree.chance_of_regression(rate) == pytest.approx(found)
+        assert tree.compute_regression_chance(rate) == pytest.approx(found)
 
 
 def test_cases__of_a_judged_run__are_those_that_were_known_before_it() -> None:
     main = branch("PFPPPP")
-    question = GateQuestion(main.baseline, RULES)
-    judged = judge(Engine(suite("P"), confirm=CONFIRM).run(question), question)
-    before, after = cases_before(main.baseline, RULES), cases_of(judged)
+    question = GateInputs(main.baseline, RULES)
+    judged = decide_verdict(Engine(suite("P"), confirm=CONFIRM).run(question), question)
+    before, after = group_baseline_cases(main.baseline, RULES), group_run_cases(judged)
     assert after is not None
-    assert sight_of(after) == sight_of(before)
+    assert compute_detection_power(after) == compute_detection_power(before)
 
 
 def test_cases__nothing_to_compare_with__are_none() -> None:
-    question = GateQuestion(Branch().baseline, RULES)
-    assert cases_of(judge(Engine(suite("P"), confirm=CONFIRM).run(question), question)) is None
+    question = GateInputs(Branch().baseline, RULES)
+    assert group_run_cases(decide_verdict(Engine(suite("P"), confirm=CONFIRM).run(question), question)) is None
 
 
 def test_found__no_reruns__is_as_often_as_it_fails() -> None:
     kind = CaseGroup(CaseRecord(counts=Counts(passes=10), newest=PASSED_THEN), 1)
-    tree = Tree(kind, CaseGroups((kind,), Confirmation(1, UNKNOWN, confirm=0), 10))
-    assert [tree.chance_of_regression(rate) for rate in (0.0, 0.2, 1.0)] == pytest.approx([0.0, 0.2, 1.0])
+    tree = ExecutionTree(kind, CaseGroups((kind,), RerunCriteria(1, DEFAULT_PRIOR, max_reruns=0), 10))
+    assert [tree.compute_regression_chance(rate) for rate in (0.0, 0.2, 1.0)] == pytest.approx([0.0, 0.2, 1.0])
 
 
 def test_with_number__as_many_as_there_are__changes_nothing() -> None:
     known = cases(Counts(passes=10), Counts(passes=8, failures=2), Counts(passes=5, failures=5), number=7)
-    assert with_number(known, 21).kinds == known.kinds
-    assert with_number(known, 21).confirmation.prior == known.confirmation.prior
-    assert with_history(known, 10).kinds == known.kinds
-    assert with_history(known, 10).confirmation == with_number(known, 21).confirmation
-    assert [kind.number for kind in with_number(known, 4).kinds] == [1, 2, 1]
+    assert scale_number(known, 21).groups == known.groups
+    assert scale_number(known, 21).criteria.prior == known.criteria.prior
+    assert scale_history(known, 10).groups == known.groups
+    assert scale_history(known, 10).criteria == scale_number(known, 21).criteria
+    assert [kind.number for kind in scale_number(known, 4).groups] == [1, 2, 1]
 
 
 RECORDS = st.integers(1, 20).flatmap(
@@ -115,41 +115,41 @@ def test_more_history__of_a_case_as_flaky_as_before__never_hides_its_death(recor
     """
     assume(record.failures * 5 <= record.runs)
     known = cases(record, *[Counts(passes=record.runs)] * steady, number=size, runs=record.runs)
-    longer = replace(with_history(known, record.runs * factor), confirmation=known.confirmation)
-    assert Tree(longer.kinds[0], longer).chance_of_regression(1.0) >= Tree(known.kinds[0], known).chance_of_regression(
-        1.0
-    )
+    longer = replace(scale_history(known, record.runs * factor), criteria=known.criteria)
+    assert ExecutionTree(longer.groups[0], longer).compute_regression_chance(1.0) >= ExecutionTree(
+        known.groups[0], known
+    ).compute_regression_chance(1.0)
 
 
 @given(RECORDS, st.integers(0, 40), st.integers(2, 4), st.integers(1, 500))
 def test_more_history__of_a_case_that_never_failed__finds_its_death_every_time(record, steady, factor, size) -> None:
     record = Counts(passes=record.runs)
     known = cases(record, *[Counts(passes=record.runs)] * steady, number=size, runs=record.runs)
-    for one in (known, with_history(known, record.runs * factor)):
-        assert Tree(one.kinds[0], one).chance_of_regression(1.0) == pytest.approx(1.0)
+    for one in (known, scale_history(known, record.runs * factor)):
+        assert ExecutionTree(one.groups[0], one).compute_regression_chance(1.0) == pytest.approx(1.0)
 
 
 @given(RECORDS, st.integers(0, 40), st.integers(1, 12), st.integers(1, 12), st.integers(1, 500))
 def test_more_reruns__never_hide_a_death(record, steady, some, more, size) -> None:
-    known = with_confirm(cases(record, *[Counts(passes=record.runs)] * steady, number=size), some)
-    further = with_confirm(known, some + more)
-    assert Tree(further.kinds[0], further).chance_of_regression(1.0) >= Tree(
-        known.kinds[0], known
-    ).chance_of_regression(1.0)
+    known = set_max_reruns(cases(record, *[Counts(passes=record.runs)] * steady, number=size), some)
+    further = set_max_reruns(known, some + more)
+    assert ExecutionTree(further.groups[0], further).compute_regression_chance(1.0) >= ExecutionTree(
+        known.groups[0], known
+    ).compute_regression_chance(1.0)
 
 
 def test_more_reruns__a_half_broken_case_where_failing_every_time_decided__is_found_less_often() -> None:
     """Why the other property is of death only: with one re-run two failures do, and with more the evidence must."""
     few, many = (cases(Counts(passes=9, failures=1), number=100, confirm=confirm) for confirm in (1, 6))
-    assert Tree(few.kinds[0], few).chance_of_regression(0.5) == pytest.approx(0.25)
-    assert Tree(many.kinds[0], many).chance_of_regression(0.5) < 0.25
+    assert ExecutionTree(few.groups[0], few).compute_regression_chance(0.5) == pytest.approx(0.25)
+    assert ExecutionTree(many.groups[0], many).compute_regression_chance(0.5) < 0.25
 
 
 def test_ungated__nine_of_twenty_fail__says_how_many_failures_would_be_proof() -> None:
     flaky = CaseGroup(CaseRecord(counts=Counts(passes=11, failures=9), newest=PASSED_THEN), 1, (CaseKey("a", "it"),))
     steady = CaseGroup(CaseRecord(counts=Counts(passes=20), newest=PASSED_THEN), 19)
-    known = CaseGroups((steady, flaky), Confirmation(20, learned([Counts(passes=20)] * 19), confirm=6), 20)
-    (one,) = sight_of(known).ungated
+    known = CaseGroups((steady, flaky), RerunCriteria(20, learned([Counts(passes=20)] * 19), max_reruns=6), 20)
+    (one,) = compute_detection_power(known).ungated_cases
     assert (one.key.case_id, one.reason, one.executions) == ("it", UngatedReason.FLAKY, 7)
-    assert one.needed is not None
-    assert sight_of(with_confirm(known, one.needed - 1)).ungated == ()
+    assert one.needed_failures is not None
+    assert compute_detection_power(set_max_reruns(known, one.needed_failures - 1)).ungated_cases == ()

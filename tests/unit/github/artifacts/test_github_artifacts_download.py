@@ -89,11 +89,11 @@ def test_fetch__no_address_to_be_had__says_why_and_asks_no_blob_host(github, fet
 
 @pytest.mark.slow
 def test_fetch__answer_without_an_address__is_an_error_of_the_server(says, stored, tmp_path, waits) -> None:
-    from eval_gate.github.client import Client
+    from eval_gate.github.client import GitHubClient
     from tests.support.github.loopback import Answer
 
     for answer in (Answer(302), Answer(200, raw=b"PK"), Answer(307, headers={"Location": "http://127.0.0.1:9/"})):
-        client = Client(says(answer).base, Secret("t0ken"), "acme/bot", sleep=waits.append)
+        client = GitHubClient(says(answer).base, Secret("t0ken"), "acme/bot", sleep=waits.append)
         with pytest.raises(GitHubError) as caught:
             fetch_artifact(client, 1, None, tmp_path / "x.zip")
         assert caught.value.kind is FailureKind.SERVER

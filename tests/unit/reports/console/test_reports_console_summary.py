@@ -10,9 +10,9 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import BaselineSide, CaseDetails, Status
 from eval_gate.model.result import AskedWords, RunResult
-from eval_gate.reports.console.style import ConsoleStyle, width
+from eval_gate.reports.console.style import ConsoleStyle, measure_width
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.render import render
+from eval_gate.reports.rendering import render
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -23,7 +23,7 @@ from tests.unit.reports.test_reports_verdict import STATES as VERDICTS
 COMMAND = (
     "eval-gate run --agent-endpoint http://localhost:8080/chat --baseline latest --case 'refund/*,faq/opening-hours'"
 )
-CONTEXT = ReportContext(result_path="evals/results/r/run.json", rerun_command=COMMAND, rerun_left_out=7)
+CONTEXT = ReportContext(result_path="evals/results/r/run.json", rerun_command=COMMAND, rerun_omitted_count=7)
 STRICT = Policy(frozenset({FailOn.REGRESSIONS}))
 
 
@@ -34,9 +34,9 @@ def test_console__any_state_at_any_width__fits(state, columns, ascii_only) -> No
     run = VERDICTS[state.removeprefix("verdict/")] if state.startswith("verdict/") else STATES[state]
     text = render("console", run, CONTEXT, style=ConsoleStyle(width=columns, ascii=ascii_only))
     body = text.partition("\nreport:")[0]  # behind it stands what is to be copied whole
-    assert [line for line in body.splitlines() if width(line) > columns] == []
+    assert [line for line in body.splitlines() if measure_width(line) > columns] == []
     if columns == 80:
-        assert [line for line in text.splitlines() if width(line) > columns] == []
+        assert [line for line in text.splitlines() if measure_width(line) > columns] == []
 
 
 def test_console__40_columns__looks_like_this(golden) -> None:
@@ -49,7 +49,7 @@ def test_console__long_names__keep_both_ends_and_the_columns_stay_straight() -> 
     run = judge_against(make_run(make_suite_result(cases)), Baseline(make_baseline_run({"a": "passed"}), "b"), STRICT)
     lines = [line for line in render("console", run, CONTEXT).splitlines() if line.startswith("  ✓")]
     assert all(re.fullmatch(r"  ✓ very-\S+…\S+(first|cond)\s+words .*…  120ms", line) for line in lines), lines
-    assert len({width(line) for line in lines}) == 1
+    assert len({measure_width(line) for line in lines}) == 1
 
 
 def told(before: BaselineSide | None, case_details: CaseDetails, asked: AskedWords | None = None, **case) -> RunResult:

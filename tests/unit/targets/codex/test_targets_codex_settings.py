@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from eval_gate.targets.codex.settings import CodexSettings
-from eval_gate.targets.listing import read_targets
+from eval_gate.targets.target_list import read_targets
 
 
 def settings(**described) -> CodexSettings:
@@ -49,7 +49,7 @@ def test_codex_settings__arguments__are_a_list_or_one_text(key, given, args) -> 
 
 @pytest.mark.parametrize("provider", ["codex", "codex-cli", "Codex"])
 def test_codex_settings__every_name_of_the_provider__is_one(provider, tmp_path) -> None:
-    chosen = read_targets([{"name": "coder", "provider": provider}], tmp_path).choose(None, {})
+    chosen = read_targets([{"name": "coder", "provider": provider}], tmp_path).resolve_target(None, {})
     assert (type(chosen.settings), chosen.settings.provider) == (CodexSettings, "codex")
 
 

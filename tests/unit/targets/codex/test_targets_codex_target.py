@@ -18,8 +18,8 @@ from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFaul
 from eval_gate.targets.codex import target as codex_module
 from eval_gate.targets.codex.settings import CodexSettings
 from eval_gate.targets.codex.target import CodexTarget
-from eval_gate.targets.masked import masked
-from eval_gate.text.redact import Redactor
+from eval_gate.targets.secret_masking import mask_target
+from eval_gate.text.redaction import Redactor
 from tests.support.processes import gone
 from tests.support.programs.agent_cli import calls, install
 
@@ -210,7 +210,7 @@ def test_codex__path__has_to_be_an_executable_file(tmp_path, program, executable
 
 def test_codex__name_from_a_variable__is_masked_like_a_secret(tmp_path) -> None:
     with pytest.raises(TargetError, match=r"Codex executable '\./\*\*\*' does not exist"):
-        asyncio.run(masked(target(tmp_path, executable=f"./{SECRET}"), Redactor([SECRET])).check_health())
+        asyncio.run(mask_target(target(tmp_path, executable=f"./{SECRET}"), Redactor([SECRET])).check_health())
 
 
 def test_codex__folder_to_work_in_is_missing__is_told_early(tmp_path, program) -> None:

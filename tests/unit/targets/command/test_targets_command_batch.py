@@ -13,7 +13,7 @@ from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.command import target as cli
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.target import CliTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 
 RULE = "agentv.provider-level-batching-flag.enabled-for-batching-capable-provider"
 

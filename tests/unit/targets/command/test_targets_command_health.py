@@ -16,7 +16,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.target import CliTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 
 RULE = "agentv.cli-template-execution.optional-health-check"
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.text.sources.shape import field_path, sentence
+from eval_gate.text.sources.validation_errors import describe_error, format_field_path
 
 
 def settings(**given) -> CliSettings:
@@ -14,7 +14,7 @@ def settings(**given) -> CliSettings:
 def problems(**given) -> list[str]:
     with pytest.raises(ValidationError) as caught:
         settings(**given)
-    return [f"{field_path(detail['loc'])}: {sentence(detail)}" for detail in caught.value.errors()]
+    return [f"{format_field_path(detail['loc'])}: {describe_error(detail)}" for detail in caught.value.errors()]
 
 
 @pytest.mark.contract("agentv.cli-template-configuration.required-template-fields")
@@ -103,7 +103,7 @@ def test_settings__required_template_fields__what_is_wrong_is_said(given, proble
 def test_settings__required_template_fields__template_must_be_there() -> None:
     with pytest.raises(ValidationError) as caught:
         CliSettings.model_validate({"name": "desk", "provider": "cli"})
-    assert [(detail["loc"], sentence(detail)) for detail in caught.value.errors()] == [
+    assert [(detail["loc"], describe_error(detail)) for detail in caught.value.errors()] == [
         (("commandTemplate",), "is missing")
     ]
 

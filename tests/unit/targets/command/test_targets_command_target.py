@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.evaluators.trace import trace_summary
+from eval_gate.evaluators.trace import summarize_trace
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.process import run as run_module
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.target import CliTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 from tests.support.processes import eventually, gone
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
@@ -166,7 +166,7 @@ def test_respond__provider_returns_a_trace__is_kept_and_summarised(tmp_path, whe
     (tmp_path / "answer.json").write_text(json.dumps({"text": "done", "trace": events}))
     found = respond(f"cat answer.json {where}", tmp_path)
     assert [event.type for event in found.trace] == ["tool_call", "tool_call", "error"]
-    summary = trace_summary(found)
+    summary = summarize_trace(found)
     assert (summary.event_count, summary.tool_names, summary.error_count) == (3, ("a", "b"), 1)
     assert summary.tool_calls_by_name == {"a": 1, "b": 1}
 
@@ -174,7 +174,7 @@ def test_respond__provider_returns_a_trace__is_kept_and_summarised(tmp_path, whe
 @pytest.mark.contract("agentv.test-case-execution.provider-does-not-support-traces")
 def test_respond__provider_does_not_support_traces__there_is_no_summary(tmp_path) -> None:
     found = respond("echo done", tmp_path)
-    assert (found.text, found.trace, trace_summary(found)) == ("done", None, None)
+    assert (found.text, found.trace, summarize_trace(found)) == ("done", None, None)
 
 
 def test_respond__messages__are_read_with_calls_usage_and_cost(tmp_path) -> None:

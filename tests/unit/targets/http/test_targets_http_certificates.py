@@ -9,12 +9,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from eval_gate.files.certificates import certificates
+from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 from tests.support.agents import unused_port
 
 
@@ -30,7 +30,7 @@ async def refused(url: str) -> None:
 
 @pytest.mark.slow
 def test_certificates__many_connections_with_tls__are_read_once_and_for_others_never(monkeypatch) -> None:
-    certificates.cache_clear()
+    load_ssl_context.cache_clear()
     read, create = [], httpx.create_ssl_context
 
     def counted(verify=True, **others) -> ssl.SSLContext:
@@ -44,15 +44,15 @@ def test_certificates__many_connections_with_tls__are_read_once_and_for_others_n
     for _ in range(2):
         asyncio.run(refused(f"https://127.0.0.1:{unused_port()}/chat"))
     assert read == [True]
-    assert certificates().verify_mode is ssl.CERT_REQUIRED
+    assert load_ssl_context().verify_mode is ssl.CERT_REQUIRED
 
 
 PROCESS = """
 import asyncio, ssl, sys
-from eval_gate.process.orphans import own_process
+from eval_gate.process.orphans import mark_own_process
 from tests.unit.targets.http.test_targets_http_certificates import refused
 if sys.argv[1] == "own":
-    own_process()
+    mark_own_process()
 asyncio.run(refused("http://127.0.0.1:9/chat"))
 import aiohttp.connector
 known = len(ssl.create_default_context().get_ca_certs())

@@ -11,9 +11,9 @@ import pytest
 from yarl import URL
 
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.http.connection import Bounds, Connection, LostError, SentRequest
-from eval_gate.targets.http.requests import address_of
-from eval_gate.text.redact import Redactor
+from eval_gate.targets.http.connection import Connection, ConnectionLostError, HttpRequest, ResponseLimits
+from eval_gate.targets.http.request_builder import parse_address
+from eval_gate.text.redaction import Redactor
 from tests.support.agents import Exchange, agent, ok, unused_port
 
 SECRET = "top-secret-token"
@@ -27,13 +27,13 @@ def ask(port: int, *methods: str, host: str = "127.0.0.1", between=None, at_once
     """Status and body of each answer over one pool, or the error. `between` may hold the loop still after the first."""
 
     async def main() -> list:
-        connection = Connection(Redactor([SECRET]), Bounds(1_000, frozenset()), room - 1, secure=False)
-        url = address_of(f"http://{host}:{port}/chat?key={SECRET}")
+        connection = Connection(Redactor([SECRET]), ResponseLimits(1_000, frozenset()), room - 1, secure=False)
+        url = parse_address(f"http://{host}:{port}/chat?key={SECRET}")
 
         async def one(method: str) -> object:
             try:
-                head, body = await connection.exchange(SentRequest(method, url, {"accept": "*/*"}, b"x"))
-            except (LostError, TargetError) as error:
+                head, body = await connection.exchange(HttpRequest(method, url, {"accept": "*/*"}, b"x"))
+            except (ConnectionLostError, TargetError) as error:
                 return error
             return head.status, body
 
@@ -111,10 +111,10 @@ def test_exchange__whole_answer__is_read_to_its_end(sent: bytes, body: bytes) ->
         (OK + b"X: " + b"top-secret-token" * 9_000 + b"\r\n\r\n", TargetError, "not HTTP: Got more than 65536 bytes"),
         (OK + b"X: 1\r\n" * 300 + b"\r\n", TargetError, "not HTTP: Too many headers received"),
         (CHUNKS + b"xyz\r\n", TargetError, "not HTTP: Invalid character in chunk size"),
-        (b"", LostError, "Server disconnected"),
-        (b"HTTP/1.1 200", LostError, "Server disconnected"),
-        (OK + b"Content-Length: 9\r\n\r\nhalf", LostError, "Not enough data to satisfy content length"),
-        (CHUNKS + b"9\r\nhalf", LostError, "Not enough data to satisfy transfer length"),
+        (b"", ConnectionLostError, "Server disconnected"),
+        (b"HTTP/1.1 200", ConnectionLostError, "Server disconnected"),
+        (OK + b"Content-Length: 9\r\n\r\nhalf", ConnectionLostError, "Not enough data to satisfy content length"),
+        (CHUNKS + b"9\r\nhalf", ConnectionLostError, "Not enough data to satisfy transfer length"),
         (OK + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope", TargetError, "not compressed as it says"),
         (OK + b"Content-Encoding: br\r\nContent-Length: 1\r\n\r\nx", TargetError, 'is compressed as "br"'),
         (OK + b"Content-Length: 1001\r\n\r\n" + b"a" * 1_001, TargetError, "is larger than 1,000 bytes"),
@@ -148,16 +148,16 @@ def test_exchange__kept_connection_that_closes_without_a_byte__only_what_may_be_
 ) -> None:
     with agent(closing_at(1)) as running:
         found = ask(running.port, "POST", method)
-        assert isinstance(found[1], LostError) is lost
+        assert isinstance(found[1], ConnectionLostError) is lost
         assert len(running.requests) == requests
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid", "a" * 64 + ".example", "localhost"])
 def test_exchange__nobody_there__was_never_connected_and_says_why(host: str) -> None:
     (error,) = ask(unused_port(), "POST", host=host)
-    assert isinstance(error, LostError)
+    assert isinstance(error, ConnectionLostError)
     assert (error.made, error.begun) == (False, False)
-    assert Connection(Redactor(), Bounds(1, frozenset()), 1, secure=False).words(error)
+    assert Connection(Redactor(), ResponseLimits(1, frozenset()), 1, secure=False).describe_error(error)
     assert SECRET not in str(error)
 
 
@@ -223,11 +223,11 @@ async def hasty(host: str, heads: list[bytes]) -> AsyncIterator[int]:
 
 
 async def statuses(host: str, port: int, *contents: bytes) -> list[int]:
-    connection = Connection(Redactor(), Bounds(100, frozenset()), 0, secure=False)
+    connection = Connection(Redactor(), ResponseLimits(100, frozenset()), 0, secure=False)
     try:
         url = URL(f"http://{host}:{port}/")
         return [
-            (await asyncio.wait_for(connection.exchange(SentRequest("POST", url, {}, content)), 10))[0].status
+            (await asyncio.wait_for(connection.exchange(HttpRequest("POST", url, {}, content)), 10))[0].status
             for content in contents
         ]
     finally:
@@ -279,8 +279,8 @@ def test_exchange__cancelled__closes_the_connection_and_the_next_one_is_answered
         await ok(exchange)
 
     async def main(port: int) -> list[int]:
-        connection = Connection(Redactor(), Bounds(100, frozenset()), 0, secure=False)
-        request = SentRequest("POST", URL(f"http://127.0.0.1:{port}/"), {}, b"x")
+        connection = Connection(Redactor(), ResponseLimits(100, frozenset()), 0, secure=False)
+        request = HttpRequest("POST", URL(f"http://127.0.0.1:{port}/"), {}, b"x")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(connection.exchange(request), 0.2)
         head, _ = await asyncio.wait_for(connection.exchange(request), 10)
@@ -314,5 +314,5 @@ def test_exchange__proxies_of_the_environment__are_used_but_for_hosts_without(mo
     ],
 )
 def test_address_of__what_is_encoded__stays_as_it_is_written(text: str, sent: str) -> None:
-    url = address_of(text)
+    url = parse_address(text)
     assert f"{url.scheme}://{url.host_port_subcomponent}{url.raw_path_qs}" == sent

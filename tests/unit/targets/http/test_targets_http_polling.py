@@ -11,7 +11,7 @@ from eval_gate.model.conversation import Message, Response
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 from tests.support.agents import Exchange, agent
 
 Step = Callable[[Exchange], None]

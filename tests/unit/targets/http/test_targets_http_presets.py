@@ -12,10 +12,10 @@ import pytest
 
 from eval_gate.model.conversation import Message, Response
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.http.presets import PRESETS, STREAMED
+from eval_gate.targets.http.presets import PRESETS, STREAMED_PRESETS
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 from tests.support.agents import Exchange, agent
 
 ANSWER = "It is 22 degrees in Rome."
@@ -363,7 +363,7 @@ def test_preset__stream_without_its_last_event__broke_off(name) -> None:
 
 
 def test_preset__each__is_recorded_here() -> None:
-    streamed = {f"{name} {kind}" for name, kind in STREAMED}
+    streamed = {f"{name} {kind}" for name, kind in STREAMED_PRESETS}
     assert {*CASES, *WITHOUT_CALLS} >= ({*PRESETS} - {"eval-gate"}) | streamed
 
 

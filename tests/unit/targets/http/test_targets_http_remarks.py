@@ -9,7 +9,7 @@ ASKED = {"message": "{{message}}"}
 
 def remarks(**others) -> tuple[str, ...]:
     known = {"name": "agent", "url": "http://localhost/chat", "requestTemplate": ASKED}
-    return HttpSettings.model_validate(HttpSettings.settled(known | others)).remarks
+    return HttpSettings.model_validate(HttpSettings.complete_values(known | others)).remarks
 
 
 @pytest.mark.parametrize(

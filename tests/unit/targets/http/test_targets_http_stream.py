@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from eval_gate.model.conversation import Message, Response
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.http.stream import NdJson, Sse, StreamEvent
+from eval_gate.targets.http.stream import NdjsonParser, SseParser, StreamEvent
 from eval_gate.targets.http.target import HttpTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 from tests.support.agents import Exchange, agent
 
 SECRET = "top-secret-token"
 
 
-def cut(cutter: Sse | NdJson, *pieces: bytes) -> list[StreamEvent]:
+def cut(cutter: SseParser | NdjsonParser, *pieces: bytes) -> list[StreamEvent]:
     return [event for piece in pieces for event in cutter.feed(piece)] + list(cutter.end())
 
 
@@ -47,16 +47,16 @@ def pieces_of(data: bytes, cuts: list[int]) -> list[bytes]:
     ],
 )
 def test_sse__as_the_standard_has_it__is_cut_into_events(data, events) -> None:
-    assert cut(Sse(), data) == events
+    assert cut(SseParser(), data) == events
 
 
 def test_ndjson__lines__are_values() -> None:
-    assert cut(NdJson(), b'{"a": 1}\r\n\n  \n[2]') == [("", b'{"a": 1}'), ("", b"[2]")]
+    assert cut(NdjsonParser(), b'{"a": 1}\r\n\n  \n[2]') == [("", b'{"a": 1}'), ("", b"[2]")]
 
 
 @given(data=st.text("da: \r\n\u20acx").map(str.encode), cuts=st.lists(st.integers(0, 100), max_size=6))
 def test_events__however_they_arrive__are_the_same(data, cuts) -> None:
-    for kind in (Sse, NdJson):
+    for kind in (SseParser, NdjsonParser):
         assert cut(kind(), *pieces_of(data, cuts)) == cut(kind(), data)
 
 
@@ -168,7 +168,7 @@ def test_respond__secret_in_pieces_of_an_answer__is_masked_behind_the_door() -> 
     inner = ask(event(f"whole {SECRET}"))
     assert inner.text == "whole ***"
     parts = ask(event(SECRET[:8]), event(SECRET[8:]))
-    assert Redactor([SECRET]).model(parts).text == "***"  # as MaskedTarget has every answer pass
+    assert Redactor([SECRET]).mask_struct(parts).text == "***"  # as MaskedTarget has every answer pass
 
 
 @pytest.mark.slow

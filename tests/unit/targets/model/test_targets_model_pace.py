@@ -7,17 +7,17 @@ import time
 
 import pytest
 
-from eval_gate.targets.deadline import collect_waits, counted_against
-from eval_gate.targets.model.asker import Pace
+from eval_gate.targets.deadline import collect_waits, track_case_limit
+from eval_gate.targets.model.model_client import ConcurrencyLimiter
 
 
-async def most_at_once(pace: Pace, count: int) -> int:
+async def most_at_once(pace: ConcurrencyLimiter, count: int) -> int:
     """How many of so many requests are in flight together."""
     here = most = 0
 
     async def one() -> None:
         nonlocal here, most
-        async with pace.turn():
+        async with pace.hold_slot():
             here += 1
             most = max(most, here)
             await asyncio.sleep(0.005)
@@ -28,7 +28,7 @@ async def most_at_once(pace: Pace, count: int) -> int:
 
 
 def test_pace__no_refusal__all_at_once_and_nothing_to_say() -> None:
-    pace = Pace(8)
+    pace = ConcurrencyLimiter(8)
     assert asyncio.run(most_at_once(pace, 20)) == 8
     assert pace.notice is None
 
@@ -36,10 +36,10 @@ def test_pace__no_refusal__all_at_once_and_nothing_to_say() -> None:
 @pytest.mark.slow
 def test_pace__refused__half_as_many_never_none_and_it_says_so() -> None:
     async def go() -> list[int]:
-        pace = Pace(8)
+        pace = ConcurrencyLimiter(8)
         found = []
         for _ in range(6):
-            pace.refused(None)
+            pace.note_refusal(None)
             found.append(await most_at_once(pace, 12))
         assert pace.notice == "the provider limited the rate 6 times (429), requests at once went down to 1 of 8"
         return found
@@ -49,8 +49,8 @@ def test_pace__refused__half_as_many_never_none_and_it_says_so() -> None:
 
 def test_pace__answers_after_a_refusal__grow_back_to_the_most() -> None:
     async def go() -> int:
-        pace = Pace(4)
-        pace.refused(None)
+        pace = ConcurrencyLimiter(4)
+        pace.note_refusal(None)
         for _ in range(40):
             pace.note_success()
         return await most_at_once(pace, 12)
@@ -61,13 +61,13 @@ def test_pace__answers_after_a_refusal__grow_back_to_the_most() -> None:
 @pytest.mark.slow
 def test_pace__asked_to_wait__nobody_begins_before_and_no_time_limit_runs() -> None:
     async def go() -> tuple[float, float]:
-        pace = Pace(2)
-        pace.refused(0.3)
+        pace = ConcurrencyLimiter(2)
+        pace.note_refusal(0.3)
         started = time.monotonic()
         with collect_waits() as waits:
             async with asyncio.timeout(0.1) as limit:
-                with counted_against(limit):
-                    async with pace.turn():
+                with track_case_limit(limit):
+                    async with pace.hold_slot():
                         pass
         return time.monotonic() - started, sum(waits)
 
@@ -78,8 +78,8 @@ def test_pace__asked_to_wait__nobody_begins_before_and_no_time_limit_runs() -> N
 
 def test_pace__cancelled_while_waiting__gives_its_place_back() -> None:
     async def go() -> int:
-        pace = Pace(1)
-        async with pace.turn():
+        pace = ConcurrencyLimiter(1)
+        async with pace.hold_slot():
             waiting = asyncio.create_task(most_at_once(pace, 1))
             await asyncio.sleep(0.01)
             waiting.cancel()

@@ -11,7 +11,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.model.recording import RECORDING_NAME, Recording, key_of, read_recording
+from eval_gate.targets.model.recording import RECORDING_NAME, Recording, compute_recording_key, read_recording
 from tests.support.chats import ScriptedChat, make_asker, says
 
 QUESTION = (Message(role="user", content="weather?"),)
@@ -25,7 +25,7 @@ def test_auto__asked_again__costs_nothing_and_is_marked(tmp_path) -> None:
     chat = ScriptedChat(says("21"))
     first = Recording(CacheMode.AUTO, tmp_path / RECORDING_NAME)
     (tmp_path / "run-1").mkdir()
-    first.begin(tmp_path / "run-1")
+    first.set_run_folder(tmp_path / "run-1")
     assert not ask(chat, first).replayed
     again = ask(ScriptedChat(says("other")), Recording(CacheMode.AUTO, None, read_recording(tmp_path / RECORDING_NAME)))
     assert (again.turn.text, again.replayed, again.cost_usd, again.attempts) == ("21", True, 0.0, 0)
@@ -49,7 +49,7 @@ def test_record__asks_even_what_is_known(tmp_path) -> None:
 
 def test_off__writes_nothing(tmp_path) -> None:
     recording = Recording(CacheMode.OFF, tmp_path / RECORDING_NAME)
-    recording.begin(tmp_path)
+    recording.set_run_folder(tmp_path)
     ask(ScriptedChat(says("21")), recording)
     assert list(tmp_path.iterdir()) == []
 
@@ -59,7 +59,7 @@ def test_replayed__is_kept_in_the_runs_own_folder_once(tmp_path) -> None:
     ask(ScriptedChat(says("21")), Recording(CacheMode.AUTO, shared))
     (tmp_path / "run").mkdir()
     recording = Recording(CacheMode.AUTO, shared, read_recording(shared))
-    recording.begin(tmp_path / "run")
+    recording.set_run_folder(tmp_path / "run")
     for _ in range(2):
         ask(ScriptedChat(says("other")), recording)
     assert len(read_recording(tmp_path / "run" / RECORDING_NAME).entries) == 1
@@ -68,14 +68,14 @@ def test_replayed__is_kept_in_the_runs_own_folder_once(tmp_path) -> None:
 
 def test_key__anything_that_decides_the_answer__changes_it() -> None:
     chat, tool = ScriptedChat(says()), ToolSpec(name="t")
-    base = key_of(None, chat, QUESTION, (), 0)
+    base = compute_recording_key(None, chat, QUESTION, (), 0)
     others = [
-        key_of(None, ScriptedChat(says(), temperature=1.0), QUESTION, (), 0),
-        key_of(None, chat, (Message(role="user", content="other?"),), (), 0),
-        key_of(None, chat, (Message(role="system", content="weather?"),), (), 0),
-        key_of(None, chat, QUESTION, (tool,), 0),
-        key_of(None, chat, QUESTION, (), 1),
-        key_of("0123456789abcdef", chat, QUESTION, (), 0),
+        compute_recording_key(None, ScriptedChat(says(), temperature=1.0), QUESTION, (), 0),
+        compute_recording_key(None, chat, (Message(role="user", content="other?"),), (), 0),
+        compute_recording_key(None, chat, (Message(role="system", content="weather?"),), (), 0),
+        compute_recording_key(None, chat, QUESTION, (tool,), 0),
+        compute_recording_key(None, chat, QUESTION, (), 1),
+        compute_recording_key("0123456789abcdef", chat, QUESTION, (), 0),
     ]
     assert len({base, *others}) == 7
 
@@ -86,7 +86,7 @@ def test_key__names_of_calls__are_the_providers_and_do_not_count() -> None:
     for name in ("a", "b"):
         call = replace(says("", "get_weather").tool_calls[0], id=name)
         talk = (*QUESTION, Message(role="assistant", tool_calls=(call,)), Message(role="tool", tool_call_id=name))
-        keys.append(key_of(None, chat, talk, (), 0))
+        keys.append(compute_recording_key(None, chat, talk, (), 0))
     assert keys[0] == keys[1]
 
 
@@ -126,7 +126,7 @@ def test_file__with_damage__is_used_but_for_that_and_healed_by_the_next_response
 def test_file__unfinished_line_of_the_runs_own_folder__is_not_glued_to_the_next(tmp_path) -> None:
     (tmp_path / RECORDING_NAME).write_bytes(b'{"key": "x", "tu')
     recording = Recording(CacheMode.RECORD)
-    recording.begin(tmp_path)
+    recording.set_run_folder(tmp_path)
     ask(ScriptedChat(says("21")), recording)
     assert [entry.turn.text for entry in read_recording(tmp_path / RECORDING_NAME).entries] == ["21"]
 

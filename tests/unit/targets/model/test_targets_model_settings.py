@@ -4,13 +4,13 @@ import pytest
 from pydantic import ValidationError
 
 from eval_gate.errors import GateError
-from eval_gate.targets.kinds import names_model
-from eval_gate.targets.listing import read_targets
-from eval_gate.targets.model.providers.credentials import credentials
-from eval_gate.targets.model.providers.table import API_VERSION, ModelProvider
+from eval_gate.targets.kinds import is_model_provider
+from eval_gate.targets.model.providers.credentials import resolve_credentials
+from eval_gate.targets.model.providers.provider_table import API_VERSION, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.retry import retry_policy
-from eval_gate.targets.variables import LITERAL_KEY
+from eval_gate.targets.retry import build_retry_policy
+from eval_gate.targets.target_list import read_targets
+from eval_gate.targets.variables import LITERAL_KEY_PROBLEM
 
 pytestmark = pytest.mark.contract("retry.configured")
 
@@ -44,12 +44,12 @@ def said(provider: str = "openai", **more) -> str:
 )
 def test_provider__every_name__means_one(written, provider) -> None:
     assert described(written).provider is provider
-    assert names_model(written)
+    assert is_model_provider(written)
 
 
 @pytest.mark.parametrize("name", ["http", "cli", "mock", "", "codex"])
 def test_provider__others__are_not_ours(name) -> None:
-    assert not names_model(name)
+    assert not is_model_provider(name)
 
 
 def test_provider__unknown__is_refused_with_the_list() -> None:
@@ -161,7 +161,7 @@ def test_setting__twice_with_one_value__is_fine() -> None:
 
 
 def test_retry__unless_said_otherwise__is_as_specified() -> None:
-    policy = retry_policy(described())
+    policy = build_retry_policy(described())
     assert (policy.max_retries, policy.initial_delay_ms, policy.backoff_factor) == (3, 1_000, 2)
     assert policy.max_delay_ms == 60_000
     assert policy.retryable_status_codes == {408, 429, 500, 502, 503, 504, 529}
@@ -177,10 +177,10 @@ def test_retry__unless_said_otherwise__is_as_specified() -> None:
     ],
 )
 def test_retry__both_families_of_names__are_taken(names) -> None:
-    policy = retry_policy(described(**dict(zip(names, (1, 5, 50, 3, [500]), strict=True))))
+    policy = build_retry_policy(described(**dict(zip(names, (1, 5, 50, 3, [500]), strict=True))))
     assert (policy.max_retries, policy.initial_delay_ms, policy.max_delay_ms, policy.backoff_factor) == (1, 5, 50, 3)
     assert policy.retryable_status_codes == {500}
-    assert retry_policy(described(maxRetries=1), 0).max_retries == 0
+    assert build_retry_policy(described(maxRetries=1), 0).max_retries == 0
 
 
 @pytest.mark.parametrize(
@@ -202,17 +202,20 @@ def test_retry__both_families_of_names__are_taken(names) -> None:
 def test_key__that_is_literal__is_refused_by_the_name_it_was_written_under(tmp_path, raw, expected) -> None:
     listed = read_targets([{"name": "t", "provider": "openai", "model": "m"} | raw], tmp_path)
     if expected is None:
-        assert listed.choose(None, {"KEY": KEY}).settings.name == "t"
+        assert listed.resolve_target(None, {"KEY": KEY}).settings.name == "t"
         return
     with pytest.raises(GateError) as caught:
-        listed.choose(None, {"KEY": KEY})
-    assert (caught.value.problems[0].field, caught.value.problems[0].message) == (f"targets[t].{expected}", LITERAL_KEY)
+        listed.resolve_target(None, {"KEY": KEY})
+    assert (caught.value.problems[0].field, caught.value.problems[0].message) == (
+        f"targets[t].{expected}",
+        LITERAL_KEY_PROBLEM,
+    )
     assert "sk" not in str(caught.value.problems[0].field)
 
 
 def test_key__is_never_shown() -> None:
     settings = described(apiKey=KEY)
-    access = credentials(settings, {})
+    access = resolve_credentials(settings, {})
     assert access.api_key == KEY
     assert KEY not in repr(settings) + str(settings) + settings.model_dump_json() + repr(access)
     assert access.redact(f"Bearer {KEY}.") == "Bearer ***."
@@ -233,10 +236,10 @@ def test_key__is_never_shown() -> None:
 )
 def test_key__without_a_setting__is_the_vendors_variable(provider, environment, expected) -> None:
     more = {"endpoint": "acme"} if provider == "azure" else {}
-    access = credentials(described(provider, **more), environment)
+    access = resolve_credentials(described(provider, **more), environment)
     assert access.api_key == expected
     assert access.redact("the of-vendor key") == "the *** key"
-    assert credentials(described(provider, apiKey=KEY, **more), environment).api_key == KEY
+    assert resolve_credentials(described(provider, apiKey=KEY, **more), environment).api_key == KEY
 
 
 @pytest.mark.parametrize(
@@ -253,7 +256,7 @@ def test_key__without_a_setting__is_the_vendors_variable(provider, environment, 
 def test_key__missing__is_an_error_that_names_variable_and_setting(provider, model, variable) -> None:
     more = {"endpoint": "acme"} if provider == "azure" else {}
     with pytest.raises(GateError) as caught:
-        credentials(described(provider, model=model, **more), {"OPENAI_API_KEY": "", variable: " "})
+        resolve_credentials(described(provider, model=model, **more), {"OPENAI_API_KEY": "", variable: " "})
     error = caught.value
     assert error.code == "no-api-key"
     assert variable in error.message
@@ -264,17 +267,17 @@ def test_key__missing__is_an_error_that_names_variable_and_setting(provider, mod
 @pytest.mark.parametrize("key", ["two\nlines", "schlüssel", "zero\u200bwidth", "nul\x00"])
 def test_key__with_characters_no_key_has__is_refused_without_showing_it(key) -> None:
     with pytest.raises(GateError) as caught:
-        credentials(described(), {"OPENAI_API_KEY": key})
+        resolve_credentials(described(), {"OPENAI_API_KEY": key})
     assert caught.value.code == "invalid-api-key"
     assert "OPENAI_API_KEY" in caught.value.message
     assert key not in caught.value.message
 
 
 def test_key__for_a_server_of_ones_own__may_be_missing() -> None:
-    assert credentials(described("openai", baseUrl="http://127.0.0.1:8080/v1"), {}).api_key is None
-    assert credentials(described("openai"), {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"}).api_key is None
-    assert credentials(described("model", model="ollama:m"), {}).api_key is None
-    other = credentials(described(COMPATIBLE, baseUrl="http://h/v1"), {"OPENAI_API_KEY": "of-openai"})
+    assert resolve_credentials(described("openai", baseUrl="http://127.0.0.1:8080/v1"), {}).api_key is None
+    assert resolve_credentials(described("openai"), {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"}).api_key is None
+    assert resolve_credentials(described("model", model="ollama:m"), {}).api_key is None
+    other = resolve_credentials(described(COMPATIBLE, baseUrl="http://h/v1"), {"OPENAI_API_KEY": "of-openai"})
     assert other.api_key is None
 
 
@@ -297,12 +300,12 @@ def test_key__for_a_server_of_ones_own__may_be_missing() -> None:
     ],
 )
 def test_address__from_setting_variable_or_vendor(provider, more, environment, expected) -> None:
-    assert credentials(described(provider, apiKey=KEY, **more), environment).base_url == expected
+    assert resolve_credentials(described(provider, apiKey=KEY, **more), environment).base_url == expected
 
 
 def test_address__of_azure_missing__is_an_error_that_names_both() -> None:
     with pytest.raises(GateError) as caught:
-        credentials(described("azure", apiKey=KEY), {})
+        resolve_credentials(described("azure", apiKey=KEY), {})
     assert caught.value.code == "no-endpoint"
     assert "endpoint" in caught.value.message
     assert "AZURE_OPENAI_ENDPOINT" in caught.value.message
@@ -315,7 +318,7 @@ def test_address__of_azure_missing__is_an_error_that_names_both() -> None:
 def test_address__that_is_none_or_holds_a_secret__is_refused_without_showing_it(provider, url) -> None:
     setting = "endpoint" if provider == "azure" else "baseUrl"
     with pytest.raises(GateError) as caught:
-        credentials(described(provider, apiKey=KEY, **{setting: url}), {})
+        resolve_credentials(described(provider, apiKey=KEY, **{setting: url}), {})
     assert caught.value.code == "invalid-url"
     assert setting in caught.value.message
     assert "pass" not in caught.value.message

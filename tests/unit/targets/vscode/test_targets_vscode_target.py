@@ -15,7 +15,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
 from eval_gate.targets.vscode.settings import VscodeSettings
 from eval_gate.targets.vscode.target import VscodeTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 from tests.support.programs.agent_cli import calls, install
 
 SECRET = "sk-very-secret-value"
@@ -294,7 +294,7 @@ def test_vscode__cancelled__frees_the_subagent(tmp_path, program, subagents) -> 
 
 @pytest.mark.slow
 def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) -> None:
-    from eval_gate.targets.vscode.files import Editor, FileDispatcher, VscodeLimits
+    from eval_gate.targets.vscode.dispatcher import Editor, FileDispatcher, VscodeLimits
 
     program(alive=False)
     (subagents / "subagent-2/.alive").touch()

@@ -12,8 +12,8 @@ from eval_gate.text.javascript.regex import (
     PatternError,
     PatternMatcher,
     PatternWorkerError,
-    pattern_problem,
-    replaced_at_once,
+    find_pattern_problem,
+    replace_matches_sync,
 )
 
 # what node 20 answers for new RegExp(pattern, flags).test(text); Python's own engine differs in every row
@@ -143,7 +143,7 @@ def test_search__cancelled__leaves_no_answer_behind_for_the_next() -> None:
 def test_compile_error__pattern__is_none_or_the_reason() -> None:
     async def main() -> tuple[str | None, str | None]:
         matcher = PatternMatcher()
-        answers = await matcher.compile_error("a+"), await matcher.compile_error("(")
+        answers = await matcher.find_pattern_error("a+"), await matcher.find_pattern_error("(")
         await matcher.aclose()
         return answers
 
@@ -196,14 +196,14 @@ def replaced(patterns: list[str], texts: list[str], **options) -> list[str]:
     async def ask() -> list[str]:
         matcher = PatternMatcher(**options)
         try:
-            return await matcher.replaced(patterns, texts, "***")
+            return await matcher.replace_matches(patterns, texts, "***")
         finally:
             await matcher.aclose()
 
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("how", [replaced, lambda patterns, texts: replaced_at_once(patterns, texts, "***")])
+@pytest.mark.parametrize("how", [replaced, lambda patterns, texts: replace_matches_sync(patterns, texts, "***")])
 def test_replaced__what_patterns_find__is_gone_wherever_it_stands(how) -> None:
     texts = ["a😀b é bb", "", "nothing", "x" * 60_000 + "b", "b"]
     assert how(["b+", "é"], texts) == ["a😀*** *** ***", "", "nothing", "x" * 60_000 + "***", "***"]
@@ -221,9 +221,9 @@ def test_replaced_at_once__pattern_that_backtracks__is_ended(monkeypatch) -> Non
     monkeypatch.setattr(regex, "TIME_LIMIT_S", 0.1)
     monkeypatch.setattr(regex, "_START_LIMIT_S", 1.0)
     with pytest.raises(PatternError, match="TimeoutExpired"):
-        replaced_at_once(["(a+)+$"], ["a" * 60 + "!"], "***")
+        replace_matches_sync(["(a+)+$"], ["a" * 60 + "!"], "***")
 
 
 def test_pattern_problem__own_settings__says_what_the_engine_says() -> None:
-    assert pattern_problem(r"\d+") is None
-    assert pattern_problem("(") == "Unbalanced parenthesis"
+    assert find_pattern_problem(r"\d+") is None
+    assert find_pattern_problem("(") == "Unbalanced parenthesis"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.javascript.strings import compact_json, js_number, js_string
+from eval_gate.text.javascript.strings import dump_compact_json, format_js_number, format_js_string
 
 NUMBERS = {
     0.0: "0",
@@ -36,21 +36,21 @@ NUMBERS = {
 @pytest.mark.contract("tokens.text.number")
 @pytest.mark.parametrize(("number", "text"), NUMBERS.items(), ids=str)
 def test_js_number__value__is_what_node_prints(number, text) -> None:
-    assert js_number(number) == text
+    assert format_js_number(number) == text
 
 
 def test_js_number__negative_zero__is_zero() -> None:
-    assert js_number(-0.0) == "0"
+    assert format_js_number(-0.0) == "0"
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_js_number__any_double__gives_itself_back(number) -> None:
-    assert float(js_number(number)) == number
+    assert float(format_js_number(number)) == number
 
 
 @given(st.integers(-(2**53), 2**53))
 def test_js_number__exact_integer__is_its_digits(number) -> None:
-    assert js_number(number) == str(number)
+    assert format_js_number(number) == str(number)
 
 
 @pytest.mark.contract("params.string-conversion")
@@ -69,7 +69,7 @@ def test_js_number__exact_integer__is_its_digits(number) -> None:
     ids=repr,
 )
 def test_js_string__value__is_javascripts_string(value, text) -> None:
-    assert js_string(value) == text
+    assert format_js_string(value) == text
 
 
 JSON = st.recursive(
@@ -81,4 +81,4 @@ JSON = st.recursive(
 @pytest.mark.slow
 @given(JSON)
 def test_compact_json__any_value__is_its_json_without_blanks(value) -> None:
-    assert compact_json(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert dump_compact_json(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -37,7 +37,7 @@ DOCUMENT = b"""{
     ],
 )
 def test_positions__path__is_the_line_of_it_or_its_nearest_ancestor(path, line) -> None:
-    assert parse_json(DOCUMENT, "f.json")[1].line(path) == line
+    assert parse_json(DOCUMENT, "f.json")[1].find_line(path) == line
 
 
 def refused(data: bytes) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
-from eval_gate.text.sources.yaml import MAX_DEPTH, MAX_VALUES, RefusedYaml, parse_yaml
+from eval_gate.text.sources.yaml import MAX_DEPTH, MAX_VALUES, UnsupportedYamlError, parse_yaml
 
 DOCUMENT = b"""\
 a:
@@ -32,9 +32,9 @@ def test_parse__document__has_values_lines_and_how_they_are_written() -> None:
     value, positions = parse_yaml(DOCUMENT, "f.yaml")
     assert value == {"a": ["one", {"b": "2026-01-02", "c": "on", "d": True}], "e": "text\n", "f": None}
     paths = [("a",), ("a", 0), ("a", 1, "c"), ("a", 1, "missing", 5), ("a", 7), ("e",), ("nowhere",), ()]
-    assert [positions.line(path) for path in paths] == [1, 2, 4, 3, 1, 6, 1, 1]
-    assert [positions.unquoted(("a", 1, key)) for key in "bcdx"] == ["2026-01-02", None, "on", None]
-    assert [positions.unquoted(path) for path in [("a",), ("a", 0), ("e",), ("f",)]] == [None, "one", None, ""]
+    assert [positions.find_line(path) for path in paths] == [1, 2, 4, 3, 1, 6, 1, 1]
+    assert [positions.find_unquoted(("a", 1, key)) for key in "bcdx"] == ["2026-01-02", None, "on", None]
+    assert [positions.find_unquoted(path) for path in [("a",), ("a", 0), ("e",), ("f",)]] == [None, "one", None, ""]
 
 
 def test_parse__text_that_looks_like_no_number__is_read() -> None:
@@ -44,7 +44,7 @@ def test_parse__text_that_looks_like_no_number__is_read() -> None:
 
 def test_parse__empty__is_null() -> None:
     value, positions = parse_yaml(b"# nothing\n", "f.yaml")
-    assert (value, positions.line(("a",)), positions.unquoted(())) == (None, 1, None)
+    assert (value, positions.find_line(("a",)), positions.find_unquoted(())) == (None, 1, None)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 def test_parse__yaml_that_is_not_taken__is_told_from_broken_yaml_and_quickly(data, said) -> None:
     begun = time.monotonic()
     kind, problems = refused(data)
-    assert kind is RefusedYaml
+    assert kind is UnsupportedYamlError
     assert problems[0].startswith(said)
     assert time.monotonic() - begun < 10
 
@@ -130,7 +130,10 @@ def nested(levels: int, *, inner: str = "") -> str:
 
 def test_parse__as_deep_as_may_be__is_read_and_a_level_more_is_refused() -> None:
     assert parse_yaml(nested(MAX_DEPTH).encode(), "f.yaml")[0]
-    assert refused(nested(MAX_DEPTH + 1)) == (RefusedYaml, [f"f.yaml:1: nested deeper than {MAX_DEPTH} levels"])
+    assert refused(nested(MAX_DEPTH + 1)) == (
+        UnsupportedYamlError,
+        [f"f.yaml:1: nested deeper than {MAX_DEPTH} levels"],
+    )
 
 
 def test_parse__as_deep_as_may_be_by_an_alias__is_read_and_a_level_more_is_refused() -> None:
@@ -141,7 +144,7 @@ def test_parse__as_deep_as_may_be_by_an_alias__is_read_and_a_level_more_is_refus
 
     assert parse_yaml(through_an_alias(MAX_DEPTH).encode(), "f.yaml")[0]
     kind, problems = refused(through_an_alias(MAX_DEPTH + 1))
-    assert kind is RefusedYaml
+    assert kind is UnsupportedYamlError
     assert problems == [f"f.yaml:1: nested deeper than {MAX_DEPTH} levels once aliases are written out"]
 
 
@@ -149,8 +152,8 @@ def test_parse__merge_key__takes_in_what_the_mapping_does_not_say_itself() -> No
     text = "base: &base\n  a: 1\n  b: 2\nown:\n  b: 3\n  <<: *base\nlist:\n  <<: [*base, {b: 4, c: 5}]\n"
     value, positions = parse_yaml(text.encode(), "f.yaml")
     assert value == {"base": {"a": 1, "b": 2}, "own": {"a": 1, "b": 3}, "list": {"a": 1, "b": 2, "c": 5}}
-    assert positions.line(["own", "b"]) == 5
-    assert positions.line(["own", "a"]) == 2
+    assert positions.find_line(["own", "b"]) == 5
+    assert positions.find_line(["own", "a"]) == 2
 
 
 def test_parse__merge_keys_within_each_other__are_counted_as_what_they_stand_for() -> None:

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.sources.yaml_edit import append_entry, replace_values, scalar
+from eval_gate.text.sources.yaml_edit import append_entry, format_scalar, replace_values
 
 NEW = {"case": "new", "reason": "it's said: #481", "until": "2026-12-05"}
 LAYOUTS = {
@@ -58,15 +58,15 @@ def test_append__layout_that_it_does_not_know__is_refused(text) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_scalar__any_text__is_read_as_that_text(text) -> None:
-    shown = scalar(text)
+    shown = format_scalar(text)
     assert len(shown.splitlines()) == 1
     assert yaml.load(f"a: {shown}", Loader=yaml.BaseLoader) == {"a": text}
 
 
 @pytest.mark.parametrize("word", ["null", "No", "y", "TRUE", "1", "1e3", "a: b", "- a", "*a", "-", "~", "a#b", "a #b"])
 def test_scalar__what_yaml_takes_for_something_else__is_in_quotes(word) -> None:
-    assert scalar(word) == f'"{word}"'
-    assert yaml.safe_load(f"a: {scalar(word)}") == {"a": word}
+    assert format_scalar(word) == f'"{word}"'
+    assert yaml.safe_load(f"a: {format_scalar(word)}") == {"a": word}
 
 
 RENEWED = {"reason": "still", "until": "2027-01-01", "by": "Kim"}

@@ -1,1 +1,1 @@
-"""What a whole suite shows that no single case can: its failures, its scores, and since when it is as it is."""
+"""Statistical tests over a whole suite: failures, scores, and the level of the branch."""

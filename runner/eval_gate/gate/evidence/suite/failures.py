@@ -1,4 +1,4 @@
-"""Whether a suite as a whole fails more than its record, which no single case can show.
+"""Exact test of whether a suite fails more than its record (Cochran-Mantel-Haenszel).
 
 The question of the Cochran-Mantel-Haenszel test, one-sided, with every case as a stratum of its own: are there more
 failures here than the cases' own records let expect (Cochran 1954, Biometrics 10, 417-451; Mantel and Haenszel 1959,
@@ -25,14 +25,14 @@ from eval_gate.model.grounds import Counts, SuiteFinding
 DEFAULT_LIMIT: Final = 0.01
 _NEGLIGIBLE: Final = 1e-16
 """Chances below this are dropped on the way, so that the work grows with the spread of the sum, not with the sum."""
-WIDE: Final = 1_000.0
+NORMAL_VARIANCE: Final = 1_000.0
 """A variance from which on the normal distribution does: its error is a tenth of the limit, and its cost nothing."""
 
 _STEADY_RUNS: Final = 10
 
 
 class Stratum(NamedTuple):
-    """One case: how it went on record and in its first executions here, re-runs not among them."""
+    """Passes and failures of one case on record and in its first executions of this run."""
 
     record_passes: int
     record_failures: int
@@ -40,7 +40,7 @@ class Stratum(NamedTuple):
     failures: int
 
     @classmethod
-    def of(cls, record: Counts, here: Counts) -> Stratum:
+    def from_counts(cls, record: Counts, here: Counts) -> Stratum:
         """The stratum of a case with these counts on record and here."""
         return cls(record.passes, record.failures, here.passes, here.failures)
 
@@ -55,71 +55,75 @@ class Stratum(NamedTuple):
         return self.passes + self.failures
 
     @property
-    def all_runs(self) -> int:
+    def total_runs(self) -> int:
         """How many executions there are here and on record."""
         return sum(self)
 
     @property
-    def all_failures(self) -> int:
+    def total_failures(self) -> int:
         """How many executions failed, here and on record."""
         return self.record_failures + self.failures
 
     @property
-    def steady(self) -> bool:
+    def is_steady(self) -> bool:
         """Whether it failed once, or at most one time in ten: it says so whatever run its failures fell on."""
-        return self.all_failures <= 1 < self.all_runs or self.all_failures * _STEADY_RUNS <= self.all_runs
+        return self.total_failures <= 1 < self.total_runs or self.total_failures * _STEADY_RUNS <= self.total_runs
 
     @property
-    def mean(self) -> float:
+    def expected_failures(self) -> float:
         """How many of the failures fall on this run if nothing has changed."""
-        return self.runs * self.all_failures / self.all_runs
+        return self.runs * self.total_failures / self.total_runs
 
     @property
     def variance(self) -> float:
         """How much the number of failures that fall on this run varies if nothing has changed: its square."""
-        runs, failures = self.all_runs, self.all_failures
+        runs, failures = self.total_runs, self.total_failures
         return self.runs * (runs - self.runs) * failures * (runs - failures) / (runs**2 * (runs - 1))
 
 
-def suite_finding(strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, wide: float = WIDE) -> SuiteFinding:
+def compute_suite_finding(
+    strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, wide: float = NORMAL_VARIANCE
+) -> SuiteFinding:
     """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
 
     Whoever has counted equal strata already gives the counts (a `Counter`).
     `limit` is the accepted chance of calling a drop what is none, `wide` the variance from which on the normal
     distribution does.
     """
-    kinds = kinds_of(strata)
+    kinds = count_strata(strata)
     failures = sum(kind.failures * count for kind, count in kinds.items())
-    chance = tail_of(kinds, failures, wide)
-    return SuiteFinding(cases=kinds.total(), failures=failures, expected=moments(kinds)[0], chance=chance, limit=limit)
+    chance = compute_tail_chance(kinds, failures, wide)
+    return SuiteFinding(
+        cases=kinds.total(), failures=failures, expected=compute_moments(kinds)[0], chance=chance, limit=limit
+    )
 
 
-def stands_out(strata: Iterable[Stratum], least: float = 2.0) -> bool:
+def is_conspicuous(strata: Iterable[Stratum], least: float = 2.0) -> bool:
     """Whether the classical statistic is above `least` standard deviations: a cheap look before the exact test."""
-    return away(strata) > least
+    return compute_deviation(strata) > least
 
 
-def away(strata: Iterable[Stratum]) -> float:
+def compute_deviation(strata: Iterable[Stratum]) -> float:
     """The classical statistic: by how many standard deviations there are more failures here than expected."""
-    kinds = kinds_of(strata)
-    mean, variance = moments(kinds)
+    kinds = count_strata(strata)
+    mean, variance = compute_moments(kinds)
     above = sum(kind.failures * count for kind, count in kinds.items()) - mean
     return above / math.sqrt(variance) if variance > 0 else 0.0
 
 
-def kinds_of(strata: Iterable[Stratum]) -> Counter[Stratum]:
+def count_strata(strata: Iterable[Stratum]) -> Counter[Stratum]:
     """How many there are of each; those with executions on one side only say nothing."""
     every = strata if isinstance(strata, Counter) else Counter(strata)
-    return Counter({stratum: count for stratum, count in every.items() if 0 < stratum.runs < stratum.all_runs})
+    return Counter({stratum: count for stratum, count in every.items() if 0 < stratum.runs < stratum.total_runs})
 
 
-def moments(kinds: Counter[Stratum]) -> tuple[float, float]:
+def compute_moments(kinds: Counter[Stratum]) -> tuple[float, float]:
     """Mean and variance of the failures here, if nothing has changed."""
-    mean = math.fsum(kind.mean * count for kind, count in kinds.items())
+    mean = math.fsum(kind.expected_failures * count for kind, count in kinds.items())
     return mean, math.fsum(kind.variance * count for kind, count in kinds.items())
 
 
-def by_rate(kinds: Counter[Stratum], rate: float) -> float:
+def compute_chance_at_rate(kinds: Counter[Stratum], rate: float) -> float:
     """The chance of so many failures among the cases that mostly pass, if all fail at this rate: a binomial tail."""
     passing = {kind: count for kind, count in kinds.items() if kind.record_passes > kind.record_failures}
     runs = sum(kind.runs * count for kind, count in passing.items())
@@ -134,29 +138,29 @@ def by_rate(kinds: Counter[Stratum], rate: float) -> float:
     return min(1.0, tail)
 
 
-def tail_of(kinds: Counter[Stratum], failures: int, wide: float = WIDE) -> float:
+def compute_tail_chance(kinds: Counter[Stratum], failures: int, wide: float = NORMAL_VARIANCE) -> float:
     """The chance that the sum over all strata is at least `failures`."""
-    mean, variance = moments(kinds)
+    mean, variance = compute_moments(kinds)
     if variance > wide:
         return math.erfc((failures - 0.5 - mean) / math.sqrt(2 * variance)) / 2
-    lowest, chances = sum_of(kinds)
+    lowest, chances = compute_sum_distribution(kinds)
     return min(1.0, math.fsum(chances[max(failures - lowest, 0) :]))
 
 
-def sum_of(kinds: Counter[Stratum]) -> tuple[int, list[float]]:
+def compute_sum_distribution(kinds: Counter[Stratum]) -> tuple[int, list[float]]:
     """The distribution of the sum over all strata: its least value that matters, and the chances from there on."""
     chances, lowest = [1.0], 0
     for kind, count in sorted(kinds.items()):  # sums of floats must not depend on the order of the cases
-        least, shares = _hypergeometric(kind.all_runs, kind.all_failures, kind.runs)
+        least, shares = _compute_hypergeometric(kind.total_runs, kind.total_failures, kind.runs)
         lowest += least * count
         if len(shares) > 1:
             for _ in range(count):
-                chances, lowest = _trimmed(_convolved(chances, shares), lowest)
+                chances, lowest = _trim_chances(_convolve_chances(chances, shares), lowest)
     return lowest, chances
 
 
 @lru_cache(maxsize=10_000)
-def _hypergeometric(runs: int, failures: int, drawn: int) -> tuple[int, tuple[float, ...]]:
+def _compute_hypergeometric(runs: int, failures: int, drawn: int) -> tuple[int, tuple[float, ...]]:
     """The least number of failures among `drawn` of `runs` executions, and the chances from there on."""
     least, most = max(0, drawn - (runs - failures)), min(drawn, failures)
     ways = math.comb(runs, drawn)
@@ -166,7 +170,7 @@ def _hypergeometric(runs: int, failures: int, drawn: int) -> tuple[int, tuple[fl
     return least, shares
 
 
-def _convolved(chances: list[float], shares: tuple[float, ...]) -> list[float]:
+def _convolve_chances(chances: list[float], shares: tuple[float, ...]) -> list[float]:
     if len(shares) == 2:
         none, one = shares
         return [none * here + one * before for here, before in zip([*chances, 0.0], [0.0, *chances], strict=True)]
@@ -177,7 +181,7 @@ def _convolved(chances: list[float], shares: tuple[float, ...]) -> list[float]:
     return summed
 
 
-def _trimmed(chances: list[float], lowest: int) -> tuple[list[float], int]:
+def _trim_chances(chances: list[float], lowest: int) -> tuple[list[float], int]:
     """Without the ends that do not matter."""
     start, end = 0, len(chances)
     while end - start > 1 and chances[start] < _NEGLIGIBLE:

@@ -1,1 +1,1 @@
-"""What coding agents print while they work: their own streams of events, read as the answer to one case."""
+"""Event streams of coding agents, parsed into the response to one case."""

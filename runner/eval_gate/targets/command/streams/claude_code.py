@@ -1,4 +1,4 @@
-"""Claude Code's events (`--output-format stream-json --verbose`), and its one result (`--output-format json`).
+"""Parse the output of Claude Code (`--output-format stream-json --verbose` or `json`).
 
 `assistant` events hold texts and calls, `user` events what tools gave back, and the last `result` the answer. Agents
 that a task has started speak in the same stream: their calls are calls too. Tokens that came from a cache were read.
@@ -11,90 +11,90 @@ from collections.abc import Iterable, Iterator, Sequence
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.usage import Usage
-from eval_gate.targets.command.streams.lines import (
+from eval_gate.targets.command.streams.events import (
     Event,
     StreamCalls,
-    dollars,
-    malformed,
-    member,
-    text_of,
-    tokens,
-    words_of,
+    build_malformed_error,
+    format_reason,
+    get_member,
+    parse_dollars,
+    sum_tokens,
+    to_text,
 )
 
-_SPEAKERS = ("assistant", "user")
+_MESSAGE_TYPES = ("assistant", "user")
 
 
 def read(events: Sequence[Event]) -> Response:
     """The answer in the last result, and all calls. Raises TargetError (malformed) where there is none."""
-    result = _result(events)
+    result = _find_result(events)
     answer = result.get("result") if result is not None else None
     if result is None or not isinstance(answer, str):
-        raise malformed("Claude Code printed no result: its output ends before it was done")
-    calls, nameless = _calls(events)
+        raise build_malformed_error("Claude Code printed no result: its output ends before it was done")
+    calls, nameless = _collect_calls(events)
     counted = Usage(
-        input_tokens=tokens(
-            *(member(result, "usage", f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_"))
+        input_tokens=sum_tokens(
+            *(get_member(result, "usage", f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_"))
         ),
-        output_tokens=tokens(member(result, "usage", "output_tokens")),
+        output_tokens=sum_tokens(get_member(result, "usage", "output_tokens")),
     )
     return Response(
         text=answer,
         tool_calls=calls.all,
         usage=None if counted == Usage() else counted,
-        cost_usd=dollars(result.get("total_cost_usd")),
-        calls_known=any(event.get("type") in _SPEAKERS for event in events),
-        model=_model(events, result),
-        warnings=(*_denied(result), *nameless),
+        cost_usd=parse_dollars(result.get("total_cost_usd")),
+        calls_known=any(event.get("type") in _MESSAGE_TYPES for event in events),
+        model=_find_model(events, result),
+        warnings=(*_describe_denials(result), *nameless),
     )
 
 
-def failure(events: Sequence[Event]) -> str | None:
+def find_failure(events: Sequence[Event]) -> str | None:
     """Why it failed, in its own words; None where it did not, or does not say that it did."""
-    result = _result(events)
+    result = _find_result(events)
     subtype = result.get("subtype") if result is not None else None
     if result is None or not (result.get("is_error") is True or str(subtype).startswith("error")):
         return None
-    errors = text_of(result.get("errors"))
+    errors = to_text(result.get("errors"))
     kind = subtype if subtype != "success" else None
-    return words_of(result.get("result")) or words_of(errors) or words_of(kind) or "it does not say why"
+    return format_reason(result.get("result")) or format_reason(errors) or format_reason(kind) or "it does not say why"
 
 
-def _result(events: Sequence[Event]) -> Event | None:
+def _find_result(events: Sequence[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.get("type") == "result"), None)
 
 
-def _calls(events: Iterable[Event]) -> tuple[StreamCalls, tuple[str, ...]]:
+def _collect_calls(events: Iterable[Event]) -> tuple[StreamCalls, tuple[str, ...]]:
     calls, nameless = StreamCalls(), 0
-    for part in _parts(events):
-        match member(part, "type"):
+    for part in _iter_parts(events):
+        match get_member(part, "type"):
             case "tool_use":
-                begun = calls.begin(member(part, "name"), member(part, "input"), member(part, "id"))
+                begun = calls.begin_call(get_member(part, "name"), get_member(part, "input"), get_member(part, "id"))
                 nameless += not begun
             case "tool_result":
-                broke = member(part, "is_error") is True
-                calls.end(member(part, "tool_use_id"), member(part, "content"), success=not broke)
+                broke = get_member(part, "is_error") is True
+                calls.end_call(get_member(part, "tool_use_id"), get_member(part, "content"), success=not broke)
     return calls, (f"left out of the answer: {nameless} calls without a name",) if nameless else ()
 
 
-def _model(events: Sequence[Event], result: Event) -> str | None:
+def _find_model(events: Sequence[Event], result: Event) -> str | None:
     """The model of its own last words, not those of an agent that a task started; `<synthetic>` is none."""
     own = [event for event in events if event.get("type") == "assistant" and not event.get("parent_tool_use_id")]
-    named = (member(event, "message", "model") for event in reversed(own))
+    named = (get_member(event, "message", "model") for event in reversed(own))
     used = result.get("modelUsage")
     only = next(iter(used)) if isinstance(used, dict) and len(used) == 1 else None
     return next((name for name in named if isinstance(name, str) and not name.startswith("<")), only)
 
 
-def _parts(events: Iterable[Event]) -> Iterator[JsonValue]:
+def _iter_parts(events: Iterable[Event]) -> Iterator[JsonValue]:
     for event in events:
-        content = member(event, "message", "content") if event.get("type") in _SPEAKERS else None
+        content = get_member(event, "message", "content") if event.get("type") in _MESSAGE_TYPES else None
         yield from content if isinstance(content, list) else ()
 
 
-def _denied(result: Event) -> tuple[str, ...]:
+def _describe_denials(result: Event) -> tuple[str, ...]:
     """Which tools it was not allowed to use: the usual reason for an agent that does nothing in a workflow."""
     denials = result.get("permission_denials")
-    names = [words_of(member(one, "tool_name"))[:100] for one in denials] if isinstance(denials, list) else []
+    names = [format_reason(get_member(one, "tool_name"))[:100] for one in denials] if isinstance(denials, list) else []
     shown = ", ".join(sorted({name for name in names if name})[:5])
     return (f"Claude Code was not allowed to use {shown}; --allowedTools permits tools",) if shown else ()

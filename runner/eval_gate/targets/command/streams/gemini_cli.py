@@ -1,4 +1,4 @@
-"""Gemini CLI's events (`--output-format stream-json`), and its one object (`--output-format json`).
+"""Parse the output of Gemini CLI (`--output-format stream-json` or `json`).
 
 The answer is what it says after its last call: what it said before it, such as "I look it up", is none. Each event has
 its time, so each call a duration.
@@ -13,12 +13,20 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import MAX_DURATION_MS, in_range
 from eval_gate.model.usage import Usage
-from eval_gate.targets.command.streams.lines import Event, StreamCalls, malformed, member, text_of, tokens, words_of
+from eval_gate.targets.command.streams.events import (
+    Event,
+    StreamCalls,
+    build_malformed_error,
+    format_reason,
+    get_member,
+    sum_tokens,
+    to_text,
+)
 
 
 def read(events: Sequence[Event]) -> Response:
     """The answer and all calls. Raises TargetError (malformed) where it was not done."""
-    result = _result(events)
+    result = _find_result(events)
     if result is None:
         return _read_object(events)
     calls, said, begun = StreamCalls(), list[str](), dict[str, JsonValue]()
@@ -28,46 +36,48 @@ def read(events: Sequence[Event]) -> Response:
         match event.get("type"):
             case "tool_use":
                 identity = event.get("tool_id")
-                nameless += not calls.begin(event.get("tool_name"), event.get("parameters"), identity)
+                nameless += not calls.begin_call(event.get("tool_name"), event.get("parameters"), identity)
                 begun[str(identity)] = event.get("timestamp")
                 answer, said = "".join(said) or answer, []
             case "tool_result":
                 identity, error = event.get("tool_id"), event.get("error")
-                calls.end(
+                calls.end_call(
                     identity,
                     event.get("output") if error is None else {"error": error},
                     success={"success": True, "error": False}.get(str(event.get("status"))),
-                    duration_ms=_between(begun.get(str(identity)), event.get("timestamp")),
+                    duration_ms=_compute_duration_ms(begun.get(str(identity)), event.get("timestamp")),
                 )
             case "message" if event.get("role") == "assistant":
-                said.append(text_of(event.get("content")) or "")
+                said.append(to_text(event.get("content")) or "")
     stats = result.get("stats")
     models = (event.get("model") for event in events if event.get("type") == "init")
     return Response(
         text="".join(said) or answer,
         tool_calls=calls.all,
-        usage=_usage(tokens(member(stats, "input_tokens")), tokens(member(stats, "output_tokens"))),
+        usage=_build_usage(
+            sum_tokens(get_member(stats, "input_tokens")), sum_tokens(get_member(stats, "output_tokens"))
+        ),
         model=next((model for model in models if isinstance(model, str)), None),
         warnings=(f"left out of the answer: {nameless} calls without a name",) if nameless else (),
     )
 
 
-def failure(events: Sequence[Event]) -> str | None:
+def find_failure(events: Sequence[Event]) -> str | None:
     """Why it failed, in its own words; None where it did not, or does not say that it did."""
-    result = _result(events)
+    result = _find_result(events)
     if result is not None and result.get("status") == "success":
         return None
-    error = next((event["error"] for event in reversed(events) if event.get("error") and _ends(event)), None)
+    error = next((event["error"] for event in reversed(events) if event.get("error") and _is_final(event)), None)
     if result is None and error is None:
         return None
-    return words_of(member(error, "message")) or words_of(error) or "it does not say why"
+    return format_reason(get_member(error, "message")) or format_reason(error) or "it does not say why"
 
 
-def _result(events: Sequence[Event]) -> Event | None:
+def _find_result(events: Sequence[Event]) -> Event | None:
     return next((event for event in reversed(events) if event.get("type") == "result"), None)
 
 
-def _ends(event: Event) -> bool:
+def _is_final(event: Event) -> bool:
     """Whether an error in this event is that of the whole answer, and not of one call."""
     return event.get("type") in ("result", None)
 
@@ -78,29 +88,29 @@ def _read_object(events: Sequence[Event]) -> Response:
     whole = next((one for one in reversed(events) if isinstance(one.get("response"), str) and not streamed), None)
     answer = whole.get("response") if whole is not None else None
     if whole is None or not isinstance(answer, str):
-        raise malformed("Gemini CLI printed no result: its output ends before it was done")
-    models = member(whole, "stats", "models")
+        raise build_malformed_error("Gemini CLI printed no result: its output ends before it was done")
+    models = get_member(whole, "stats", "models")
     used = list(models.values()) if isinstance(models, dict) else []
-    made = (member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
-    given = tokens(*(member(model, "tokens", "prompt") for model in used))
+    made = (get_member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
+    given = sum_tokens(*(get_member(model, "tokens", "prompt") for model in used))
     only = next(iter(models)) if isinstance(models, dict) and len(models) == 1 else None
-    return Response(text=answer, usage=_usage(given, tokens(*made)), model=only, calls_known=False)
+    return Response(text=answer, usage=_build_usage(given, sum_tokens(*made)), model=only, calls_known=False)
 
 
-def _usage(given: int | None, made: int | None) -> Usage | None:
+def _build_usage(given: int | None, made: int | None) -> Usage | None:
     return None if given is None and made is None else Usage(input_tokens=given, output_tokens=made)
 
 
-def _between(begun: JsonValue, ended: JsonValue) -> float | None:
+def _compute_duration_ms(begun: JsonValue, ended: JsonValue) -> float | None:
     """Milliseconds between two times in ISO 8601; None where one is none, or they stand the wrong way round."""
-    first, last = _time(begun), _time(ended)
+    first, last = _parse_time(begun), _parse_time(ended)
     if first is None or last is None:
         return None
     passed = in_range((last - first).total_seconds() * 1000, MAX_DURATION_MS)
     return None if passed is None else float(passed)
 
 
-def _time(moment: JsonValue) -> datetime | None:
+def _parse_time(moment: JsonValue) -> datetime | None:
     try:
         found = datetime.fromisoformat(moment) if isinstance(moment, str) else None
     except ValueError:

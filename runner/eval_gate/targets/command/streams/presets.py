@@ -1,4 +1,4 @@
-"""Programs whose output is known by one word, and the answer in what such a program printed."""
+"""Programs whose output `preset` names, and the parser of each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.streams import claude_code, gemini_cli
-from eval_gate.targets.command.streams.lines import Event, read_lines
-from eval_gate.text.escape import one_line
+from eval_gate.targets.command.streams.events import Event, parse_events
+from eval_gate.text.escape import to_one_line
 
 
 class ProgramName(StrEnum):
@@ -21,17 +21,17 @@ class ProgramName(StrEnum):
     GEMINI_CLI = "gemini-cli"
 
 
-class _Reader(NamedTuple):
-    shown: str
+class _StreamReader(NamedTuple):
+    display_name: str
     read: Callable[[Sequence[Event]], Response]
-    failure: Callable[[Sequence[Event]], str | None]
+    find_failure: Callable[[Sequence[Event]], str | None]
 
 
 _READERS: Final = {
-    ProgramName.CLAUDE_CODE: _Reader("Claude Code", claude_code.read, claude_code.failure),
-    ProgramName.GEMINI_CLI: _Reader("Gemini CLI", gemini_cli.read, gemini_cli.failure),
+    ProgramName.CLAUDE_CODE: _StreamReader("Claude Code", claude_code.read, claude_code.find_failure),
+    ProgramName.GEMINI_CLI: _StreamReader("Gemini CLI", gemini_cli.read, gemini_cli.find_failure),
 }
-_SHOWN: Final = 300
+_MAX_SHOWN: Final = 300
 """Characters of a program's own reason that a message holds."""
 
 
@@ -40,26 +40,29 @@ def read_stream(preset: ProgramName, content: str) -> Response:
 
     Raises TargetError: refused where the program says that it failed, malformed where its output holds no end.
     """
-    lines = read_lines(content)
-    said = _said(preset, lines.events)
+    lines = parse_events(content)
+    said = _describe_failure(preset, lines.events)
     if said is not None:
         raise TargetError(said, fault=TargetFault.REFUSED)
     response = _READERS[preset].read(lines.events)
-    if not lines.foreign:
+    if not lines.skipped_lines:
         return response
-    what = f"left out of the output: {lines.foreign} line{'s' if lines.foreign > 1 else ''} that are no JSON objects"
+    what = (
+        f"left out of the output: {lines.skipped_lines} line{'s' if lines.skipped_lines > 1 else ''} that are "
+        "no JSON objects"
+    )
     return replace(response, warnings=(*response.warnings, what))
 
 
-def said_why(preset: ProgramName, content: str) -> str | None:
+def find_failure(preset: ProgramName, content: str) -> str | None:
     """Why a program that did not exit with 0 failed, where its output says so."""
     try:
-        return _said(preset, read_lines(content).events)
+        return _describe_failure(preset, parse_events(content).events)
     except TargetError:
         return None
 
 
-def _said(preset: ProgramName, events: Sequence[Event]) -> str | None:
+def _describe_failure(preset: ProgramName, events: Sequence[Event]) -> str | None:
     reader = _READERS[preset]
-    why = reader.failure(events)
-    return None if why is None else f"{reader.shown} says that it failed: {one_line(why, _SHOWN)}"
+    why = reader.find_failure(events)
+    return None if why is None else f"{reader.display_name} says that it failed: {to_one_line(why, _MAX_SHOWN)}"

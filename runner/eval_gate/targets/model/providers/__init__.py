@@ -1,1 +1,1 @@
-"""Models of all providers behind one chat. Their libraries are imported when one is asked, never before."""
+"""Chats with the models of all providers. Imports the library of a provider on demand."""

@@ -1,4 +1,4 @@
-"""A chat with a model through pydantic-ai: one request per question, every failure a TargetError.
+"""Chat with a model through pydantic-ai: one request per call, every failure a TargetError.
 
 Conversations become what pydantic-ai has for them, and its answers our turns.
 """
@@ -38,35 +38,35 @@ from eval_gate.model.limits import MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.model.chat import ModelTurn
-from eval_gate.targets.model.providers.errors import FAILURES, Explainer
-from eval_gate.targets.model.providers.models import BuiltModel, answers_noted, refuses_schema
+from eval_gate.targets.model.providers.errors import FAILURES, ErrorExplainer
+from eval_gate.targets.model.providers.models import ProviderModel, collect_responses, is_schema_refused
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.text.foreign.json import read_foreign
-from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import as_text
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.untrusted.bounded_json import parse_untrusted_json
+from eval_gate.text.untrusted.surrogates import to_well_formed
 
 _NO_SCHEMA: Final = (
     "its provider refuses to hold it to a JSON schema, so it is asked without one (`structured_output: false` at the "
     "target spares the question)"
 )
 MAX_REMEMBERED: Final = 1_024
-_MADE_UP: Final = "pyd_ai_"
+_GENERATED_ID_PREFIX: Final = "pyd_ai_"
 """How ids begin that pydantic-ai made up, because the provider gave none."""
 _ANY_OBJECT: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 class ModelChat:
-    """A `Chat`: a model behind one pool of connections. Nothing here or below repeats a request."""
+    """Chat over one pool of connections. Never repeats a request."""
 
-    def __init__(self, settings: ModelSettings, built: BuiltModel, *, redact: Redactor, timeout_s: float) -> None:
+    def __init__(self, settings: ModelSettings, built: ProviderModel, *, redact: Redactor, timeout_s: float) -> None:
         self.provider, self.model = settings.route
         self.address = built.address
-        self.settings = built.deciding
+        self.settings = built.settings
         self._built = built
         self._timeout_s = timeout_s
-        self._transcript = Transcript()
-        self._explainer = Explainer(f"{self.provider} ({self.model})", settings.retryable_status_codes, redact)
+        self._transcript = MessageConverter()
+        self._explainer = ErrorExplainer(f"{self.provider} ({self.model})", settings.retryable_status_codes, redact)
         self._failures: tuple[type[Exception], ...] = (*FAILURES, *built.failures)
         self._takes_schema = built.takes_schema and settings.structured_output
         self.notice: str | None = None
@@ -78,30 +78,30 @@ class ModelChat:
         schema: Mapping[str, JsonValue] | None = None,
     ) -> ModelTurn:
         """One request, and one more where a schema is refused. Raises TargetError; may be cancelled at any time."""
-        with answers_noted() as answers:
+        with collect_responses() as answers:
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    response = await self._response(self._transcript.outgoing(messages), tools, schema)
-                turn = self._transcript.incoming(response, messages)
+                    response = await self._send_request(self._transcript.to_provider_messages(messages), tools, schema)
+                turn = self._transcript.to_turn(response, messages)
             except TimeoutError as error:
-                raise self._explainer.late(self._timeout_s) from error
+                raise self._explainer.explain_timeout(self._timeout_s) from error
             except self._failures as error:
-                raise self._explainer.explain(error, answers[-1] if answers else None) from error
+                raise self._explainer.explain_error(error, answers[-1] if answers else None) from error
         if turn is None:
-            raise self._explainer.unreadable(answers[-1] if answers else None)
+            raise self._explainer.explain_unreadable(answers[-1] if answers else None)
         return turn
 
-    async def _response(
+    async def _send_request(
         self, messages: list[ModelMessage], tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None
     ) -> ModelResponse:
         if schema is None or not self._takes_schema:
-            return await self._built.request(messages, offered_tools(tools))
+            return await self._built.request(messages, build_request_parameters(tools))
         try:
-            return await self._built.request(messages, offered_tools(tools, schema))
+            return await self._built.request(messages, build_request_parameters(tools, schema))
         except ModelHTTPError as error:
-            if not refuses_schema(error):
+            if not is_schema_refused(error):
                 raise
-        response = await self._built.request(messages, offered_tools(tools))
+        response = await self._built.request(messages, build_request_parameters(tools))
         # only now: with another reason for the refusal this would have been refused too
         self._takes_schema = False
         self.notice = _NO_SCHEMA
@@ -112,7 +112,9 @@ class ModelChat:
         await self._built.close()
 
 
-def offered_tools(tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None = None) -> ModelRequestParameters:
+def build_request_parameters(
+    tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None = None
+) -> ModelRequestParameters:
     """The tools a model may call, and the schema that its text is held to.
 
     Tools' schemas go out as they are: never in a vendor's strict mode. No word about a schema is put into the messages.
@@ -133,8 +135,8 @@ def offered_tools(tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | N
     )
 
 
-class Transcript:
-    """Translates between the two, and remembers what our messages have no room for.
+class MessageConverter:
+    """Converter between our messages and those of pydantic-ai. Keeps what ours cannot hold.
 
     Anthropic and Gemini sign what a model thought before it called tools, and want it back with the results.
     """
@@ -142,27 +144,27 @@ class Transcript:
     def __init__(self) -> None:
         self._remembered: OrderedDict[tuple[str, ...], ModelResponse] = OrderedDict()
 
-    def outgoing(self, messages: Sequence[Message]) -> list[ModelMessage]:
+    def to_provider_messages(self, messages: Sequence[Message]) -> list[ModelMessage]:
         """The conversation so far. Neighbouring messages that are not the model's are one request."""
         found: list[ModelMessage] = []
         parts: list[ModelRequestPart] = []
-        calls = _Calls()
+        calls = _CallTracker()
         for index, message in enumerate(messages):
             if message.role != "assistant":
-                parts.append(_request_part(message, calls))
+                parts.append(_build_request_part(message, calls))
                 continue
             if parts:
                 found.append(ModelRequest(parts=parts))
                 parts = []
-            calls.made(message, index)
-            found.append(self._response(messages, index, calls))
+            calls.add_turn(message, index)
+            found.append(self._build_response(messages, index, calls))
         if parts:
             found.append(ModelRequest(parts=parts))
         return found
 
-    def incoming(self, response: ModelResponse, messages: Sequence[Message]) -> ModelTurn | None:
+    def to_turn(self, response: ModelResponse, messages: Sequence[Message]) -> ModelTurn | None:
         """What the model answered to these messages; None when there is nothing in it, not even why it ended."""
-        response = _with_ids(response, messages)
+        response = _assign_stable_ids(response, messages)
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
         text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
         thinking = "\n\n".join(
@@ -172,29 +174,29 @@ class Transcript:
         if not (text or calls or finish or (response.provider_details or {}).get("finish_reason")):
             return None
         if calls and any(isinstance(part, ThinkingPart) or part.provider_details for part in response.parts):
-            self._remember((_digest(messages), *(part.tool_call_id for part in calls)), response)
+            self._remember_response((_hash_messages(messages), *(part.tool_call_id for part in calls)), response)
         return ModelTurn(
-            text=well_formed(text),
+            text=to_well_formed(text),
             tool_calls=tuple(
-                ToolCall(name=well_formed(part.tool_name), params=arguments(part.args), id=part.tool_call_id)
+                ToolCall(name=to_well_formed(part.tool_name), params=parse_arguments(part.args), id=part.tool_call_id)
                 for part in calls
             ),
-            usage=_usage(response.usage),
+            usage=_to_usage(response.usage),
             model=response.model_name or None,
             # Gemini and some servers have no word of their own for calls
             finish="tool_call" if calls and finish in {None, "stop"} else finish,
-            thinking=well_formed(thinking) or None,
+            thinking=to_well_formed(thinking) or None,
         )
 
-    def _remember(self, key: tuple[str, ...], response: ModelResponse) -> None:
+    def _remember_response(self, key: tuple[str, ...], response: ModelResponse) -> None:
         self._remembered[key] = response
         if len(self._remembered) > MAX_REMEMBERED:
             self._remembered.popitem(last=False)
 
-    def _response(self, messages: Sequence[Message], index: int, calls: _Calls) -> ModelResponse:
+    def _build_response(self, messages: Sequence[Message], index: int, calls: _CallTracker) -> ModelResponse:
         message = messages[index]
         if message.tool_calls and self._remembered:
-            known = self._remembered.get((_digest(messages[:index]), *(id_ for id_, _ in calls.open)))
+            known = self._remembered.get((_hash_messages(messages[:index]), *(id_ for id_, _ in calls.open)))
             if known is not None:
                 return known
         text = as_text(message.content)
@@ -206,19 +208,19 @@ class Transcript:
         return ModelResponse(parts=parts)
 
 
-class _Calls:
+class _CallTracker:
     """The calls of a conversation: by their ids, and those of the last turn that have no result yet."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self.open: list[tuple[str, str]] = []
 
-    def made(self, message: Message, index: int) -> None:
+    def add_turn(self, message: Message, index: int) -> None:
         """A model's turn: its calls wait for their results now. A call without an id is given one."""
         self.open = [(call.id or f"call_{index}_{number}", call.name) for number, call in enumerate(message.tool_calls)]
         self._names |= dict(self.open)
 
-    def answered(self, message: Message) -> tuple[str, str]:
+    def match_result(self, message: Message) -> tuple[str, str]:
         """Id and name of the call that this result is for: without an id, the first open one of that name, or at all.
 
         A result that no call asked for goes out as it is: the provider says what it thinks of it.
@@ -229,26 +231,26 @@ class _Calls:
         return id_, self._names.get(id_) or message.name or "tool"
 
 
-def _request_part(message: Message, calls: _Calls) -> ModelRequestPart:
+def _build_request_part(message: Message, calls: _CallTracker) -> ModelRequestPart:
     match message.role:
         case "system":
             return SystemPromptPart(content=as_text(message.content))
         case "tool":
-            id_, name = calls.answered(message)
+            id_, name = calls.match_result(message)
             return ToolReturnPart(tool_name=name, content=message.content, tool_call_id=id_)
         case _:
             return UserPromptPart(content=as_text(message.content))
 
 
-def _with_ids(response: ModelResponse, messages: Sequence[Message]) -> ModelResponse:
+def _assign_stable_ids(response: ModelResponse, messages: Sequence[Message]) -> ModelResponse:
     """The answer with ids of calls that do not differ from run to run, where they were made up.
 
     They become part of the next request, which must be the same request the next time.
     """
-    made_up = [part for part in response.parts if isinstance(part, ToolCallPart) and _is_made_up(part)]
+    made_up = [part for part in response.parts if isinstance(part, ToolCallPart) and _has_generated_id(part)]
     if not made_up:
         return response
-    digest = _digest(messages)[:12]
+    digest = _hash_messages(messages)[:12]
     numbers = {id(part): number for number, part in enumerate(made_up)}
     parts = [
         replace(part, tool_call_id=f"call_{digest}_{numbers[id(part)]}")
@@ -259,35 +261,35 @@ def _with_ids(response: ModelResponse, messages: Sequence[Message]) -> ModelResp
     return replace(response, parts=parts)
 
 
-def _is_made_up(part: ToolCallPart) -> bool:
-    return not part.tool_call_id or part.tool_call_id.startswith(_MADE_UP)
+def _has_generated_id(part: ToolCallPart) -> bool:
+    return not part.tool_call_id or part.tool_call_id.startswith(_GENERATED_ID_PREFIX)
 
 
-def _digest(messages: Sequence[Message]) -> str:
+def _hash_messages(messages: Sequence[Message]) -> str:
     hasher = sha256()
     for message in messages:
         hasher.update(json_of.encode(message) + b"\n")
     return hasher.hexdigest()
 
 
-def arguments(given: object) -> dict[str, JsonValue]:
+def parse_arguments(given: object) -> dict[str, JsonValue]:
     """The arguments of a call. What is no JSON object counts as none: the model's mistake, not the provider's."""
     try:
         # through text in any case: values of vendors' own types and halves of surrogate pairs do not survive it
         text = given if isinstance(given, str) else json.dumps(given, allow_nan=False)
-        value = read_foreign(text)
+        value = parse_untrusted_json(text)
         if not isinstance(value, dict):
             return {}
         plain = json.dumps(value, ensure_ascii=False, allow_nan=False)
         if plain.isascii():
             return value
-        cleaned: dict[str, JsonValue] = json.loads(well_formed(plain))
+        cleaned: dict[str, JsonValue] = json.loads(to_well_formed(plain))
     except (ValueError, TypeError, RecursionError):
         return {}
     return cleaned
 
 
-def _usage(counted: RequestUsage) -> Usage | None:
+def _to_usage(counted: RequestUsage) -> Usage | None:
     """Tokens of the whole request: read from a cache and thought ones are among them. None when nothing was counted."""
     if counted.unmeasured_requests or not (counted.input_tokens or counted.output_tokens):
         return None

@@ -1,4 +1,4 @@
-"""Where a model target's key and address come from: its settings, or else the vendor's own variables."""
+"""Key and address of a model: from its settings, or else from the variables of the provider."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
-from eval_gate.targets.model.providers.table import ProviderRow
+from eval_gate.targets.model.providers.provider_table import ProviderRow
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import Secret
-from eval_gate.text.urls import public_url
+from eval_gate.text.urls import to_public_url
 
-_RESOURCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
+_RESOURCE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How to reach a provider. `base_url` None leaves the address to pydantic-ai, for the provider `model` only."""
+    """Key and address of a provider. `base_url` None leaves the address to pydantic-ai."""
 
     api_key: Secret[str] | None
     base_url: str | None
@@ -35,16 +35,16 @@ class Credentials:
         return Redactor(filter(None, [self.sent_key]))
 
 
-def credentials(settings: ModelSettings, environment: Mapping[str, str]) -> Credentials:
+def resolve_credentials(settings: ModelSettings, environment: Mapping[str, str]) -> Credentials:
     """Key and address, from the settings or else from the vendor's own variables.
 
     Raises GateError: `no-api-key`, `invalid-api-key`, `no-endpoint`, `invalid-url`.
     """
-    row = settings.row
-    return Credentials(_api_key(settings, row, environment), _base_url(settings, row, environment))
+    row = settings.provider_row
+    return Credentials(_find_api_key(settings, row, environment), _find_base_url(settings, row, environment))
 
 
-def _api_key(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> Secret[str] | None:
+def _find_api_key(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> Secret[str] | None:
     sources = [("apiKey", settings.api_key.open())] if settings.api_key else []
     sources += [(name, environment[name]) for name in row.key_variables if environment.get(name)]
     for source, value in sources:
@@ -67,18 +67,18 @@ def _api_key(settings: ModelSettings, row: ProviderRow, environment: Mapping[str
     )
 
 
-def _base_url(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> str | None:
+def _find_base_url(settings: ModelSettings, row: ProviderRow, environment: Mapping[str, str]) -> str | None:
     """The address, without a slash at its end; the default one as it is. None where the row has none."""
     if settings.place:
         key = "endpoint" if settings.endpoint else "baseUrl"
         try:
-            return _checked(settings.place.open(), key, row)
+            return _normalize_url(settings.place.open(), key, row)
         except GateError as error:
             error.problems = (Problem(error.message.removeprefix(f"{key}: "), field=key),)
             raise
     variable = row.address_variable
     if variable and environment.get(variable):
-        return _checked(environment[variable], variable, row)
+        return _normalize_url(environment[variable], variable, row)
     if row.needs_address:
         raise GateError(
             "no-endpoint",
@@ -88,13 +88,13 @@ def _base_url(settings: ModelSettings, row: ProviderRow, environment: Mapping[st
     return row.default_address
 
 
-def _checked(url: str, source: str, row: ProviderRow) -> str:
+def _normalize_url(url: str, source: str, row: ProviderRow) -> str:
     """The URL without a slash at its end. Raises GateError for what is none, and for one that may hold a secret."""
     url = url.strip()
-    if row.address_of_name and _RESOURCE.fullmatch(url):
+    if row.address_of_name and _RESOURCE_NAME.fullmatch(url):
         url = f"https://{url}" if "." in url else row.address_of_name.format(url)
     try:
-        plain = public_url(url) == url
+        plain = to_public_url(url) == url
     except GateError as error:
         raise GateError(error.code, f"{source}: {error.message}", error.hint) from error
     if not plain:

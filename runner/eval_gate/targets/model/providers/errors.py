@@ -1,4 +1,4 @@
-"""What a provider or its library says when it does not answer, as the one error that targets know."""
+"""Translate errors of providers and their libraries into TargetErrors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pydantic_ai.exceptions import (
 )
 
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.text.foreign.http_answer import UnreadableAnswerError
-from eval_gate.text.foreign.quote import quote
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.untrusted.excerpt import format_excerpt
+from eval_gate.text.untrusted.http_response import UnreadableResponseError
 
 MAX_WORDS: Final = 300
-NEVER_AGAIN: Final = frozenset({401, 403})
-_LONGEST_WAIT_S: Final = 86_400.0
-_MOST_CAUSES: Final = 10
+NON_RETRYABLE: Final = frozenset({401, 403})
+_MAX_WAIT_S: Final = 86_400.0
+_MAX_CAUSES: Final = 10
 _SPACE: Final = re.compile(r"\s+")
 
 FAILURES: Final[tuple[type[Exception], ...]] = (
@@ -45,88 +45,102 @@ FAILURES: Final[tuple[type[Exception], ...]] = (
 """Everything that asking a model may raise, beside what the vendors' libraries define themselves."""
 
 
-class Explainer:
-    """Turns exceptions into TargetErrors, for one chat."""
+class ErrorExplainer:
+    """Translator of exceptions into TargetErrors, for one chat."""
 
     def __init__(self, who: str, retryable: frozenset[int], redact: Redactor) -> None:
         self._who = who
-        self._retryable = retryable - NEVER_AGAIN
+        self._retryable = retryable - NON_RETRYABLE
         self._redact = redact
 
-    def explain(self, error: Exception, answer: httpx2.Response | None) -> TargetError:
+    def explain_error(self, error: Exception, answer: httpx2.Response | None) -> TargetError:
         """The TargetError for this, in the provider's own words where there are any: on one line, bounded, without key.
 
         `answer` is what came over the wire, where that is known.
         """
-        unreadable = _unread(error)
+        unreadable = _find_unreadable_cause(error)
         if unreadable is not None:
-            begins = quote(self._redact(unreadable.begins.decode("utf-8", "replace")).encode())
-            return self._malformed(f"it {unreadable}; it begins {begins}")
+            begins = format_excerpt(self._redact(unreadable.begins.decode("utf-8", "replace")).encode())
+            return self._build_malformed_error(f"it {unreadable}; it begins {begins}")
         match error:
             case ModelHTTPError():
-                return self._refused(error)
+                return self._explain_refusal(error)
             case ModelTimeoutError():
-                return self._broken(error, "no answer in time", TargetFault.LATE)
+                return self._explain_lost_connection(error, "no answer in time", TargetFault.LATE)
             case ModelConnectionError():
-                return self._broken(error, "no connection" if _unsent(error) else "the connection broke")
+                return self._explain_lost_connection(
+                    error, "no connection" if _is_unsent(error) else "the connection broke"
+                )
             case UserError():
-                what = f"cannot be asked: {self._words(str(error))}"
-                return TargetError(self._says(what), fault=TargetFault.NOT_ASKED)
+                what = f"cannot be asked: {self._shorten_text(str(error))}"
+                return TargetError(self._format_message(what), fault=TargetFault.NOT_ASKED)
         if answer is not None and answer.is_redirect:
-            where = self._words(answer.headers.get("location", "")) or "nowhere"
+            where = self._shorten_text(answer.headers.get("location", "")) or "nowhere"
             return TargetError(
-                self._says(f"answered HTTP {answer.status_code}: it points to {where}"),
+                self._format_message(f"answered HTTP {answer.status_code}: it points to {where}"),
                 fault=TargetFault.REFUSED,
                 status=answer.status_code,
                 hint="check the address",
             )
-        return self.unreadable(answer) if answer is not None else self._malformed(self._words(_said(error)))
+        return (
+            self.explain_unreadable(answer)
+            if answer is not None
+            else self._build_malformed_error(self._shorten_text(_get_message(error)))
+        )
 
-    def unreadable(self, answer: httpx2.Response | None) -> TargetError:
+    def explain_unreadable(self, answer: httpx2.Response | None) -> TargetError:
         """An answer of another shape: its own words if it tells of an error, else how it begins."""
-        body = _body(answer)
-        match _parsed(body):
+        body = _read_body(answer)
+        match _parse_body(body):
             case {"error": dict(problem)}:
                 code = problem.get("code")
                 status = code if isinstance(code, int) and 400 <= code < 600 else None
-                words = self._words(" ".join(_texts(problem)))
+                words = self._shorten_text(" ".join(_iter_texts(problem)))
                 return TargetError(
-                    self._says(f"answered with an error: {words}"),
+                    self._format_message(f"answered with an error: {words}"),
                     fault=TargetFault.REFUSED,
                     status=status,
                     retryable=status in self._retryable,
                 )
-        return self._malformed(f"it begins {quote(self._redact(body.decode('utf-8', 'replace')).encode())}")
+        return self._build_malformed_error(
+            f"it begins {format_excerpt(self._redact(body.decode('utf-8', 'replace')).encode())}"
+        )
 
-    def late(self, timeout_s: float) -> TargetError:
+    def explain_timeout(self, timeout_s: float) -> TargetError:
         """No complete answer within the caller's time."""
-        return TargetError(self._says(f"gave no answer within {timeout_s:g} s"), fault=TargetFault.LATE, retryable=True)
+        return TargetError(
+            self._format_message(f"gave no answer within {timeout_s:g} s"), fault=TargetFault.LATE, retryable=True
+        )
 
-    def _malformed(self, what: str) -> TargetError:
-        return TargetError(self._says(f"gave an answer that cannot be read: {what}"), fault=TargetFault.MALFORMED)
+    def _build_malformed_error(self, what: str) -> TargetError:
+        return TargetError(
+            self._format_message(f"gave an answer that cannot be read: {what}"), fault=TargetFault.MALFORMED
+        )
 
-    def _refused(self, error: ModelHTTPError) -> TargetError:
-        words = self._words(" ".join(_texts(error.body)))
+    def _explain_refusal(self, error: ModelHTTPError) -> TargetError:
+        words = self._shorten_text(" ".join(_iter_texts(error.body)))
         spent = isinstance(error, ModelQuotaExceededError)
         return TargetError(
-            self._says(f"answered HTTP {error.status_code}{f': {words}' if words else ''}"),
+            self._format_message(f"answered HTTP {error.status_code}{f': {words}' if words else ''}"),
             fault=TargetFault.REFUSED,
             status=error.status_code,
             # a spent budget is a 429 as well, but no wait brings it back
             retryable=error.status_code in self._retryable and not spent,
-            retry_after_s=_retry_after(error.retry_after, error.headers or {}),
-            hint=_hint(error, spent=spent),
+            retry_after_s=_parse_retry_after(error.retry_after, error.headers or {}),
+            hint=_find_hint(error, spent=spent),
         )
 
-    def _broken(self, error: ModelConnectionError, what: str, fault: TargetFault = TargetFault.REFUSED) -> TargetError:
-        words = self._words(_innermost(error))
-        fault = TargetFault.UNREACHABLE if _unsent(error) else fault
-        return TargetError(self._says(f"{what}: {words}"), fault=fault, retryable=True)
+    def _explain_lost_connection(
+        self, error: ModelConnectionError, what: str, fault: TargetFault = TargetFault.REFUSED
+    ) -> TargetError:
+        words = self._shorten_text(_find_innermost_message(error))
+        fault = TargetFault.UNREACHABLE if _is_unsent(error) else fault
+        return TargetError(self._format_message(f"{what}: {words}"), fault=fault, retryable=True)
 
-    def _says(self, what: str) -> str:
+    def _format_message(self, what: str) -> str:
         return f"{self._who}: {what}"
 
-    def _words(self, text: str) -> str:
+    def _shorten_text(self, text: str) -> str:
         # masked before it is cut: half a key would pass
         masked = self._redact(text)
         plain = "".join(char if char.isprintable() else " " for char in masked[: MAX_WORDS * 8])
@@ -134,7 +148,7 @@ class Explainer:
         return plain if len(plain) <= MAX_WORDS else f"{plain[: MAX_WORDS - 1]}…"
 
 
-def _texts(body: object) -> Iterator[str]:
+def _iter_texts(body: object) -> Iterator[str]:
     """What an error's body says: `error.message`, `message`, `detail` or `error`, else all of it."""
     match body:
         case None:
@@ -142,68 +156,68 @@ def _texts(body: object) -> Iterator[str]:
         case {"error": {"message": str(text)}} | {"message": str(text)} | {"detail": str(text)} | {"error": str(text)}:
             yield text
         case [first, *_]:
-            yield from _texts(first)
+            yield from _iter_texts(first)
         case _:
             yield str(body)
 
 
-def _unsent(error: ModelConnectionError) -> bool:
+def _is_unsent(error: ModelConnectionError) -> bool:
     return error.phase == "connect"
 
 
-def _unread(error: BaseException) -> UnreadableAnswerError | None:
+def _find_unreadable_cause(error: BaseException) -> UnreadableResponseError | None:
     """Our own reason not to read the answer, where that is what the libraries stumbled over."""
     cause: BaseException | None = error
-    for _ in range(_MOST_CAUSES):
-        if cause is None or isinstance(cause, UnreadableAnswerError):
+    for _ in range(_MAX_CAUSES):
+        if cause is None or isinstance(cause, UnreadableResponseError):
             return cause
         cause = cause.__cause__ or cause.__context__
     return None
 
 
-def _innermost(error: BaseException) -> str:
+def _find_innermost_message(error: BaseException) -> str:
     """The words of the first cause that has some: the libraries on top say no more than that there is an error."""
     words, seen = "", 0
     cause: BaseException | None = error
-    while cause is not None and seen < _MOST_CAUSES:
+    while cause is not None and seen < _MAX_CAUSES:
         words = str(cause) or words
         cause, seen = cause.__cause__ or cause.__context__, seen + 1
     return words or type(error).__name__
 
 
-def _said(error: Exception) -> str:
+def _get_message(error: Exception) -> str:
     said = error.message if isinstance(error, ModelAPIError) else str(error)
     return said or type(error).__name__
 
 
-def _body(answer: httpx2.Response | None) -> bytes:
+def _read_body(answer: httpx2.Response | None) -> bytes:
     try:
         return answer.content if answer is not None else b""
     except httpx2.ResponseNotRead:
         return b""
 
 
-def _parsed(body: bytes) -> object:
+def _parse_body(body: bytes) -> object:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
 
 
-def _retry_after(known: float | None, headers: Mapping[str, str]) -> float | None:
+def _parse_retry_after(known: float | None, headers: Mapping[str, str]) -> float | None:
     """Seconds the provider asks to wait; pydantic-ai reads all forms but fractions of a second."""
     if known is None:
         try:
             known = float(headers.get("retry-after", ""))
         except ValueError:
             return None
-    return min(known, _LONGEST_WAIT_S) if known >= 0 else None
+    return min(known, _MAX_WAIT_S) if known >= 0 else None
 
 
-def _hint(error: ModelHTTPError, *, spent: bool) -> str | None:
+def _find_hint(error: ModelHTTPError, *, spent: bool) -> str | None:
     if spent:
         return "the account's quota or credit is used up"
-    if error.status_code in NEVER_AGAIN:
+    if error.status_code in NON_RETRYABLE:
         return "check that the key is valid and may use this model"
     if error.status_code == 404:
         return "check the model's or deployment's name, and the address"

@@ -1,4 +1,4 @@
-"""Models of pydantic-ai over the clients of the vendors, set up so that one question is one request.
+"""Build the pydantic-ai models of known providers, each without retries of its own.
 
 Beside the connections of a chat there is a note of what came over them: the libraries above do not keep an odd answer.
 """
@@ -21,11 +21,11 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.model.chat import more_headers
+from eval_gate.targets.model.chat import extra_headers
 from eval_gate.targets.model.providers.credentials import Credentials
-from eval_gate.targets.model.providers.table import API_VERSION, OPENAI_URL
+from eval_gate.targets.model.providers.provider_table import API_VERSION, OPENAI_URL
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.text.foreign.http_answer import read_bounded
+from eval_gate.text.untrusted.http_response import read_bounded_response
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -36,9 +36,9 @@ NO_KEY: Final = "none"
 """Stands where OpenAI's library insists on a key and the server needs none."""
 _ANTHROPIC_OUTPUT: Final = 16_384
 _LEGACY_ANTHROPIC_OUTPUT: Final = 4_096
-_MOST_IN_ONE_PIECE: Final = 21_333
+_MAX_UNSTREAMED_TOKENS: Final = 21_333
 """As many tokens as Anthropic's library expects within ten minutes; beyond, it wants to stream."""
-_REMARKS: Final[tuple[tuple[str, type[Warning]], ...]] = (
+_IGNORED_WARNINGS: Final[tuple[tuple[str, type[Warning]], ...]] = (
     ("Sampling parameters", UserWarning),
     ("The model '", DeprecationWarning),
     ("Using Claude with", UserWarning),
@@ -49,58 +49,58 @@ _REMARKS: Final[tuple[tuple[str, type[Warning]], ...]] = (
 """What the libraries remark at every request, for those who program with them: a parameter that a model does not take
 and that is left out, a model that is old, an answer that is odd or newer than they are."""
 _LIMIT_NAMES: Final = {False: "max_tokens", True: "max_completion_tokens"}
-_NOT_KNOWN: Final = re.compile(r"unsupported|not supported|unrecognized|not permitted|unexpected|unknown|extra")
-_ABOUT_SCHEMA: Final = re.compile(
+_UNSUPPORTED_WORDS: Final = re.compile(r"unsupported|not supported|unrecognized|not permitted|unexpected|unknown|extra")
+_SCHEMA_WORDS: Final = re.compile(
     r"response[ _]?(format|schema|mime|json)|output[ _]?(config|format)|json[ _]?(schema|mode)|structured[ _]output|"
     r"text\.format|grammar|guided",
     re.IGNORECASE,
 )
 MAX_CONNECT_S: Final = 10.0
-_noted: ContextVar[list[httpx2.Response] | None] = ContextVar("_noted", default=None)
+_responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_noted", default=None)
 
 
 class SingleRequest(Protocol):
-    """Makes one request of a model and repeats nothing."""
+    """Callable that sends one request to a model, without repeating it."""
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
         """Raises what pydantic-ai and the vendor's library raise."""
         ...
 
 
-class BuiltModel(FrozenStruct):
-    """A model that can be asked.
+class ProviderModel(FrozenStruct):
+    """A model of a provider, ready for requests.
 
-    `deciding` is what decides its answers, as JSON values; `failures` what the vendor's library may raise by itself.
+    `settings` is what decides its answers, as JSON values; `failures` what the vendor's library may raise by itself.
     """
 
     request: SingleRequest
     address: str
-    deciding: dict[str, object]
+    settings: dict[str, object]
     close: Callable[[], Awaitable[object]]
     failures: tuple[type[Exception], ...] = ()
     takes_schema: bool = False
     """Whether its text can be held to a JSON Schema, as far as is known before it is asked."""
 
 
-Build: TypeAlias = Callable[[ModelSettings, Credentials, float], BuiltModel]
+ModelBuilder: TypeAlias = Callable[[ModelSettings, Credentials, float], ProviderModel]
 """What a provider's row names: it makes a model whose every request takes at most so many seconds."""
 
 
-def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
     """The model with one pool of connections. Raises GateError for a provider or settings it cannot have."""
-    for message, category in _REMARKS:
+    for message, category in _IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message, category=category)
-    build: Build = resolve_name(f"{__package__}.{settings.row.build}")
+    build: ModelBuilder = resolve_name(f"{__package__}.{settings.provider_row.build}")
     return build(settings, access, timeout_s)
 
 
-def request_settings(settings: ModelSettings) -> dict[str, object]:
+def build_request_settings(settings: ModelSettings) -> dict[str, object]:
     """The settings that are sent along with every request."""
     found = settings.model_dump(by_alias=True, include={"temperature", "max_output_tokens", "thinking_budget"})
     return {name: value for name, value in found.items() if value is not None}
 
 
-def sampling_settings(settings: ModelSettings) -> RequestSettings:
+def build_sampling_settings(settings: ModelSettings) -> RequestSettings:
     """Temperature and limit as pydantic-ai takes them."""
     found = RequestSettings()
     if settings.temperature is not None:
@@ -111,7 +111,7 @@ def sampling_settings(settings: ModelSettings) -> RequestSettings:
 
 
 class PlainRequest:
-    """A request of a model whose settings never change."""
+    """Request to a model with fixed settings."""
 
     def __init__(self, model: Model, settings: RequestSettings) -> None:
         self._model = model
@@ -123,7 +123,7 @@ class PlainRequest:
 
 
 class OpenAIRequest:
-    """One request in OpenAI's protocol, whose limit of tokens has two names.
+    """Request in the protocol of OpenAI, which has two names for the token limit.
 
     Models that reason refuse the older one, other servers the newer. Which one is wanted is asked once, and kept.
     """
@@ -140,7 +140,7 @@ class OpenAIRequest:
         }
         self._settings = settings
         self._newer = newer
-        self.takes_schema = takes_schema(self._models[newer])
+        self.takes_schema = can_use_schema(self._models[newer])
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
         """Raises what pydantic-ai and OpenAI's library raise."""
@@ -148,39 +148,39 @@ class OpenAIRequest:
         try:
             return await self._models[newer].request(messages, self._settings, parameters)
         except ModelHTTPError as error:
-            if "max_tokens" not in self._settings or not _refuses(error, _LIMIT_NAMES[newer]):
+            if "max_tokens" not in self._settings or not _is_parameter_refused(error, _LIMIT_NAMES[newer]):
                 raise
         self._newer = not newer
         return await self._models[not newer].request(messages, self._settings, parameters)
 
 
-def _refuses(error: ModelHTTPError, parameter: str) -> bool:
+def _is_parameter_refused(error: ModelHTTPError, parameter: str) -> bool:
     """Whether a parameter's name is what is wrong with a request, not its value."""
     said = str(error.body).lower()
-    return error.status_code in {400, 422} and parameter in said and _NOT_KNOWN.search(said) is not None
+    return error.status_code in {400, 422} and parameter in said and _UNSUPPORTED_WORDS.search(said) is not None
 
 
-def refuses_schema(error: ModelHTTPError) -> bool:
+def is_schema_refused(error: ModelHTTPError) -> bool:
     """Whether a request was refused that asks for replies of a schema, in words about that.
 
     Each provider has words of its own, for the parameter, the model and the schema; the same question without it is
     always allowed, so it is enough that they are spoken of.
     """
-    return error.status_code in {400, 404, 422, 501} and _ABOUT_SCHEMA.search(str(error.body)) is not None
+    return error.status_code in {400, 404, 422, 501} and _SCHEMA_WORDS.search(str(error.body)) is not None
 
 
-def takes_schema(model: Model) -> bool:
+def can_use_schema(model: Model) -> bool:
     """Whether pydantic-ai knows of a way to hold this model's text to a JSON Schema."""
     return bool(model.profile.get("supports_json_schema_output", False))
 
 
-def openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def build_openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
     """OpenAI, and every server that speaks its protocol."""
     from openai import AsyncOpenAI, OpenAIError
     from pydantic_ai.providers.openai import OpenAIProvider
 
     assert access.base_url is not None
-    pool = connection_pool(timeout_s)
+    pool = build_connection_pool(timeout_s)
     client = AsyncOpenAI(
         base_url=access.base_url,
         api_key=access.sent_key or NO_KEY,
@@ -189,14 +189,14 @@ def openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
         http_client=pool,
     )
     provider = OpenAIProvider(openai_client=client)
-    newer = access.base_url == OPENAI_URL or _reasons(provider, settings.model)
-    request = OpenAIRequest(settings.model, provider, sampling_settings(settings), newer=newer)
-    return BuiltModel(
-        request, access.base_url, request_settings(settings), pool.aclose, (OpenAIError,), request.takes_schema
+    newer = access.base_url == OPENAI_URL or _is_reasoning_model(provider, settings.model)
+    request = OpenAIRequest(settings.model, provider, build_sampling_settings(settings), newer=newer)
+    return ProviderModel(
+        request, access.base_url, build_request_settings(settings), pool.aclose, (OpenAIError,), request.takes_schema
     )
 
 
-def azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def build_azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
     """A deployment of Azure OpenAI."""
     from openai import OpenAIError
     from pydantic_ai.providers.azure import AzureProvider
@@ -205,23 +205,23 @@ def azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bui
     endpoint = access.base_url.removesuffix("/openai")
     # Azure's newer interface, .../openai/v1, has no versions
     version = None if endpoint.endswith("/v1") else settings.api_version or API_VERSION
-    pool = connection_pool(timeout_s)
+    pool = build_connection_pool(timeout_s)
     provider = AzureProvider(azure_endpoint=endpoint, api_version=version, api_key=access.sent_key, http_client=pool)
     provider.client.max_retries = 0
     provider.client.timeout = pool.timeout
-    newer = _reasons(provider, settings.model)
-    request = OpenAIRequest(settings.model, provider, sampling_settings(settings), newer=newer)
-    found = request_settings(settings) | ({"apiVersion": version} if version else {})
-    return BuiltModel(request, access.base_url, found, pool.aclose, (OpenAIError,), request.takes_schema)
+    newer = _is_reasoning_model(provider, settings.model)
+    request = OpenAIRequest(settings.model, provider, build_sampling_settings(settings), newer=newer)
+    found = build_request_settings(settings) | ({"apiVersion": version} if version else {})
+    return ProviderModel(request, access.base_url, found, pool.aclose, (OpenAIError,), request.takes_schema)
 
 
-def _reasons(provider: Provider[AsyncOpenAI], model: str) -> bool:
+def _is_reasoning_model(provider: Provider[AsyncOpenAI], model: str) -> bool:
     """Whether a model is by its name one that reasons: the o-series, GPT-5 and later."""
     profile = provider.model_profile(model) or {}
     return bool(profile.get("openai_supports_reasoning", False))
 
 
-def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def build_anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
     """Anthropic, or a gateway that speaks its protocol."""
     from anthropic import AnthropicError, AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
@@ -230,7 +230,7 @@ def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) ->
     assert access.base_url is not None
     key = access.sent_key
     assert key is not None
-    pool = connection_pool(timeout_s)
+    pool = build_connection_pool(timeout_s)
     client = AsyncAnthropic(
         # the library adds /v1 itself, other vendors' libraries want it there
         base_url=access.base_url.removesuffix("/v1"),
@@ -250,7 +250,7 @@ def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) ->
     if model.profile.get("anthropic_rejects_max_tokens_beyond_context_window", False):
         limit = _LEGACY_ANTHROPIC_OUTPUT
     else:
-        limit = min(model.profile.get("anthropic_max_output_tokens") or _ANTHROPIC_OUTPUT, _MOST_IN_ONE_PIECE)
+        limit = min(model.profile.get("anthropic_max_output_tokens") or _ANTHROPIC_OUTPUT, _MAX_UNSTREAMED_TOKENS)
     request["max_tokens"] = (settings.max_output_tokens or limit) + budget
     if budget:
         if model.profile.get("anthropic_disallows_budget_thinking", False):
@@ -263,12 +263,12 @@ def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) ->
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
     plain = PlainRequest(model, request)
-    return BuiltModel(
-        plain, access.base_url, request_settings(settings), pool.aclose, (AnthropicError,), takes_schema(model)
+    return ProviderModel(
+        plain, access.base_url, build_request_settings(settings), pool.aclose, (AnthropicError,), can_use_schema(model)
     )
 
 
-def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
     """Gemini by its own interface."""
     from google.genai.errors import APIError
     from google.genai.types import HttpRetryOptions
@@ -276,7 +276,7 @@ def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
     from pydantic_ai.providers.google import GoogleProvider
 
     assert access.base_url is not None
-    pool = connection_pool(timeout_s)
+    pool = build_connection_pool(timeout_s)
     provider = GoogleProvider(
         api_key=access.sent_key,
         # the library adds the version itself
@@ -296,35 +296,37 @@ def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
         }
     model = GoogleModel(settings.model, provider=provider)
     plain = PlainRequest(model, request)
-    return BuiltModel(plain, access.base_url, request_settings(settings), pool.aclose, (APIError,), takes_schema(model))
+    return ProviderModel(
+        plain, access.base_url, build_request_settings(settings), pool.aclose, (APIError,), can_use_schema(model)
+    )
 
 
-def connection_pool(timeout_s: float) -> httpx2.AsyncClient:
+def build_connection_pool(timeout_s: float) -> httpx2.AsyncClient:
     """A client for requests of so many seconds. To wait for a free connection takes no longer than a request may."""
     client = create_async_httpx2_client(
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None)
     )
-    client.event_hooks["request"].append(_with_more_headers)
-    client.event_hooks["response"] += [read_bounded, _note]
+    client.event_hooks["request"].append(_add_extra_headers)
+    client.event_hooks["response"] += [read_bounded_response, _record_response]
     return client
 
 
 @contextmanager
-def answers_noted() -> Iterator[list[httpx2.Response]]:
+def collect_responses() -> Iterator[list[httpx2.Response]]:
     """The answers to requests made by this task within, of every pool."""
     answers: list[httpx2.Response] = []
-    token = _noted.set(answers)
+    token = _responses.set(answers)
     try:
         yield answers
     finally:
-        _noted.reset(token)
+        _responses.reset(token)
 
 
-async def _with_more_headers(request: httpx2.Request) -> None:
-    request.headers.update(more_headers.get())
+async def _add_extra_headers(request: httpx2.Request) -> None:
+    request.headers.update(extra_headers.get())
 
 
-async def _note(response: httpx2.Response) -> None:
-    answers = _noted.get()
+async def _record_response(response: httpx2.Response) -> None:
+    answers = _responses.get()
     if answers is not None:
         answers.append(response)

@@ -18,9 +18,9 @@ from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.streams.presets import ProgramName, read_stream, said_why
+from eval_gate.targets.command.streams.presets import ProgramName, find_failure, read_stream
 from eval_gate.targets.command.target import CliTarget
-from eval_gate.text.redact import Redactor
+from eval_gate.text.redaction import Redactor
 
 CLAUDE, GEMINI = ProgramName.CLAUDE_CODE, ProgramName.GEMINI_CLI
 ANSWER = "It is 22 degrees in Rome."
@@ -284,7 +284,7 @@ def test_stream__any_value_anywhere__is_an_answer_or_an_error_of_its_case(data, 
             break
         spot = inner
     spot[key] = data.draw(VALUES)
-    said_why(preset, lines(events))
+    find_failure(preset, lines(events))
     try:
         read_stream(preset, lines(events))
     except TargetError as error:

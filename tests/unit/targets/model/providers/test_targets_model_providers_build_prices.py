@@ -3,7 +3,7 @@
 import pytest
 
 from eval_gate.model.usage import Usage
-from eval_gate.targets.model.asker import price
+from eval_gate.targets.model.model_client import estimate_price
 
 MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 
@@ -20,7 +20,7 @@ MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
     ],
 )
 def test_price__a_model_on_the_list__is_told_in_dollars(provider, model, expected) -> None:
-    assert price(provider, model, MILLION) == pytest.approx(expected)
+    assert estimate_price(provider, model, MILLION) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_price__a_model_on_the_list__is_told_in_dollars(provider, model, expecte
     ],
 )
 def test_price__not_known__is_none_and_never_0(provider, model) -> None:
-    assert price(provider, model, MILLION) is None
+    assert estimate_price(provider, model, MILLION) is None
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_price__not_known__is_none_and_never_0(provider, model) -> None:
     ],
 )
 def test_price__tokens_not_known__is_none(usage) -> None:
-    assert price("openai", "gpt-4o", usage) is None
+    assert estimate_price("openai", "gpt-4o", usage) is None

@@ -581,7 +581,7 @@ def test_imports__a_run_without_model_targets__loads_no_provider() -> None:
     code = (
         "import sys, eval_gate.cli.main, eval_gate.targets.build;"
         "import eval_gate.targets.model.settings, eval_gate.targets.model.build;"
-        "import eval_gate.targets.model.asker;"
+        "import eval_gate.targets.model.model_client;"
         "heavy = {'pydantic_ai', 'openai', 'anthropic', 'google.genai', 'genai_prices', 'httpx2'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -1,0 +1,227 @@
+"""Lookup of the planned baseline, including whether a result existed and was deleted.
+
+Whoever has `actions: write` can delete artifacts and runs, and nobody can delete a check run. So where no baseline is
+found, the gate's own check run on the base, or on a commit shortly before it, says that there was one: deleting a
+result must not hide what passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from eval_gate.action.publishing.check_run import parse_publication
+from eval_gate.action.relay import build_relayed_base_error, set_result_base
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import BackgroundWork, StepLog
+from eval_gate.action.step_plan import BaselineChoice, BaselineKind
+from eval_gate.config.settings import CacheMode, RunConfig
+from eval_gate.gate.case_matching import has_no_shared_case
+from eval_gate.github.artifacts.artifact_search import BaselineSearch, find_distrust_reason, list_run_artifacts
+from eval_gate.github.artifacts.baseline_store import (
+    ArtifactStore,
+    CompanionFile,
+    FoundBaseline,
+    IneligibleResult,
+    UnknownBaseError,
+    build_unknown_base,
+)
+from eval_gate.github.check_runs import list_commit_checks
+from eval_gate.github.commits import get_workflow_run
+from eval_gate.github.failure import GitHubError, find_or_none
+from eval_gate.model.result import RunResult
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.run_reader import find_baseline
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.model.recording import MAX_BYTES, RECORDING_NAME
+
+MAX_COMMITS: Final = 5
+"""Commits whose check runs are looked at: the base, and its first parents."""
+
+
+class BaselineOrigin(FrozenStruct):
+    """Baseline, or the reason why there is none, with its origin."""
+
+    baseline: Baseline | NoBaseline
+    run_url: str | None = None
+    ineligible_results: tuple[IneligibleResult, ...] = ()
+    """Without a baseline: results of the branch that do not count and may be of this gate."""
+    recording_digest: str | None = None
+    """The sha256 of recorded answers that came with it, where there were none."""
+
+
+def get_baseline(
+    step: Step,
+    config: RunConfig,
+    log: StepLog,
+    due: Callable[[], object] = lambda: None,
+    relayed: BackgroundWork[RunResult] | None = None,
+) -> BaselineOrigin:
+    """The baseline. GitHub not answering is not an absence: the gate may then not pass as if there were none.
+
+    `due` is waited for once it is fetched, before it is read. `relayed` is what a relay publishes, which says by itself
+    what it is of.
+    Raises GateError for a baseline that somebody named and that cannot be used.
+    """
+    choice = step.plan.baseline
+    match choice.kind:
+        case BaselineKind.NONE:
+            return BaselineOrigin(NOT_REQUESTED)
+        case BaselineKind.STORED:
+            found = find_baseline(choice.reference, Path(config.output_dir), config.history)
+            log.record(f"baseline: {choice.reference}")
+            return BaselineOrigin(found)
+    try:
+        if relayed is not None:
+            choice = set_result_base(step, relayed.peek(), log).plan.baseline
+        return _find_in_artifacts(step, choice, config, log, due)
+    except GitHubError as error:
+        log.warn(f"the baseline could not be had: {error}")
+        return BaselineOrigin(
+            NoBaseline("baseline-unavailable", f"the baseline could not be had ({error})", unavailable=True)
+        )
+    except UnknownBaseError as error:
+        if relayed is not None:
+            raise build_relayed_base_error(error) from error
+        absent = build_unknown_base(f"the workspace holds {error}")
+        log.record(f"no baseline: {absent.reason}")
+        return BaselineOrigin(absent)
+
+
+def _find_in_artifacts(
+    step: Step, choice: BaselineChoice, config: RunConfig, log: StepLog, due: Callable[[], object]
+) -> BaselineOrigin:
+    environment, settings, now = step.environment, step.settings, datetime.now(UTC)
+    own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
+    own_named = own_named or len(step.artifact_names) == 1
+    own_workflow = choice.workflow or environment.workflow_path
+    workflows = settings.baseline_workflows or ((own_workflow,) if own_workflow else ())
+    # of the workflow whose runs are asked, and of this one, whose key a result may have whatever it is called
+    gates = (environment.workflow_path, *workflows)
+    wanted = BaselineSearch(
+        names=step.build_artifact_names(*gates),
+        gates=frozenset(step.build_key(one) for one in gates),
+        # whoever names workflow or artifact says which gate is meant
+        gate=None if own_named else step.key,
+        branch=choice.branch,
+        workflows=workflows,
+        near_commit=choice.commit,
+        own_run_id=environment.run_id,
+        merged_head=choice.merged_head,
+        fork_point_of=choice.fork_point_of,
+        forked_from=choice.forked_from,
+        first_parent_of=choice.first_parent_of,
+        exact_commit_branch=choice.exact_commit_branch,
+        # whoever names a run says what is compared
+        evaluated_commit=None if choice.kind is BaselineKind.RUN else step.plan.workspace_sha or step.plan.head_sha,
+        shard=settings.selection.shard,
+        chosen_cases=settings.selection.chosen_cases,
+    )
+    recorded = Path(config.output_dir) / RECORDING_NAME
+    beside = (
+        None
+        if config.cache is CacheMode.OFF or recorded.exists()
+        else CompanionFile(RECORDING_NAME, recorded, MAX_BYTES)
+    )
+    store = ArtifactStore(step.client, wanted, temporary=environment.temporary_folder, beside=beside, due=due)
+    found = (
+        store.find_in_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.find_nearest(now)
+    )
+    for note in store.notes:
+        log.record(note)
+    if isinstance(found, NoBaseline):
+        found = confirm_absence(step, found, wanted, store.iter_base_commits(MAX_COMMITS), log)
+        log.record(f"no baseline: {found.reason}")
+        is_plain = found.code == "no-artifact" and not found.unavailable
+        return BaselineOrigin(
+            found, ineligible_results=store.find_ineligible_results(step.is_similar_key) if is_plain else ()
+        )
+    log.record(_describe_baseline(found, choice.branch))
+    if found.history_error:
+        log.warn(f"the record of earlier runs is lost: {found.history_error}")
+    log.record(f"its record goes back {format_count(len(found.baseline.own_history.runs), 'run')}")
+    run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
+    return BaselineOrigin(found.baseline, run_url, recording_digest=found.companion_digest)
+
+
+def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: StepLog) -> BaselineOrigin:
+    """The same, unless the baseline is another gate's and has none of the cases of the run: then it says nothing.
+
+    Nor is there none yet where a result that does not count, such as a renamed workflow's, has some of the cases.
+    """
+    found = origin.baseline
+    if isinstance(found, NoBaseline):
+        other = next((one for one in origin.ineligible_results if not has_no_shared_case(one.result, run)), None)
+        if other is None:
+            return origin
+        why = f"a result of the cases here does not count: it is {other.why}"
+        log.record(f"no baseline: {why}")
+        reason, words = f"{why}; {found.reason}", f"the branch's results do not count: they are {other.why}"
+        told = NoBaseline("baseline-unavailable", reason, unavailable=True, heading=words)
+        return replace(origin, baseline=told)
+    if found.other_gate is None or not has_no_shared_case(found.result, run):
+        return origin
+    why = f"{found.source} is of another gate ({found.other_gate}) and has none of the cases here"
+    log.record(f"no baseline: {why}")
+    hint = "give both steps one `comment-key`, or the gate its own `artifact-name`"
+    return replace(origin, baseline=NoBaseline("no-artifact", f"{why}; {hint}", unavailable=True), run_url=None)
+
+
+def _describe_baseline(found: FoundBaseline, branch: str) -> str:
+    where = f" on {branch}" if branch else ""
+    skipped = f" ({found.trail})" if found.trail else ""
+    return f"baseline: {found.baseline.source}, commit {found.sha[:7]}{where}{skipped}"
+
+
+def confirm_absence(
+    step: Step, absent: NoBaseline, wanted: BaselineSearch, commits: Iterable[str], log: StepLog
+) -> NoBaseline:
+    """The same, or that there was a result at one of these commits, which is gone: then nothing passes without it.
+
+    Where the check runs cannot be read, only the words say so: a gate that was never run has none either.
+    """
+    settings, environment = step.settings, step.environment
+    nothing_stored = settings.upload and not environment.is_github_cloud  # a server without artifacts keeps no result
+    if absent.unavailable or absent.code != "no-artifact" or settings.check_run is None or nothing_stored:
+        return absent
+    try:
+        lost = next((found for sha in commits if (found := _find_lost_run(step, wanted, sha)) is not None), None)
+    except GitHubError as error:
+        log.record(f"whether a result was deleted is not known: {error}")
+        return replace(absent, reason=f"{absent.reason} (whether one was deleted is not known: no check run is shown)")
+    if lost is None:
+        return absent
+    run_id, sha = lost
+    why = f"the gate ran on {sha[:7]} of {wanted.branch} (run {run_id}), and its result is gone: deleted, or not stored"
+    return replace(absent, reason=f"{why}; run the workflow on {wanted.branch} again", unavailable=True)
+
+
+def _find_lost_run(step: Step, wanted: BaselineSearch, sha: str) -> tuple[int, str] | None:
+    """The run that wrote the gate's check on this commit, and the commit, where no artifact of that run is there."""
+    for check in list_commit_checks(step.client, sha):
+        shown = parse_publication(check)
+        if (
+            shown is None
+            or shown.maker.run_id == wanted.own_run_id
+            or not _is_this_gate(step, wanted, shown.maker.gate)
+        ):
+            continue
+        run_id = shown.maker.run_id
+        run = find_or_none(partial(get_workflow_run, step.client, run_id))
+        if run is None:  # the whole run was deleted
+            return run_id, sha
+        if not find_distrust_reason(run, wanted) and not list_run_artifacts(step.client, run_id, *wanted.names):
+            return run_id, sha
+    return None
+
+
+def _is_this_gate(step: Step, wanted: BaselineSearch, gate: str) -> bool:
+    """Whether the signature of a check run is this gate's; of a relay's run the job may have another name."""
+    if gate in {step.build_gate(workflow) for workflow in (step.environment.workflow_path, *wanted.workflows)}:
+        return True
+    workflow = PurePosixPath(step.plan.baseline.workflow).name
+    return step.plan.relayed_run is not None and bool(workflow) and gate.startswith(f"{workflow}.")

@@ -1,0 +1,232 @@
+"""Check run of the gate, and annotations in the log when no check run can be written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from eval_gate.action.inputs import DEFAULT_CHECK
+from eval_gate.action.precedence import (
+    NewerResult,
+    Publication,
+    Publisher,
+    build_name_taken_error,
+    classify_publisher,
+    is_superseding,
+)
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.github.check_runs import (
+    Annotation,
+    AnnotationLevel,
+    CheckConclusion,
+    CheckContent,
+    CheckRun,
+    copy_check_result,
+    list_checks_named,
+    rename_check,
+    write_check,
+)
+from eval_gate.github.failure import GitHubError
+from eval_gate.github.workflow_commands import WorkflowCommands
+from eval_gate.model.result import MadeBy
+from eval_gate.reports.case_annotations import CaseAnnotation, CaseAnnotations
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.struct import FrozenStruct
+
+_EXTERNAL_ID: Final = re.compile(
+    r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?(?:\.(\d{1,18})-(\d{1,9}))?",
+    re.ASCII,
+)
+"""Gate, run, attempt, and leg, which older versions did not write; and run and attempt that made a relayed result."""
+
+
+NO_REMARKS: Final = CaseAnnotations()
+
+
+class CheckDraft(FrozenStruct):
+    """Draft of a check run. Texts are Markdown."""
+
+    conclusion: CheckConclusion
+    title: str
+    summary: str
+    page: str
+    remarks: CaseAnnotations = NO_REMARKS
+
+
+class CheckPlace(FrozenStruct):
+    """Name under which the check run is written; None when none is written."""
+
+    name: str | None = None
+    newer_result: NewerResult | None = None
+    """The result that counts on this commit, where it is not ours."""
+    doubt: GitHubError | None = None
+    """Why it is not known what is there: only a result that does not pass may be written then."""
+
+
+class WrittenCheck(FrozenStruct):
+    """Check run after publication."""
+
+    url: str | None = None
+    newer_result: NewerResult | None = None
+    """The result that another run wrote there meanwhile, where it counts."""
+
+
+def publish_check(step: Step, draft: CheckDraft, log: StepLog) -> WrittenCheck:
+    """Write the check run by itself. Raises TakenError as `find_check_place`."""
+    return write_check_at(find_check_place(step, log), step, draft, log)
+
+
+def find_check_place(step: Step, log: StepLog) -> CheckPlace:
+    """Under which name it is to be written; under none where none is wanted, or the log says what is lost.
+
+    Raises TakenError where another leg of this run has written it, and nothing else.
+    """
+    if step.settings.check_run is None or not step.plan.head_sha:
+        return CheckPlace()
+    try:
+        return _find_free_place(step, step.publication)
+    except GitHubError as error:
+        # whatever is there, a green one does not stay beside a result that does not pass
+        return CheckPlace() if step.provisional else CheckPlace(step.check_names[0], doubt=error)
+
+
+def write_check_at(place: CheckPlace, step: Step, draft: CheckDraft, log: StepLog) -> WrittenCheck:
+    """Write the check run there, unless a newer result counts. The log says what is lost.
+
+    Remarks go where they are seen once: on the check run, else as annotations of this step.
+    """
+    remarks = draft.remarks if step.settings.annotations else NO_REMARKS
+    name = place.name
+    if name is None or place.newer_result is not None:
+        write_annotations(log.commands, remarks)
+        return WrittenCheck(newer_result=place.newer_result)
+    if place.doubt is not None and draft.conclusion is CheckConclusion.SUCCESS:
+        log.record_loss("No check run", place.doubt)
+        write_annotations(log.commands, remarks)
+        return WrittenCheck()
+    wanted = _build_content(step, name, draft, remarks)
+    try:
+        written = write_check(step.client, wanted)
+    except GitHubError as error:
+        log.record_loss("No check run", error)
+        write_annotations(log.commands, remarks)
+        return WrittenCheck()
+    log.record(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
+    return WrittenCheck(written.html_url, _resolve_conflict(step, name, written, log))
+
+
+def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) -> NewerResult | None:
+    """Give way to what was written under this name at the same time; the result that counts where ours does not.
+
+    GitHub shows the check that was completed last, and a check run cannot be taken away: ours gets another name beside
+    another gate's, and says the same as a newer result of this gate.
+    """
+    ours = step.publication
+    try:
+        checks = list_checks_named(step.client, name, ours.sha)
+        counts = _find_newest(ours, checks)
+        if counts is not None:
+            copy_check_result(step.client, written, counts)
+            return _build_newer_result(counts)
+        before = next((found for one in checks if one.id < written.id and (found := parse_publication(one))), None)
+        if before is not None and before.maker.gate != ours.maker.gate:
+            rename_check(step.client, written, step.check_names[-1])
+            log.record(f"another gate has written the check {name} too: ours is {step.check_names[-1]}")
+    except GitHubError as error:
+        log.record(f"whether another run has written the check {name} meanwhile is not known: {error}")
+    return None
+
+
+def _build_content(step: Step, name: str, draft: CheckDraft, remarks: CaseAnnotations) -> CheckContent:
+    return CheckContent(
+        name=name,
+        head_sha=step.plan.head_sha,
+        conclusion=draft.conclusion,
+        title=draft.title,
+        summary=f"{draft.summary}\n{_describe_left_out(remarks)}.\n" if remarks.omitted_count else draft.summary,
+        text=draft.page,
+        details_url=step.environment.run_url,
+        external_id=_format_signature(step.publication),
+        annotations=tuple(_build_annotation(remark) for remark in remarks.items),
+    )
+
+
+def _find_free_place(step: Step, ours: Publication) -> CheckPlace:
+    """The first name that no other gate has on this commit. Raises GitHubError, and TakenError."""
+    chosen = step.settings.check_run != DEFAULT_CHECK
+    for name in step.check_names:
+        checks = list_checks_named(step.client, name, step.plan.head_sha)
+        writers = [one.maker for one in map(parse_publication, checks) if one is not None]
+        beside = [one for one in writers if one.run_id == ours.maker.run_id]
+        if any(_is_blocking(ours.maker, one, chosen=chosen) for one in beside):
+            raise build_name_taken_error(f"the check `{name}`", "check-run" if chosen else "comment-key")
+        if step.provisional and ours.maker.gate not in {one.gate for one in writers}:
+            continue
+        if not writers or writers[0].gate == ours.maker.gate:
+            counts = _find_newest(ours, checks)
+            return CheckPlace(name, _build_newer_result(counts) if counts else None)
+    return CheckPlace() if step.provisional else CheckPlace(step.check_names[-1])
+
+
+def _find_newest(ours: Publication, checks: Iterable[CheckRun]) -> CheckRun | None:
+    """The check run of the newest result that counts instead of ours; one that was cancelled says nothing."""
+    counting = [
+        (theirs.order, one)
+        for one in checks
+        if (theirs := parse_publication(one))
+        and is_superseding(theirs, ours, ours.sha)
+        and one.conclusion != CheckConclusion.CANCELLED
+    ]
+    return max(counting, key=lambda pair: pair[0])[1] if counting else None
+
+
+def _build_newer_result(counts: CheckRun) -> NewerResult:
+    theirs = parse_publication(counts)
+    assert theirs is not None  # it counts
+    return NewerResult(theirs.order[0], counts.conclusion == CheckConclusion.SUCCESS)
+
+
+def _is_blocking(ours: MadeBy, theirs: MadeBy, *, chosen: bool) -> bool:
+    """Whether a check of this run keeps us from writing another one of its name."""
+    found = classify_publisher(ours, theirs)
+    return found is Publisher.ANOTHER_LEG or (chosen and found is Publisher.ANOTHER_GATE)
+
+
+def _format_signature(ours: Publication) -> str:
+    maker, judged = ours.maker, ours.source_run
+    leg = f".{maker.leg}" if maker.leg else ""
+    relayed = f".{judged[0]}-{judged[1]}" if judged else ""
+    return f"{maker.gate}.{maker.run_id}.{maker.attempt}{leg}{relayed}"
+
+
+def parse_publication(check: CheckRun) -> Publication | None:
+    """The result that a check of ours shows; None for anything else of that name."""
+    match = _EXTERNAL_ID.fullmatch(check.external_id or "")
+    if match is None:
+        return None
+    gate, run_id, attempt, leg, judged, judged_attempt = match.groups()
+    maker = MadeBy(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
+    return Publication(maker, check.head_sha, (int(judged), int(judged_attempt)) if judged else None)
+
+
+def write_annotations(commands: WorkflowCommands, remarks: CaseAnnotations) -> None:
+    """The worst as annotations of this step; the number of the others is said."""
+    for remark in remarks.items:
+        say = commands.write_error if remark.blocking else commands.write_warning
+        say(remark.message, title=remark.title, file=remark.file, line=remark.line)
+    if remarks.omitted_count:
+        commands.print_line(f"{_describe_left_out(remarks)}; all are in the job summary")
+
+
+def _describe_left_out(remarks: CaseAnnotations) -> str:
+    return (
+        f"{format_count(remarks.omitted_count, 'more case')} {'is' if remarks.omitted_count == 1 else 'are'} "
+        "not annotated"
+    )
+
+
+def _build_annotation(remark: CaseAnnotation) -> Annotation:
+    level = AnnotationLevel.FAILURE if remark.blocking else AnnotationLevel.WARNING
+    return Annotation(remark.file, remark.line, level, remark.title, remark.message)

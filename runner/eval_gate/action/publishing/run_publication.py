@@ -1,0 +1,345 @@
+"""Publication of a run result everywhere, before the step may fail.
+
+Each place is tried on its own. What GitHub refuses is said where it can still be said: in the next place, in the
+summary, in the log. The verdict does not change by it. Of comment and check run one decision says whether this result
+counts, and both are written at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from eval_gate.action.inputs import OUTPUTS
+from eval_gate.action.precedence import NameTakenError, NewerResult
+from eval_gate.action.publishing.artifact_upload import StoredArtifact
+from eval_gate.action.publishing.check_run import (
+    CheckDraft,
+    CheckPlace,
+    find_check_place,
+    publish_check,
+    write_check_at,
+)
+from eval_gate.action.publishing.comment import CommentDraft, draft_comment, find_comment_place, write_comment_at
+from eval_gate.action.publishing.drift_issue import publish_drift
+from eval_gate.action.publishing.result_artifact import ResultUpload, store_page
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.analysis.drift.branch_drift import Drift
+from eval_gate.errors import ExitCode
+from eval_gate.gate.pass_score import apply_recorded_pass_score
+from eval_gate.github.check_runs import CheckConclusion
+from eval_gate.github.runner_files import append_summary, write_outputs
+from eval_gate.github.workflow_commands import WorkflowCommands
+from eval_gate.github.workflow_environment import WorkflowEnvironment
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass, Outcome
+from eval_gate.model.result import RunResult
+from eval_gate.reports.case_annotations import build_annotations
+from eval_gate.reports.check_run import format_cancelled_title, render_check_run
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.markdown import render_problem, render_summary
+from eval_gate.reports.rendering import render
+from eval_gate.reports.run_statistics import compute_pass_rates
+from eval_gate.reports.view.report_view import build_view
+from eval_gate.reports.wording.problems import format_waiting, render_waiting_comment, render_waiting_summary
+from eval_gate.session.evaluation import get_exit_code
+from eval_gate.struct import FrozenStruct, replace
+
+INCONCLUSIVE_HEADING: Final = "could not decide"
+WAITING_TITLE: Final = "The base branch's agent is to be asked by a second step"
+MAX_SUSPECTS: Final = 100
+"""Ids that the output `suspects` names."""
+
+
+class RunFiles(FrozenStruct):
+    """Files of the run in the workspace: run result and report page."""
+
+    result_path: Path
+    page: Path
+
+
+class FinishedRun(FrozenStruct):
+    """Finished run with its verdict. A relay has no files and stores nothing."""
+
+    result: RunResult
+    files: RunFiles | None
+    interrupted: ExitCode | None = None
+    """The exit code of the signal that ended it early, if one did."""
+    pending_cases: tuple[CaseKey, ...] = ()
+    """The regressions that a second step asks the base branch's agent about, before anything is published."""
+    drift: Drift | None = None
+    """What became worse over the runs of the branch, where this is one of them."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """How the step ends."""
+        return get_exit_code(self.result, self.interrupted)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the gate says; an interrupted run says nothing."""
+        return self.result.verdict.outcome if self.result.verdict and not self.interrupted else Outcome.ERROR
+
+
+class StepEnd(FrozenStruct):
+    """Exit code and outputs of a step."""
+
+    exit_code: ExitCode
+    outputs: Mapping[str, str]
+
+
+def publish_run(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog) -> StepEnd:
+    """Artifacts, then comment and check run or annotations, then the summary: each can name those before it.
+
+    How the step ends: by the verdict, and never by a pass where a newer result of this commit counts and does not pass.
+    Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
+    Raises GateError `base-changed` where the verdict is about another branch than the pull request goes into by now.
+    """
+    if finished.interrupted:
+        return _publish_interrupted(step, finished, context, log)
+    try:
+        return _publish_everywhere(step, finished, context, log)
+    except NameTakenError:
+        _write_run_summary(step, finished, context, log)
+        raise
+
+
+def publish_pending(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog) -> StepEnd:
+    """Summary and outputs of a red result that a second step may still turn.
+
+    No check run, so that a required one is missing and blocks; and this step fails. Where an earlier attempt or run
+    has left a comment or check run, they do not go on saying what it found. Nothing passes because the second step
+    never comes.
+    """
+    _withdraw_earlier(step, len(finished.pending_cases), context, log)
+    write_job_summary(step.environment, render_waiting_summary(len(finished.pending_cases)), log.commands)
+    log.commands.write_warning(format_waiting(len(finished.pending_cases)), title="Eval Gate: not published yet")
+    ids = [key.case_id for key in finished.pending_cases[:MAX_SUSPECTS]]
+    outputs = {**_build_run_outputs(finished), "needs-control": "true", "suspects": json.dumps(ids)}
+    return StepEnd(finished.exit_code, outputs)
+
+
+def _withdraw_earlier(step: Step, suspects: int, context: ReportContext, log: StepLog) -> None:
+    """Have what this gate published before say that a second step decides; nothing where there is nothing."""
+    text = render_waiting_comment(suspects, step.plan.head_sha, context.comment_key)
+    draft = CommentDraft(Outcome.ERROR, noteworthy=True, render=lambda _context, _start: text)
+    waiting = CheckDraft(CheckConclusion.FAILURE, WAITING_TITLE, text, "")
+    with suppress(NameTakenError):  # it is not ours to change
+        publish_comment_and_check(replace(step, provisional=True), draft, waiting, context, log)
+
+
+def _publish_everywhere(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog) -> StepEnd:
+    artifact, page = _store_artifacts(step, finished, context, log)
+    context = replace(
+        context, report_url=_format_artifact_url(step, artifact), page_url=_format_artifact_url(step, page)
+    )
+    published = publish_comment_and_check(
+        step, draft_comment(finished.result), _draft_check(finished, context), context, log
+    )
+    told = publish_drift(step, finished.drift, context, log)
+    outcome, exit_code = _resolve_outcome(finished, published.newer_result)
+    if exit_code is not finished.exit_code and published.newer_result is not None:
+        error = published.newer_result.build_error(passed=True)
+        log.commands.write_error(error.message, title=f"Eval Gate: {error.code}")
+        write_job_summary(step.environment, render_problem(error, context, INCONCLUSIVE_HEADING), log.commands)
+    _write_run_summary(step, finished, context, log, told.part)
+    return StepEnd(
+        exit_code,
+        {
+            **_build_run_outputs(finished),
+            "verdict": outcome.value,
+            "exit-code": str(int(exit_code)),
+            "drift": ", ".join(told.names),
+            "drift-issue-url": told.issue_url,
+            "comment-url": published.comment_url or "",
+            "check-run-url": published.check_url or "",
+            "artifact-id": str(artifact.id if artifact else ""),
+            "report-url": context.page_url or "",
+        },
+    )
+
+
+def _resolve_outcome(finished: FinishedRun, overtaken: NewerResult | None) -> tuple[Outcome, ExitCode]:
+    """What the step says in the end: a pass that a newer result contradicts is none."""
+    passed = finished.outcome is Outcome.PASS
+    if passed and overtaken is not None and overtaken.is_contradicting(passed=passed):
+        return Outcome.ERROR, ExitCode.INCOMPLETE
+    return finished.outcome, finished.exit_code
+
+
+def _store_artifacts(
+    step: Step, finished: FinishedRun, context: ReportContext, log: StepLog
+) -> tuple[StoredArtifact | None, StoredArtifact | None]:
+    """The result and the page as artifacts. Raises TakenError where another leg has stored its result."""
+    keeps = finished.files is not None and step.plan.can_store
+    storing = ResultUpload(step, finished.files.result_path, log) if finished.files is not None and keeps else None
+    page = log.start_work(
+        lambda own: store_page(step, lambda: _render_page(finished, context), storing, own), "storing the page"
+    )
+    return storing.get_artifact() if storing is not None else None, page.get_result()
+
+
+def _render_page(finished: FinishedRun, context: ReportContext) -> bytes:
+    """The page of this verdict: as it was written, or made now where nothing is written. Never one that was given."""
+    if finished.files:
+        return finished.files.page.read_bytes()
+    return render("html", finished.result, context).encode("utf-8", "replace")
+
+
+def _format_artifact_url(step: Step, artifact: StoredArtifact | None) -> str | None:
+    """Where GitHub gives an artifact to whoever may read the run: an archive to keep, a page to look at."""
+    environment = step.environment
+    if artifact is None:
+        return None
+    base = f"{environment.server_url}/{environment.repository}"
+    return f"{base}/actions/runs/{environment.run_id}/artifacts/{artifact.id}"
+
+
+def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog) -> StepEnd:
+    """What needs no network first: the runner kills us within seconds. No comment, and no artifact."""
+    end = StepEnd(finished.exit_code, _build_run_outputs(finished))
+    _write_run_summary(step, finished, context, log)
+    write_step_outputs(step.environment, end.outputs, log.commands)
+    with suppress(NameTakenError):  # it is not ours to change
+        publish_check(step, _draft_check(finished, context), log)
+    return end
+
+
+def _write_run_summary(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog, part: str = "") -> None:
+    told = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
+    write_job_summary(step.environment, render_summary(build_view(finished.result, told)) + part, log.commands)
+
+
+def _build_run_outputs(finished: FinishedRun) -> dict[str, str]:
+    outputs = build_outputs(finished.result, finished.outcome, finished.exit_code)
+    if finished.files is None:
+        return outputs
+    return {
+        **outputs,
+        "result-path": _format_relative_path(finished.files.result_path),
+        "report-path": _format_relative_path(finished.files.page),
+    }
+
+
+def write_job_summary(environment: WorkflowEnvironment, text: str, commands: WorkflowCommands) -> None:
+    """The job summary, where there is one; what does not fit any more is said."""
+    if environment.summary_file is None:
+        return
+    try:
+        if append_summary(environment.summary_file, text):
+            return
+        why = "the summaries of this job are too long together"
+    except OSError as error:
+        why = error.strerror or "it cannot be written"
+    commands.write_warning(f"No job summary: {why}")
+
+
+def write_step_outputs(
+    environment: WorkflowEnvironment, outputs: Mapping[str, str], commands: WorkflowCommands
+) -> None:
+    """The step's outputs."""
+    if environment.output_file is None:
+        return
+    try:
+        write_outputs(environment.output_file, outputs)
+    except OSError as error:
+        commands.write_warning(f"No outputs: {error.strerror}")
+
+
+def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
+    """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
+    outputs = dict.fromkeys((one.name for one in OUTPUTS), "")
+    outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code))}
+    if result is None:
+        return outputs
+    counted = apply_recorded_pass_score(result)
+    summary, rate = counted.summary, compute_pass_rates(counted).current
+    outputs |= {
+        "needs-control": "false",
+        "total": str(summary.total_cases),
+        "passed": str(summary.passed),
+        "failed": str(summary.failed),
+        "errored": str(summary.errored),
+        "stale": str(sum(suite.stale for suite in result.suites)),
+        "flaky": str(summary.flaky),
+        "pass-rate": f"{rate:.4f}" if rate is not None else "",
+        "cost-usd": f"{summary.estimated_cost_usd:.6f}" if summary.estimated_cost_usd is not None else "",
+        "run-id": result.run_id,
+        "baseline-run-id": result.baseline_run_id or "",
+    }
+    comparison = result.comparison
+    if comparison is not None:
+        regressions = comparison.of(CaseClass.REGRESSION)  # those that nobody accepted or set aside
+        outputs["regressions"] = str(sum(change.key not in result.waived for change in regressions))
+        outputs["new-passes"] = str(len(comparison.of(CaseClass.NEW_PASS)))
+        outputs["baseline-sha"] = comparison.baseline.sha or ""
+    return outputs
+
+
+def _format_relative_path(file: Path) -> str:
+    """As later steps can use it: their workspace has another path than ours."""
+    return os.path.relpath(file) if file.is_absolute() and file.is_relative_to(Path.cwd()) else str(file)
+
+
+def _draft_check(finished: FinishedRun, context: ReportContext) -> CheckDraft:
+    view = build_view(finished.result, context)
+    text = render_check_run(view)
+    if finished.interrupted:
+        return CheckDraft(CheckConclusion.CANCELLED, format_cancelled_title(view), text.summary, text.page)
+    passed = finished.outcome is Outcome.PASS
+    conclusion = CheckConclusion.SUCCESS if passed else CheckConclusion.FAILURE
+    return CheckDraft(conclusion, text.title, text.summary, text.page, build_annotations(view))
+
+
+class PublishedLinks(FrozenStruct):
+    """URLs of comment and check run, and the newer result that counts instead, if any."""
+
+    comment_url: str | None = None
+    check_url: str | None = None
+    newer_result: NewerResult | None = None
+
+
+def publish_comment_and_check(
+    step: Step, draft: CommentDraft, check_draft: CheckDraft, context: ReportContext, log: StepLog
+) -> PublishedLinks:
+    """Publish both where this result counts, each where no newer one of this gate is. The log says what is lost.
+
+    A comment is what anybody may edit who may write: whether the check run is written, check runs decide alone. A
+    comment that shows nothing newer does not say otherwise than a check run that does.
+    Raises TakenError where one of them is another leg's of this run: no check is written beside a comment that is, but
+    the comment is beside a check that is.
+    Raises GateError `base-changed` as `find_comment_place`.
+    """
+    finding = log.start_work(lambda own: find_comment_place(step, draft, own), "where to comment")
+    naming = log.start_work(lambda own: find_check_place(step, own), "the name of the check run")
+    place, taken = finding.get_result(), None
+    try:
+        name = naming.get_result()
+    except NameTakenError as error:
+        name, taken = CheckPlace(), error
+    if name.newer_result is not None and name.newer_result.is_contradicting(passed=draft.outcome is Outcome.PASS):
+        draft = _draft_superseded(name.newer_result, draft)
+    commenting = log.start_work(lambda own: write_comment_at(place.thread, step, draft, context, own), "the comment")
+    checking = log.start_work(lambda own: write_check_at(name, step, check_draft, own), "the check run")
+    comment, check = commenting.get_result(), checking.get_result()
+    if taken is not None:
+        raise taken
+    overtaken = place.newer_result or name.newer_result or comment.newer_result or check.newer_result
+    if overtaken is not None:
+        log.record_superseded(overtaken.explanation)
+    return PublishedLinks(comment.url, check.url, overtaken)
+
+
+def _draft_superseded(overtaken: NewerResult, draft: CommentDraft) -> CommentDraft:
+    """The comment in place of one that would contradict the result that counts."""
+    error = overtaken.build_error(passed=draft.outcome is Outcome.PASS)
+
+    def render(context: ReportContext, _start: int) -> str:
+        return render_problem(error, context, "could not decide", as_comment=True)
+
+    return CommentDraft(Outcome.ERROR, noteworthy=True, render=render)

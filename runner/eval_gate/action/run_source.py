@@ -1,0 +1,320 @@
+"""Source of the run result: run the cases, or read the result of an earlier step or another run.
+
+Which stored result is this job's own is never decided by what a change commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from eval_gate.action.base_commit import build_checkout_error
+from eval_gate.action.baseline_lookup import BaselineOrigin
+from eval_gate.action.inputs import INPUT_PREFIX
+from eval_gate.action.lookups import BASELINE_PENDING, DeferredBaseline, Lookups
+from eval_gate.action.relay import check_selection
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import StepMode
+from eval_gate.action.trust.pull_request_secrets import build_secret_policy
+from eval_gate.action.trust.trusted_base_agent import drop_untrusted_base_agent
+from eval_gate.action.trust.trusted_config import build_comparison_lookup
+from eval_gate.config.settings import ResultsFormat, RunConfig
+from eval_gate.engine.journal import JOURNAL_NAME
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.must_pass import add_idle_pattern_warnings
+from eval_gate.gate.verdict_decision import GateInputs
+from eval_gate.github.checkout import TrackedFiles, find_head_commit
+from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.process.signals import run_async
+from eval_gate.reports.wording.progress import LogProgress
+from eval_gate.results.result_names import LATEST
+from eval_gate.results.run_reader import StoredRun, is_run_reference, list_stored_runs
+from eval_gate.results.run_writer import make_run_folder
+from eval_gate.results.shards import merge_parts, read_merged_run
+from eval_gate.session.external_run import make_external_run, read_external_results
+from eval_gate.session.run import ExecutedRun, add_base_agent_results, make_run
+from eval_gate.session.session import Session
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.quoting import quote_name
+
+RERUN_COMMAND_IGNORED = (
+    "rerunCommand of the configuration file is not run by the action: a pull request may have written it"
+)
+RERUN_HINT = {
+    True: "give it as the input rerun-command",
+    False: "have `eval-gate judge` run it in a step before, and give `results: latest`; or use the action in host/",
+}
+"""What to do instead, on the machine of the job and in our container."""
+BASE_COMMAND_IGNORED = (
+    "controlCommand is not run by the action but without Docker and as its input: it clears what it fails"
+)
+BASE_HINT = {
+    True: "give it as the input control-command",
+    False: "have `eval-gate judge` run it in a step before, and give `results: latest` and the input control-command",
+}
+_PRIVATE_PREFIXES = (INPUT_PREFIX, "ACTIONS_", "GITHUB_TOKEN")
+"""Variables that are the step's own: eval files and their commands have no business with them."""
+
+
+def build_session(
+    step: Step, config: RunConfig, lookups: Lookups, variables: Mapping[str, str], log: StepLog
+) -> Session:
+    """The session, with what people have accepted: in the file, and, where it could matter, in comments.
+
+    Raises GateError, as for variables that would be given to a target that must not have them.
+    """
+    selection = step.settings.selection
+    beside = lookups.beside_cases
+    origin = BaselineOrigin(BASELINE_PENDING) if beside else lookups.get_origin()
+    question = GateInputs(
+        origin.baseline,
+        config.policy,
+        waivers=lookups.waivers.get_result(),
+        waiver_lookup=lookups.add_comment_waivers,
+        retention=config.retention,
+        judge_lookup=build_comparison_lookup(step),
+    )
+    environment = step.environment
+    around = RunContext(
+        environment.workspace,
+        {name: value for name, value in variables.items() if not name.startswith(_PRIVATE_PREFIXES)},
+        GitFacts(
+            sha=_find_evaluated_commit(step),
+            ref=environment.ref or None,
+            repository=environment.repository,
+            workspace_sha=step.plan.workspace_sha,
+        ),
+        secrets=tuple(token.open() for token in (step.settings.token, environment.runtime_token) if token),
+        secret_policy=build_secret_policy(step, config, variables, log)
+        if _should_run_cases(step) or _can_rerun(step) or config.control.display_name
+        else None,
+        baseline_recording_digest=origin.recording_digest,
+    )
+    later = DeferredBaseline(lookups, question) if beside else None
+    return Session(config, selection, around, question, later)
+
+
+def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> ExecutedRun:
+    """The run, not judged yet. Raises GateError."""
+    run_id = _find_resumable_run(step, session)
+    if run_id is not None:
+        log.record(f"went on with run {run_id}, to ask the base branch's agent")
+        session = replace(session, context=replace(session.context, resume=run_id))
+    if _should_run_cases(step) or run_id is not None:
+        with log.commands.open_group("Evals"):
+            made = run_async(make_run(session, LogProgress(log.commands.print_line)))
+    else:
+        result = drop_untrusted_base_agent(_load_stored_run(step, session, lookups, log), session.config.control)
+        made = ExecutedRun(
+            result if step.plan.mode is StepMode.RELAY else _add_base_agent_results(session, result, log)
+        )
+    return replace(made, result=replace(_set_workspace_commit(step, made.result), made_by=step.maker))
+
+
+def preload_engine(step: Step) -> None:
+    """What a run is prepared with, where there will be one: 100 ms while GitHub is waited for, and not after that."""
+    if _should_run_cases(step):
+        import_module("eval_gate.engine.preparation.plan_builder")
+
+
+def _should_run_cases(step: Step) -> bool:
+    return step.plan.mode is not StepMode.RELAY and not step.settings.results
+
+
+def is_first_step(step: Step) -> bool:
+    """Whether this step makes the run that is judged, or joins it of shards, and does not go on with a step before."""
+    reference = (step.settings.results or "").strip()
+    return not reference or ("\n" not in reference and reference != LATEST and is_run_reference(reference))
+
+
+def _find_resumable_run(step: Step, session: Session) -> str | None:
+    """Id of the stored run that the base branch's agent is asked about now: one that was made here, by our engine."""
+    reference = (step.settings.results or "").strip()
+    if not reference or step.plan.mode is StepMode.RELAY or session.config.control.display_name is None:
+        return None
+    if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not is_run_reference(reference):
+        return None
+    run = _read_run(step, [reference], session)
+    return run.run_id if (make_run_folder(session.folder, run.run_id) / JOURNAL_NAME).is_file() else None
+
+
+def _add_base_agent_results(session: Session, result: RunResult, log: StepLog) -> RunResult:
+    """The result with what the base branch's agent says of it, where it is named and may turn what is red."""
+    told = run_async(add_base_agent_results(session, result))
+    if told is not result:
+        log.record(f"asked the base branch's agent about run {result.run_id}")
+    return told
+
+
+def _can_rerun(step: Step) -> bool:
+    """Whether another tool may be asked again: by the word of the workflow, where that tool is."""
+    return step.settings.on_host and "rerunCommand" in step.settings.flags and step.plan.mode is not StepMode.RELAY
+
+
+def _can_run_base_command(step: Step) -> bool:
+    """The same of the command for the base branch's agent, which may clear what it fails."""
+    return step.settings.on_host and "controlCommand" in step.settings.flags and step.plan.mode is not StepMode.RELAY
+
+
+def _load_stored_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> RunResult:
+    config, reference = session.config, step.settings.results
+    if lookups.relayed is not None:
+        # one shard of a fork's run says nothing about the others, unless this step is about that one
+        selection = step.settings.selection
+        relayed = check_selection(merge_parts([lookups.relayed.get_result()], selection.shard), selection)
+        return add_idle_pattern_warnings(relayed, config.policy.must_pass)
+    assert reference is not None
+    paths = [line.strip() for line in reference.splitlines() if line.strip()]
+    if config.results.format is not ResultsFormat.AUTO or not is_run_reference(paths[0]):
+        return add_idle_pattern_warnings(
+            _load_external_run(step, session, paths, log), config.policy.must_pass, strict=config.strict
+        )
+    result = _drop_history(_read_run(step, paths, session, log))
+    if not result.suites:
+        raise GateError("no-result", f"results: {', '.join(paths)} holds no case", "name a finished run")
+    log.record(f"read the result of run {result.run_id} from {', '.join(paths)}")
+    return add_idle_pattern_warnings(result, config.policy.must_pass, strict=config.strict)
+
+
+def _read_run(step: Step, paths: Sequence[str], session: Session, log: StepLog | None = None) -> RunResult:
+    """The run that these lead to, of shards all. Raises GateError; `latest` is a run of this job or none."""
+    files = TrackedFiles(step.environment.workspace)
+
+    def taken(file: Path) -> bool:
+        return not files.is_tracked(file)
+
+    if list(paths) == [LATEST]:
+        found = find_stored_run(step, session.folder)
+        if found.doubt and log is not None:
+            log.record(f"run {found.stored_head.head.run_id} {found.doubt}: that this job made it is believed")
+        paths = [str(found.stored_head.folder)]
+    return read_merged_run(paths, session.folder, session.selection.shard, taken)
+
+
+def _drop_history(result: RunResult) -> RunResult:
+    """The run without what it says of earlier ones: a step of the pull request wrote that, and GitHub knows better."""
+    if result.comparison is None:
+        return result
+    return replace(result, comparison=replace(result.comparison, evidence=None))
+
+
+def _load_external_run(step: Step, session: Session, paths: Sequence[str], log: StepLog) -> RunResult:
+    """What another tool found. It is asked again only by a command of the workflow, and only where the tool is.
+
+    In the container it is not; and a command of the configuration file is the pull request's own.
+    """
+    choice = session.config.results
+    if session.config.control.command is not None and not _can_run_base_command(step):
+        log.commands.write_warning(f"{BASE_COMMAND_IGNORED}; {BASE_HINT[step.settings.on_host]}")
+        nobody = replace(session.config.control, command=None)
+        session = replace(session, config=replace(session.config, control=nobody))
+    if choice.rerun_command is not None and not _can_rerun(step):
+        log.commands.write_warning(f"{RERUN_COMMAND_IGNORED}; {RERUN_HINT[step.settings.on_host]}")
+        results = replace(choice, rerun_command=None)
+        session = replace(session, config=replace(session.config, results=results))
+    brought = run_async(make_external_run(session, read_external_results(session.config, paths, session.context)))
+    for words in brought.notes:
+        log.record(words)
+    return brought.run
+
+
+def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
+    """The result with the commit of the workspace. Raises GateError where a step before made it of another one.
+
+    What a relay publishes keeps what it says: the baseline was sought by that.
+    """
+    here, there = step.plan.workspace_sha, result.git.workspace_sha if result.git else None
+    if here is None or step.plan.mode is StepMode.RELAY:
+        return result
+    if there is not None and there != here and step.plan.rules_branch is not None:
+        raise build_checkout_error(here, f"the result is of {there[:12]}", there)
+    return replace(result, git=replace(result.git or GitFacts(), workspace_sha=here))
+
+
+def _find_evaluated_commit(step: Step) -> str | None:
+    """The commit in the workspace; of a pull request its head, although its test merge is what is checked out."""
+    return (step.plan.workspace_sha if step.plan.rules_branch is None else None) or step.plan.head_sha or None
+
+
+class JobFacts(FrozenStruct):
+    """Facts that identify this job's own results: commits, workflow run, attempt, job and gate."""
+
+    commits: frozenset[str]
+    run_id: int
+    attempt: int
+    job: str
+    gate: str
+    """The key of the gate that looks for its result."""
+
+
+class JobRun(FrozenStruct):
+    """Stored run of this job."""
+
+    stored_head: StoredRun
+    doubt: str = ""
+    """Why it is only believed to be of this job, as a predicate; empty where it says so itself."""
+
+
+def build_job_facts(step: Step) -> JobFacts:
+    """What this job's own results say. No commit holds its own name, so no committed result can say the same."""
+    environment = step.environment
+    told = {step.plan.head_sha, environment.sha, find_head_commit(environment.workspace)}
+    commits = frozenset(one for one in told if one)
+    return JobFacts(commits, environment.run_id, environment.run_attempt, environment.job, step.key)
+
+
+def find_job_mismatch(head: RunResult, facts: JobFacts) -> str | None:
+    """Why a run is not of this job, as half a sentence; None where it does not say so."""
+    git, maker = head.git or GitFacts(), head.made_by
+    for run_id, attempt in ((git.run_id, git.attempt), (maker and maker.run_id, maker and maker.attempt)):
+        if run_id is not None and run_id != facts.run_id:
+            return f"workflow run {run_id} made it"
+        if attempt is not None and attempt != facts.attempt:
+            return f"attempt {attempt} of this workflow run made it"
+    if git.job and facts.job and git.job != facts.job:
+        return f"the job {quote_name(git.job)} made it"
+    if maker is not None and maker.gate != facts.gate:
+        return f"the gate {quote_name(maker.gate)} has published it"
+    if head.sha and head.sha not in facts.commits:
+        return f"it is of commit {head.sha[:7]}"
+    return None
+
+
+def choose_job_run(stored: Iterable[tuple[StoredRun, bool | None]], facts: JobFacts) -> JobRun | str:
+    """The run of this job among these, newest first, each with whether git tracks it; else why there is none.
+
+    One that names this job's workflow run or commit counts before one that names none.
+    """
+    silent: list[JobRun] = []
+    refused = ""
+    for kept, tracked in stored:
+        git = kept.head.git or GitFacts()
+        why = f"it is committed in {kept.folder}" if tracked else find_job_mismatch(kept.head, facts)
+        if why is not None:
+            refused = refused or f"run {kept.head.run_id[:36]} is not of this job: {why}"
+        elif kept.head.made_by or git.run_id is not None:
+            return JobRun(kept)
+        elif git.sha or tracked is None:
+            silent.append(JobRun(kept, "names no workflow run" if git.sha else "names no commit, and no checkout does"))
+        else:
+            silent.append(JobRun(kept, "names neither a workflow run nor a commit"))
+    return next((one for one in silent if one.stored_head.head.sha), silent[0]) if silent else refused
+
+
+def find_stored_run(step: Step, folder: Path) -> JobRun:
+    """The newest run of this job in the folder of runs. Raises GateError `results-incomplete` where there is none."""
+    files = TrackedFiles(step.environment.workspace)
+    found = choose_job_run(
+        ((kept, files.is_tracked(kept.file)) for kept in list_stored_runs(folder)), build_job_facts(step)
+    )
+    if isinstance(found, JobRun):
+        return found
+    raise GateError(
+        "results-incomplete",
+        "no step before this one has stored a result, which `results: latest` is about" + (found and f"; {found}"),
+        "the log of the step with `eval-gate judge` or `eval-gate run` says what went wrong",
+        exit_code=ExitCode.INCOMPLETE,
+    )

@@ -1,0 +1,130 @@
+"""Steps that end without a run result: publish the reason everywhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from eval_gate import __version__
+from eval_gate.action.precedence import NameTakenError
+from eval_gate.action.publishing.check_run import CheckDraft
+from eval_gate.action.publishing.comment import CommentDraft
+from eval_gate.action.publishing.run_publication import (
+    StepEnd,
+    build_outputs,
+    publish_comment_and_check,
+    write_job_summary,
+    write_step_outputs,
+)
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.workflow_context import build_workflow_context
+from eval_gate.errors import ExitCode, GateError, find_exhaustion_error
+from eval_gate.github.check_runs import CheckConclusion
+from eval_gate.github.workflow_commands import WorkflowCommands
+from eval_gate.github.workflow_environment import WorkflowEnvironment
+from eval_gate.model.comparison import Outcome
+from eval_gate.process.environment import find_secrets
+from eval_gate.reports.check_run import format_problem_title
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.markdown import render_problem
+from eval_gate.reports.wording.problems import render_error
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import escape_markdown
+from eval_gate.text.redaction import Redactor
+
+
+class StepContext(FrozenStruct):
+    """Context of a step that exists however early the step ends."""
+
+    environment: WorkflowEnvironment
+    variables: Mapping[str, str]
+    commands: WorkflowCommands
+
+
+def publish_error(step: Step | None, error: GateError, around: StepContext, *, said: bool = False) -> StepEnd:
+    """Publish why a step ends without a run to speak of: everywhere it can be seen, so that no result of before stays.
+
+    Without a step, and for what is another leg's, in summary and outputs alone. `said`: the log has it from elsewhere.
+    """
+    error.mask(Redactor(find_secrets(os.environ)))
+    _log_error(error, around.commands, said=said)
+    if step is not None and not isinstance(error, NameTakenError):
+        log = StepLog(around.commands, step.plan.read_only)
+        try:
+            return _publish_step_error(step, error, around.variables, log)
+        except NameTakenError as taken:  # what is there is another leg's: nothing is written beside it
+            return publish_error(None, taken, around)
+    context = ReportContext(run_url=around.environment.run_url)
+    write_job_summary(around.environment, render_problem(error, context, _format_heading(error)), around.commands)
+    return StepEnd(error.exit_code, build_outputs(None, Outcome.ERROR, error.exit_code))
+
+
+def publish_interruption(environment: WorkflowEnvironment, commands: WorkflowCommands, code: ExitCode) -> None:
+    """What needs no network, where a step is cancelled before it has published: the runner kills it within seconds."""
+    error = GateError(
+        "not-complete",
+        "the job was cancelled before everything was published",
+        "re-run the job",
+        exit_code=code,
+    )
+    end = publish_error(None, error, StepContext(environment, {}, commands))
+    write_step_outputs(environment, end.outputs, commands)
+
+
+def publish_nothing_to_do(step: Step, log: StepLog) -> StepEnd:
+    """The end of a step that had nothing to do: no verdict, and the summary says why."""
+    words = "".join(f"- {sentence}\n" for sentence in map(escape_markdown, log.trail))
+    write_job_summary(step.environment, f"# Agent eval gate — nothing to do\n\n{words}", log.commands)
+    return StepEnd(ExitCode.PASSED, {**build_outputs(None, Outcome.PASS, ExitCode.PASSED), "verdict": ""})
+
+
+def build_internal_error(error: Exception) -> GateError:
+    """A defect of ours, or a machine that has no more of something, as what is published of it."""
+    broke = f"eval-gate {__version__} broke: {type(error).__name__}"
+    found = GateError("internal", broke, "report it with the traceback in the log", exit_code=ExitCode.INCOMPLETE)
+    return find_exhaustion_error(error) or found
+
+
+def _publish_step_error(step: Step, error: GateError, variables: Mapping[str, str], log: StepLog) -> StepEnd:
+    """Comment, check run, summary and outputs. The check is a failure: a neutral one would satisfy.
+
+    Raises TakenError where they are another leg's of this run.
+    """
+    heading, context = _format_heading(error), build_workflow_context(step, variables)
+
+    def render(shown: ReportContext, _start: int) -> str:
+        return render_problem(error, shown, heading, as_comment=True)
+
+    text = render_problem(error, context, heading)
+    title = format_problem_title(error.message, usage=error.exit_code is ExitCode.USAGE)
+    published = publish_comment_and_check(
+        step,
+        CommentDraft(Outcome.ERROR, noteworthy=True, render=render),
+        CheckDraft(CheckConclusion.FAILURE, title, text, ""),
+        context,
+        log,
+    )
+    lost = replace(context, losses=tuple(log.losses))
+    write_job_summary(step.environment, render_problem(error, lost, heading), log.commands)
+    outputs = build_outputs(None, Outcome.ERROR, error.exit_code)
+    urls = {"comment-url": published.comment_url or "", "check-run-url": published.check_url or ""}
+    return StepEnd(error.exit_code, {**outputs, **urls})
+
+
+def _format_heading(error: GateError) -> str:
+    return "nothing was run" if error.exit_code is ExitCode.USAGE else "could not decide"
+
+
+def _log_error(error: GateError, commands: WorkflowCommands, *, said: bool) -> None:
+    """The whole error in the log, unless it is said there, and its sentence where the run's page shows it."""
+    for line in () if said else render_error(error):
+        commands.print_line(line)
+    place = next((problem for problem in error.problems if problem.file), None)
+    what = f"{error.message}: {error.problems[0]}" if error.problems else error.message
+    commands.write_error(
+        what,
+        title=f"Eval Gate: {error.code}",
+        file=place.file if place else None,
+        line=(place.line if place else 0) or 0,
+    )

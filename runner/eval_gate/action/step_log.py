@@ -1,0 +1,116 @@
+"""Log of a step: written as it happens and kept for the summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Event
+from typing import Final, Generic, TypeVar
+
+from eval_gate.errors import PAGES
+from eval_gate.github.background_calls import start_in_background
+from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.github.workflow_commands import DeferredCommands, WorkflowCommands
+
+T = TypeVar("T")
+GRACE_PERIOD_S: Final = 2.0
+"""Seconds for what is under way when the step is ended from outside; the runner kills it after ten."""
+
+
+class StepEndedError(Exception):
+    """Error for a step that ended before a background result arrived."""
+
+
+class StepLog:
+    """Trail of one step. `losses` holds what could not be published, for the top of the summary."""
+
+    def __init__(self, commands: WorkflowCommands, read_only: str | None = None) -> None:
+        self.commands = commands
+        self.trail: list[str] = []
+        self.losses: list[str] = []
+        self.read_only = read_only
+        """Why the token is not expected to write, if it is not: its refusals are then no surprise."""
+
+    def copy(self) -> StepLog:
+        """One that goes on from here by itself, where a step has several things to publish."""
+        made = StepLog(self.commands, self.read_only)
+        made.trail, made.losses = list(self.trail), list(self.losses)
+        return made
+
+    def record(self, what: str) -> None:
+        """One step, in a sentence without its full stop."""
+        self.trail.append(what)
+        self.commands.print_line(what)
+
+    def warn(self, what: str, hint: str = "") -> None:
+        """Something that does not work here: a warning, with what to do about it, and a step of the trail."""
+        self.trail.append(what)
+        self.commands.write_warning(f"{what[:1].upper()}{what[1:]}{f'; {hint}' if hint else ''}")
+
+    def record_loss(self, what: str, error: GitHubError) -> None:
+        """Something that could not be published: the verdict is the same, and the log says what is missing."""
+        if error.kind is FailureKind.FORBIDDEN and self.read_only:
+            sentence = f"{what}: {self.read_only}; see {PAGES}/forks.md"
+            self.record(sentence)
+        else:
+            sentence = f"{what}: {error}"
+            self.trail.append(sentence)
+            self.commands.write_warning(sentence)
+        self.losses.append(sentence)
+
+    def record_superseded(self, why: str) -> None:
+        """A result that is published nowhere, as a newer one counts."""
+        sentence = f"Not published: {why}"
+        self.record(sentence)
+        self.losses.append(sentence)
+
+    def start_work(self, work: Callable[[StepLog], T], name: str) -> BackgroundWork[T]:
+        """Do it beside what follows. What it says, to a log of its own, is said where its result is asked for."""
+        return BackgroundWork(self, work, name)
+
+
+class BackgroundWork(Generic[T]):
+    """Background work of a step whose log output appears when its result is requested.
+
+    Whatever is done first: what they say, and which of their errors ends the step, goes by the order in which their
+    results are asked for. What nobody asks for is as if it had never begun.
+    """
+
+    def __init__(self, log: StepLog, work: Callable[[StepLog], T], name: str) -> None:
+        self._log = log
+        self._said = DeferredCommands()
+        own = self._own = StepLog(self._said, log.read_only)
+        self._outcome: Future[T] = start_in_background(lambda: work(own), name)
+
+    def peek(self, ended: Future[float] | None = None) -> T:
+        """The result, for work that is itself beside: what is said of it is left for whoever asks in order.
+
+        Once the step has `ended` early, at that moment by `time.monotonic`, there is little time left, for all that is
+        under way together: raises NotThereError where it does not come in that.
+        """
+        if ended is not None:
+            either = Event()
+            for one in (self._outcome, ended):
+                one.add_done_callback(lambda _: either.set())
+            either.wait()
+            try:
+                self._outcome.exception(_compute_time_left(ended))
+            except TimeoutError:
+                raise StepEndedError from None
+        return self._outcome.result()
+
+    def get_result(self, ended: Future[float] | None = None) -> T:
+        """What came of it, as `peek`; what it said is said before. Raises what the work raises."""
+        try:
+            return self.peek(ended)
+        finally:
+            self._said.replay_to(self._log.commands)
+            self._log.trail += self._own.trail
+            self._log.losses += self._own.losses
+            self._own.trail, self._own.losses = [], []
+
+
+def _compute_time_left(ended: Future[float]) -> float | None:
+    """Seconds of the last moment that are left; None where it has not begun."""
+    return max(ended.result() + GRACE_PERIOD_S - time.monotonic(), 0.0) if ended.done() else None

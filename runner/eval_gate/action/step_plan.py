@@ -1,0 +1,405 @@
+"""Plan of a step: a pure decision from event facts and settings, with its reasons.
+
+What each event means for the gate is docs/action.md's table, in code.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from eval_gate.action.base_commit import (
+    BASE,
+    BaseCommit,
+    WorkspaceCommit,
+    build_checkout_error,
+    choose_baseline_branch,
+    find_group_base,
+    find_pull_base,
+)
+from eval_gate.action.inputs import AUTO, NONE, StepSettings
+from eval_gate.errors import PAGES, GateError
+from eval_gate.github.artifacts.artifact_search import TRUSTED_EVENTS
+from eval_gate.github.commits import PullRequest
+from eval_gate.github.event import WorkflowEvent
+from eval_gate.github.workflow_environment import MAX_DIGITS, WorkflowEnvironment
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.quoting import quote_value
+
+DEPENDABOT: Final = "dependabot[bot]"
+OWN_CODE_EVENTS: Final = frozenset(
+    {
+        *("push", "schedule", "create", "release", "deployment", "deployment_status"),
+        *("merge_group", "pull_request", "pull_request_review", "pull_request_review_comment"),
+        "pull_request_target",  # which the plan refuses
+    }
+)
+"""Events that only people who may write can cause, or whose runs get no keys where the code is a stranger's."""
+_RUN_INPUTS: Final = {"agentEndpoint": "agent-endpoint", "evals": "evals", "target": "target"}
+"""Inputs by which cases are run, by their keys of the configuration."""
+PULL_INPUT: Final = "pr-number"
+"""The input of a manually started workflow that names a pull request."""
+
+
+class StepMode(StrEnum):
+    """Purpose of a step."""
+
+    GATE = "gate"
+    """Run or read a result, compare, judge, publish."""
+    RELAY = "relay"
+    """Publish what a run without a write token left behind."""
+    NOTHING = "nothing"
+
+
+class BaselineKind(StrEnum):
+    """Where the baseline is looked for."""
+
+    ARTIFACT = "artifact"
+    """The nearest trusted artifact of the baseline branch."""
+    RUN = "run"
+    """The artifact of one workflow run, by its number."""
+    STORED = "stored"
+    """A path or run id, as on the command line."""
+    NONE = "none"
+
+
+class BaselineChoice(FrozenStruct):
+    """Baseline to compare with. `reference` is for run and stored; the other fields are for artifact."""
+
+    kind: BaselineKind
+    reference: str = ""
+    branch: str = ""
+    commit: str | None = None
+    """The nearest to this commit."""
+    merged_head: str | None = None
+    """The head that was merged into that commit, where whoever made the merge chose it."""
+    first_parent_of: str | None = None
+    """The nearest to the commit that this test merge was made with."""
+    fork_point_of: str | None = None
+    """The nearest to where this commit left the branch."""
+    forked_from: str | None = None
+    """Which branch it left; None for the one that makes baselines."""
+    exact_commit_branch: str | None = None
+    """Only the very commit's own will do, be it of a run on this branch. None takes what is before it too."""
+    workflow: str = ""
+    """The workflow file that makes baselines, where it is not this one."""
+
+
+class StepPlan(FrozenStruct):
+    """Decisions of a step with their reasons."""
+
+    mode: StepMode
+    head_sha: str
+    """The commit that the result is about: a pull request's head, never its test merge."""
+    baseline: BaselineChoice
+    reasons: tuple[str, ...]
+    pull_number: int | None = None
+    """Where to comment; None for nowhere."""
+    base_branch: str | None = None
+    """What a pull request is merged into."""
+    from_fork: bool = False
+    """Whether the files in the workspace are somebody's who may not write to the repository."""
+    read_only: str | None = None
+    """Why the token is not expected to write, if it is not."""
+    can_store: bool = True
+    """Whether the result may be kept under the name of baselines."""
+    workspace_sha: str | None = None
+    """The commit whose files are evaluated: of a pull request its head, or a test merge of it."""
+    is_unverified: bool = False
+    """Whether no checkout names that commit, so that the workflow's word counts."""
+    rules_branch: str | None = None
+    """The branch whose rules count where the change is not to say by what it is judged."""
+    is_on_baseline_branch: bool = False
+    """Whether it is a run of the baseline branch itself, which goes on from the branch's run before it."""
+    relayed_run: int | None = None
+    """The run whose result a relay publishes."""
+    relayed_attempt: int | None = None
+    """Its attempt that left the result; None as long as nobody has told."""
+    relayed_since: datetime | None = None
+    """When that attempt began, where an earlier one may have left a result too."""
+    default_branch: str = ""
+    """The repository's default branch."""
+    trusted_branches: tuple[str, ...] = ()
+    """Branches whose files count for a pull request without a further question, the default branch first."""
+
+
+class PlanFacts(FrozenStruct):
+    """Facts for the plan that neither the environment nor the event contains."""
+
+    default_branch: str
+    pull: PullRequest | None = None
+    """As it is now: the pull request that a manual start names."""
+    checkout: str | None = None
+    """The commit in the workspace."""
+    parents: tuple[str, ...] | None = None
+    """Its parents, where it is neither the event's nor the head of a pull request; None where GitHub does not know."""
+
+
+def make_step_plan(
+    environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
+) -> StepPlan:
+    """The plan for this event. Raises GateError for events that must not run a pull request's code."""
+    match event.name:
+        case "pull_request_target":
+            raise GateError(
+                "unsafe-event",
+                "pull_request_target has the default branch's secrets: a pull request's code must not run with them",
+                f"use pull_request; for forks see {PAGES}/forks.md, which needs no secrets in the first stage",
+            )
+        case "workflow_run":
+            plan = _plan_relay(environment, event, settings, facts)
+        case "pull_request":
+            plan = _plan_pull_request(environment, event, settings, facts)
+        case "merge_group":
+            plan = _plan_merge_group(environment, event, settings, facts)
+        case "workflow_dispatch" if parse_pull_number(event) is not None:
+            plan = _plan_dispatched_pull(environment, event, settings, facts)
+        case _ if event.pull_request is not None:  # what is said of one, such as a review
+            plan = _plan_pull_request(environment, event, settings, facts)
+        case _:
+            plan = _plan_branch(environment, settings, facts, event.name)
+    plan = replace(plan, default_branch=facts.default_branch, trusted_branches=_list_trusted_branches(settings, facts))
+    chosen = _choose_named_baseline(settings, plan.baseline.branch)
+    return replace(plan, baseline=chosen) if chosen else plan
+
+
+def choose_change_baseline(
+    settings: StepSettings, default: str, change: ChangeBranches, base: BaseCommit
+) -> BaselineChoice:
+    """The baseline of a change with this base: of the branch that makes baselines, nearest to that commit.
+
+    Where that branch, or the default one, is itself what is merged, as in a promotion, its results are of what is
+    evaluated here: then only the base's own will do, which may be of a run on either branch.
+    """
+    branch = choose_baseline_branch(settings.baseline_branch, default, change.base_branch)
+    promoted = change.head_branch in {branch, default} and change.head_branch != change.base_branch
+    return BaselineChoice(
+        BaselineKind.ARTIFACT,
+        branch=change.base_branch if promoted else branch,
+        commit=base.commit,
+        merged_head=base.merged_head,
+        first_parent_of=base.first_parent_of,
+        fork_point_of=base.fork_point_of,
+        forked_from=change.base_branch,
+        exact_commit_branch=change.head_branch if promoted else None,
+    )
+
+
+class ChangeBranches(FrozenStruct):
+    """Head and base branch of a change."""
+
+    base_branch: str
+    head_branch: str | None = None
+    """The branch it is on, where that is one of this repository."""
+
+
+def _list_trusted_branches(settings: StepSettings, facts: PlanFacts) -> tuple[str, ...]:
+    """The default branch, and the one that the workflow names for baselines; `base` is a word and names none."""
+    named = settings.baseline_branch
+    branch = choose_baseline_branch(named, facts.default_branch, None)
+    return (facts.default_branch, *([branch] if named and named != BASE else []))
+
+
+def parse_pull_number(event: WorkflowEvent) -> int | None:
+    """The pull request that a manual start names. Raises GateError for what is no number."""
+    value = (event.inputs or {}).get(PULL_INPUT)
+    if event.name != "workflow_dispatch" or value is None or value == "":
+        return None
+    text = str(value).strip().removeprefix("#")
+    if not text.isdecimal() or len(text) > MAX_DIGITS:
+        raise GateError("invalid-input", f"{PULL_INPUT}: {quote_value(text)} is not the number of a pull request")
+    return int(text)
+
+
+def _choose_named_baseline(settings: StepSettings, branch: str) -> BaselineChoice | None:
+    """A baseline that the step names; None where the event decides. The configuration's is for the command line."""
+    named = settings.baseline
+    if named == AUTO:
+        return None
+    if named == NONE:
+        return BaselineChoice(BaselineKind.NONE)
+    is_number = named.isdecimal() and len(named) <= MAX_DIGITS
+    return BaselineChoice(BaselineKind.RUN if is_number else BaselineKind.STORED, named, branch)
+
+
+def _plan_pull_request(
+    environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
+) -> StepPlan:
+    pull = event.pull_request
+    if pull is None:
+        raise GateError("bad-event", "the event pull_request has no pull request in it")
+    workspace = WorkspaceCommit(environment.sha, facts.checkout, facts.parents)
+    base = find_pull_base(workspace, pull.head.sha, f"#{pull.number}")
+    from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
+    read_only = None
+    if from_fork:
+        read_only = "a pull request from a fork gets a read-only token"
+    elif DEPENDABOT in {environment.actor, event.sender.login if event.sender else ""}:
+        read_only = "a pull request by Dependabot gets a read-only token"
+    is_open = pull.state == "open"
+    reasons = [f"event {event.name} #{pull.number}, head {pull.head.sha[:7]}, into {pull.base.ref}"]
+    reasons += [read_only if from_fork else f"{read_only}, unless `permissions:` grants more"] if read_only else []
+    reasons += [] if is_open else ["the pull request is closed: no comment"]
+    change = ChangeBranches(pull.base.ref, None if from_fork else pull.head.ref)
+    return StepPlan(
+        StepMode.GATE,
+        pull.head.sha,
+        choose_change_baseline(settings, facts.default_branch, change, base),
+        (*reasons, _describe_workspace(workspace, base, pull.base.ref)),
+        pull_number=pull.number if is_open else None,
+        base_branch=pull.base.ref,
+        from_fork=from_fork,
+        read_only=read_only,
+        workspace_sha=workspace.sha or None,
+        is_unverified=workspace.is_unverified,
+        rules_branch=pull.base.ref,
+    )
+
+
+def _describe_workspace(workspace: WorkspaceCommit, base: BaseCommit, branch: str) -> str:
+    """Which commit is evaluated, and what follows for the baseline."""
+    what = f"the workspace holds {workspace.sha[:7]}"
+    if workspace.is_unverified:
+        what = f"nothing in the workspace names its commit: GitHub's {workspace.sha[:7]} is believed"
+    if base.fork_point_of:
+        return f"{what}, the head: compared with where it left {branch}"
+    return f"{what}, a test merge: compared with {branch} as it was merged there"
+
+
+def _plan_merge_group(
+    environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
+) -> StepPlan:
+    group = event.merge_group
+    if group is None:
+        raise GateError("bad-event", "the event merge_group has no merge group in it")
+    workspace = WorkspaceCommit(environment.sha, facts.checkout)
+    base = find_group_base(workspace, group.head_sha, group.base_sha)
+    last = f", last pull request #{group.pull_number}" if group.pull_number else ""
+    reasons = (f"event merge_group{last}, head {group.head_sha[:7]}: no comment, a group may hold several",)
+    into = group.base_branch
+    branch = choose_baseline_branch(settings.baseline_branch, facts.default_branch, into)
+    return StepPlan(
+        StepMode.GATE,
+        group.head_sha or environment.sha,
+        BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=base.commit),
+        reasons,
+        workspace_sha=workspace.sha or None,
+        is_unverified=workspace.is_unverified,
+        rules_branch=into or None,
+    )
+
+
+def _plan_dispatched_pull(
+    environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, known: PlanFacts
+) -> StepPlan:
+    """A manual start that names a pull request: only believed when the workspace holds that pull request."""
+    number, pull, checkout = parse_pull_number(event), known.pull, known.checkout
+    if pull is None:
+        raise GateError(
+            "no-such-pull-request", f"{PULL_INPUT}: there is no pull request #{number} here", "give an open one"
+        )
+    # the event's own commit is the default branch's
+    workspace = WorkspaceCommit(pull.merge_commit_sha or "", checkout, known.parents)
+    if checkout is None:
+        raise build_checkout_error(None, f"#{number} is {pull.head.sha[:12]}", f"refs/pull/{number}/head")
+    base = find_pull_base(workspace, pull.head.sha, f"#{number}")
+    from_fork = pull.head.repo is None or pull.head.repo.full_name != environment.repository
+    change = ChangeBranches(pull.base.ref, None if from_fork else pull.head.ref)
+    reason = f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}: its result is not stored"
+    return StepPlan(
+        StepMode.GATE,
+        pull.head.sha,
+        choose_change_baseline(settings, known.default_branch, change, base),
+        (reason, _describe_workspace(workspace, base, pull.base.ref)),
+        pull_number=pull.number if pull.state == "open" else None,
+        base_branch=pull.base.ref,
+        from_fork=from_fork,
+        workspace_sha=checkout,
+        rules_branch=pull.base.ref,
+        # the run counts as one of its branch: what it stores would be taken for the branch's own
+        can_store=False,
+    )
+
+
+def _plan_branch(
+    environment: WorkflowEnvironment, settings: StepSettings, facts: PlanFacts, event_name: str
+) -> StepPlan:
+    """A push, a schedule, a manual start, and every event we know nothing special about."""
+    sha = environment.sha
+    branch = choose_baseline_branch(settings.baseline_branch, facts.default_branch, None, environment.ref)
+    # at other events each file that is read is held against the event's commit
+    if event_name in OWN_CODE_EVENTS and sha and facts.checkout not in {None, sha}:
+        raise build_checkout_error(facts.checkout, f"the event {event_name} is of {sha[:12]}", sha)
+    where = environment.ref.removeprefix("refs/heads/") or "an unknown ref"
+    reason = f"event {event_name} on {where}, commit {sha[:7]}: no pull request to comment on"
+    if environment.ref == f"refs/heads/{branch}":
+        choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=sha)
+        becomes = ", its result is the next baseline" if event_name in TRUSTED_EVENTS else ""
+        on_branch = event_name in TRUSTED_EVENTS
+        reasons = (f"{reason}{becomes}",)
+        return StepPlan(
+            StepMode.GATE, sha, choice, reasons, is_on_baseline_branch=on_branch, workspace_sha=facts.checkout
+        )
+    # the run of a tag is listed under the tag's short name, which may be the branch's
+    stores = environment.ref.startswith("refs/heads/")
+    reason += "" if stores else "; its result is not stored, because it is no branch's"
+    choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha)
+    return StepPlan(StepMode.GATE, sha, choice, (reason,), can_store=stores, workspace_sha=facts.checkout)
+
+
+def _plan_relay(
+    environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
+) -> StepPlan:
+    run = event.workflow_run
+    if run is None:
+        raise GateError("bad-event", "the event workflow_run has no run in it")
+    from_fork = run.head_repository is None or run.head_repository.full_name != environment.repository
+    by_dependabot = run.actor is not None and run.actor.login == DEPENDABOT
+    # which commit was evaluated, and what it is merged into, is known later
+    choice = BaselineChoice(
+        BaselineKind.ARTIFACT,
+        branch=choose_baseline_branch(settings.baseline_branch, facts.default_branch, None),
+        fork_point_of=run.head_sha,
+        workflow=run.path.partition("@")[0],
+    )
+    what = f"event workflow_run for run {run.id}, head {run.head_sha[:7]}"
+    if run.event != "pull_request":
+        _refuse_to_run(settings)
+        return StepPlan(
+            StepMode.NOTHING, run.head_sha, choice, (f"{what}: it was a run of {run.event}, not of pull_request",)
+        )
+    if run.conclusion in {"cancelled", "skipped", "stale", "action_required"}:
+        return StepPlan(
+            StepMode.NOTHING, run.head_sha, choice, (f"{what}: it ended as {run.conclusion}, without a result",)
+        )
+    if event.action in {"requested", "in_progress"}:
+        return StepPlan(StepMode.NOTHING, run.head_sha, choice, (f"{what}: it has not ended yet",))
+    if not (from_fork or by_dependabot):
+        _refuse_to_run(settings)
+        return StepPlan(StepMode.NOTHING, run.head_sha, choice, (f"{what}: it had a token to publish by itself",))
+    reason = f"{what}: it had no token to publish, so this one does"
+    return StepPlan(
+        StepMode.RELAY,
+        run.head_sha,
+        choice,
+        (reason,),
+        from_fork=from_fork,
+        relayed_run=run.id,
+        relayed_attempt=run.run_attempt,
+    )
+
+
+def _refuse_to_run(settings: StepSettings) -> None:
+    """Raises GateError where cases are to be run or judged: this event does neither, and must not pass for it."""
+    named = [one for key, one in _RUN_INPUTS.items() if key in settings.flags] + (
+        ["results"] if settings.results else []
+    )
+    if named:
+        raise GateError(
+            "wrong-event",
+            f"the input {named[0]} is given, and a workflow started by workflow_run evaluates nothing: it publishes "
+            "what a run of a fork or of Dependabot left, and this was none",
+            f"leave the input out in a workflow that publishes ({PAGES}/forks.md); evaluate in a job behind the others "
+            "(`needs`) at push and pull_request, or at workflow_dispatch",
+        )

@@ -1,0 +1,97 @@
+"""Trusted branch of a pull request and the configuration on that branch.
+
+Whoever may push may make a branch of their own and a pull request into it. Its files were reviewed by nobody.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from eval_gate.action.step import Step
+from eval_gate.action.step_config import load_config_from
+from eval_gate.config.loader import CONFIG_NAMES
+from eval_gate.config.settings import RunConfig
+from eval_gate.github.checkout import find_checkout
+from eval_gate.github.commits import fetch_file, find_branch
+from eval_gate.github.failure import FailureKind, GitHubError
+
+
+def find_trusted_branch(step: Step) -> str | None:
+    """The branch whose word counts for this step's pull request; None where it is about none. Raises GitHubError.
+
+    That is the branch it is merged into where that is the default branch, the one that baselines are of, or protected;
+    else the default branch.
+    """
+    base, trusted = step.plan.base_branch, step.plan.trusted_branches
+    if base is None or not trusted or base in trusted:
+        return base
+    facts = find_branch(step.client, base)
+    if facts is None:
+        doing = f"reading the branch {base}"[:120]
+        raise GitHubError(FailureKind.NOT_FOUND, doing, "it is not there any more")
+    return base if facts.protected else trusted[0]
+
+
+def find_branch_warning(step: Step) -> str | None:
+    """What to warn of where keys go by the word of a branch that counts only because `baseline-branch` names it.
+
+    An expression such as `github.base_ref || github.ref_name` names whatever branch a pull request goes into, and the
+    input does not tell.
+    """
+    base = step.plan.base_branch
+    if base is None or base == step.plan.default_branch or base not in step.plan.trusted_branches:
+        return None
+    try:
+        facts = find_branch(step.client, base)
+    except GitHubError:
+        facts = None
+    if facts is not None and facts.protected:
+        return None
+    return (
+        f"{base} says which targets are given keys, because `baseline-branch` names it, and it is not known to be "
+        "protected: whoever may push may have made it. Protect it; or where an expression names it, write "
+        "`baseline-branch: base`"
+    )
+
+
+def describe_branch(step: Step, branch: str) -> str:
+    """The trusted branch as a log names it, with why it is another one than the pull request's base."""
+    base = step.plan.base_branch
+    return branch if base in {None, branch} else f"{branch} ({base}, which it goes into, is not protected)"
+
+
+def load_base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[RunConfig, str | None]:
+    """The configuration with this branch's file, or commit's, in place of the workspace's, and the name of that file.
+
+    Raises GitHubError, and GateError for a file that is not valid.
+    """
+    for name in (step.settings.config,) if step.settings.config else CONFIG_NAMES:
+        path = resolve_repository_path(step, name)
+        data = fetch_file(step.client, path, branch)
+        if data is not None:
+            with TemporaryDirectory(dir=step.environment.temporary_folder) as folder:
+                file = Path(folder) / PurePosixPath(path).name
+                file.write_bytes(data)
+                return load_config_from(step.settings, variables, file, shown_as=f"{path} on {branch}"), path
+        if "/" in name and (step.environment.workspace / name).is_file():
+            _confirm_path(step, path)
+    return load_config_from(step.settings, variables, None), None
+
+
+def resolve_repository_path(step: Step, name: str) -> str:
+    """The path that a file of the workspace has in its repository: a checkout may lie in a folder (`path:`)."""
+    root = Path(os.path.realpath(step.environment.workspace))
+    checkout = find_checkout(root, name)
+    place = Path(os.path.normpath(root / name))
+    return place.relative_to(checkout or root).as_posix() if place.is_relative_to(checkout or root) else name
+
+
+def _confirm_path(step: Step, path: str) -> None:
+    """Raise GitHubError for a file that the branch does not have, and the head of the pull request neither."""
+    head = step.plan.head_sha
+    if head and fetch_file(step.client, path, head) is None:
+        what = f"{head[:7]} has no such file either, so nobody knows where the rules are: check out this repository"
+        raise GitHubError(FailureKind.NOT_FOUND, f"reading {path}"[:120], what)

@@ -1,0 +1,155 @@
+"""Secrets for targets of a pull request: only targets that the base branch describes the same way.
+
+Whoever may push a branch may write a target that sends `${{ KEY }}` to an address of their own. What the base branch
+says was reviewed; what only the pull request says was not. Inputs and variables stand in the workflow and win.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from eval_gate.action.inputs import TrustedSide
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.trust.base_branch import (
+    describe_branch,
+    find_branch_warning,
+    find_trusted_branch,
+    load_base_config,
+    resolve_repository_path,
+)
+from eval_gate.action.trust.event_files import is_unverified_start
+from eval_gate.config.settings import RunConfig
+from eval_gate.errors import GateError
+from eval_gate.github.commits import fetch_file
+from eval_gate.github.failure import GitHubError, build_unavailable_error
+from eval_gate.model.base import JsonValue
+from eval_gate.process.environment import is_always_passed
+from eval_gate.targets.build import find_flag_target
+from eval_gate.targets.target_list import TargetList, parse_targets, read_targets
+from eval_gate.targets.variables import SecretPolicy, SecretRequest, has_same_access
+
+_ADVICE = "merge that first, or say in the workflow that this is fine: input secrets-for: head"
+
+
+def build_secret_policy(
+    step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog
+) -> SecretPolicy | None:
+    """Who decides for this step; None where every target is given what it asks for: outside of a pull request.
+
+    Raises GateError where the pull request's configuration passes variables on that its base branch's does not.
+    """
+    if step.settings.secrets_for is TrustedSide.HEAD:
+        return None
+    if step.plan.base_branch is not None:
+        base = BaseBranchTargets(step, variables, log)
+    elif is_unverified_start(step):
+        base = BaseBranchTargets(step, variables, log, step.plan.head_sha)
+    else:
+        return None
+    names = [name for name in config.pass_env if variables.get(name, "").strip() and not is_always_passed(name)]
+    for name in names:
+        if name not in base.config.pass_env:
+            raise GateError(
+                "secret-not-given",
+                f"passEnv would give {name} to commands, and the configuration of {base.display_name} does not",
+                _ADVICE,
+            )
+    if names:
+        base.warn_once()
+    return base
+
+
+class BaseBranchTargets:
+    """Targets as the base branch (or a commit) describes them, read from GitHub on demand.
+
+    The base branch is the one whose word counts (`find_trusted_branch`).
+    """
+
+    def __init__(self, step: Step, variables: Mapping[str, str], log: StepLog, commit: str | None = None) -> None:
+        self._step = step
+        self._variables = variables
+        self._commit = commit
+        self._log = log
+        self._has_warned = False
+
+    def warn_once(self) -> None:
+        """Something is given by this branch's word: say where it counts only because the workflow names it."""
+        if self._has_warned or self._commit is not None:
+            return
+        self._has_warned = True
+        if warning := find_branch_warning(self._step):
+            self._log.commands.write_warning(warning)
+
+    def __call__(self, receiver: SecretRequest) -> None:
+        """Raises GateError for a target that the base branch does not describe alike, or where it cannot be read."""
+        names = " and ".join(receiver.variables)
+        if any(has_same_access(receiver.entry.open(), entry) for entry in self.get_entries(receiver.file)):
+            self._log.record(f"target {receiver.name[:80]} is given {names}: {self.display_name} describes it alike")
+            self.warn_once()
+            return
+        place = f" at {receiver.place[:300]}" if receiver.place else ""
+        raise GateError(
+            "secret-not-given",
+            f"target {receiver.name[:80]}{place} would be given {names}, and {self.display_name} does not "
+            "describe it so",
+            _ADVICE,
+        )
+
+    @cached_property
+    def branch(self) -> str:
+        """The branch or commit. Raises GateError where it cannot be told."""
+        try:
+            return self._commit or find_trusted_branch(self._step) or ""
+        except GitHubError as error:
+            raise self._build_unavailable_error(error) from error
+
+    @property
+    def display_name(self) -> str:
+        """The same for people."""
+        return self._commit[:7] if self._commit else describe_branch(self._step, self.branch)
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The base branch's configuration, with the inputs and variables of this step."""
+        try:
+            return load_base_config(self._step, self._variables, self.branch)[0]
+        except GitHubError as error:
+            raise self._build_unavailable_error(error) from error
+
+    def get_entries(self, file: str | None) -> tuple[Mapping[str, JsonValue], ...]:
+        """What the base branch describes in this file; for None, in its configuration. Raises GateError."""
+        if file is not None:
+            found = self._read_target_list(file)
+            return found.entries if found else ()
+        choice = self.config.target
+        try:
+            fixed = find_flag_target(choice)
+            listed = () if choice.targets is None or isinstance(choice.targets, str) else choice.targets
+            inline = read_targets(listed, Path()).entries
+        except GateError:  # what is not valid describes nothing
+            return ()
+        return (*inline, *((fixed.entry.open(),) if fixed else ()))
+
+    def _read_target_list(self, file: str) -> TargetList | None:
+        """The list in this file of the workspace as the base branch has it; None where it has none that is valid."""
+        workspace = os.path.normpath(self._step.environment.workspace)
+        path = Path(os.path.normpath(Path(workspace) / file))
+        if not path.is_relative_to(workspace):
+            return None
+        name = resolve_repository_path(self._step, path.relative_to(workspace).as_posix())
+        try:
+            data = fetch_file(self._step.client, name, self.branch)
+        except GitHubError as error:
+            raise self._build_unavailable_error(error) from error
+        try:
+            return parse_targets(name, data) if data is not None else None
+        except GateError:  # what is no list describes nothing
+            return None
+
+    def _build_unavailable_error(self, error: GitHubError) -> GateError:
+        where = (self._commit or self._step.plan.base_branch or "")[:200]
+        return build_unavailable_error(f"which targets may be given variables could not be read from {where}: {error}")

@@ -1,0 +1,94 @@
+"""Trust in the base agent: named by the base branch or the workflow, never by the change alone.
+
+What it fails is not held against a change. A pull request that could name it would name one that fails whatever the
+change breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eval_gate.action.step import Step
+from eval_gate.action.step_config import load_config_from
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import StepMode
+from eval_gate.action.trust.base_branch import find_trusted_branch, load_base_config
+from eval_gate.action.trust.pull_request_secrets import BaseBranchTargets
+from eval_gate.config.settings import BaseAgentChoice, RunConfig
+from eval_gate.errors import GateError
+from eval_gate.github.failure import GitHubError
+from eval_gate.model.base import JsonValue
+from eval_gate.model.result import RunResult
+from eval_gate.struct import replace
+from eval_gate.targets.target_list import read_targets
+from eval_gate.text.quoting import describe_name
+
+_NO_BASE_AGENT = BaseAgentChoice()
+
+
+def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> BaseAgentChoice:
+    """Whom this step may ask as the base branch's agent; nobody where the pull request alone says who that is.
+
+    GitHub is asked only where a configuration file names one. Where it does not answer nobody is asked: that clears
+    nothing.
+    """
+    branch, choice = step.plan.base_branch, config.control
+    if branch is None or step.plan.mode is StepMode.RELAY or choice == _NO_BASE_AGENT:
+        return choice
+    # word by word: a pull request may add an address to the command that the workflow names
+    if choice != load_config_from(step.settings, variables, None).control:
+        try:
+            branch = find_trusted_branch(step) or branch
+            choice = load_base_config(step, variables, branch)[0].control
+        except (GitHubError, GateError) as error:
+            log.commands.write_warning(
+                f"the base branch's agent is not asked: who it is could not be read from {branch}: {error}"
+            )
+            return _NO_BASE_AGENT
+        if choice != config.control:
+            log.record(
+                f"{branch} names {_format_choice(choice)} as its agent; what the pull request names counts for nothing"
+            )
+    if choice.target is not None and not _is_described_alike(step, config, choice.target, variables, log):
+        said = f"{branch} does not describe {describe_name(choice.target)} as the pull request does, in `targets`"
+        log.commands.write_warning(f"the base branch's agent is not asked: {said}")
+        return _NO_BASE_AGENT
+    return choice
+
+
+def drop_untrusted_base_agent(run: RunResult, choice: BaseAgentChoice) -> RunResult:
+    """A result that was made elsewhere, without what another agent said in place of the base branch's."""
+    if run.control is None:
+        return run
+    by_name = choice.target is not None and run.control.target.name == choice.target
+    by_address = choice.endpoint is not None and run.control.target.identity == choice.display_name
+    by_command = choice.command is not None and run.control.target.identity == choice.command_name
+    if by_name or by_address or by_command:
+        return run
+    said = (
+        "what the base branch's agent said is not counted: this step names "
+        f"{_format_choice(choice)}, and the result asked {run.control.target.identity[:300]}"
+    )
+    return replace(run, control=None, warnings=(*run.warnings, said))
+
+
+def _format_choice(choice: BaseAgentChoice) -> str:
+    return (choice.display_name or choice.command_name or "nobody")[:300]
+
+
+def _is_described_alike(step: Step, config: RunConfig, name: str, variables: Mapping[str, str], log: StepLog) -> bool:
+    """Whether the base branch has the same to say of this target, to the letter."""
+    source = config.target.targets
+    if source is None:
+        return False  # which list counts depends on where the eval files lie, which are the pull request's
+    there = BaseBranchTargets(step, variables, log)
+    try:
+        ours = _list_entries_named(read_targets(source, step.environment.workspace).entries, name)
+        theirs = _list_entries_named(there.get_entries(source if isinstance(source, str) else None), name)
+    except GateError:
+        return False
+    return bool(ours) and ours == theirs
+
+
+def _list_entries_named(entries: tuple[Mapping[str, JsonValue], ...], name: str) -> list[Mapping[str, JsonValue]]:
+    return [entry for entry in entries if entry.get("name") == name]

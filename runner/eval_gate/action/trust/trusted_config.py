@@ -1,0 +1,109 @@
+"""Policy and judge comparisons that count for a pull request: its own or those of the base branch.
+
+A pull request's files are its author's. Where they are not to say by what they are judged, always so for forks, the
+rules come from the configuration file as it is on the base branch. Only the rules, and who the
+base branch's agent is, which always is that branch's word: what is run, and against what, stays what the pull request
+says. Inputs and variables stand in the workflow, which a configuration file never wins over.
+
+About judges a pull request only proposes: the file on the base branch counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from eval_gate.action.inputs import TrustedSide
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import StepMode
+from eval_gate.action.trust.base_branch import describe_branch, find_trusted_branch, load_base_config
+from eval_gate.action.trust.trusted_base_agent import choose_base_agent
+from eval_gate.config.settings import RunConfig
+from eval_gate.errors import GateError
+from eval_gate.gate.judge_agreement import (
+    JUDGES_PATH,
+    JudgeComparisons,
+    JudgeLookup,
+    parse_comparisons,
+    read_comparisons,
+)
+from eval_gate.gate.policy_changes import find_policy_changes
+from eval_gate.github.commits import fetch_file
+from eval_gate.github.failure import GitHubError, build_unavailable_error
+from eval_gate.model.policy import Measuring
+from eval_gate.model.yardstick import Difference
+from eval_gate.struct import FrozenStruct, replace
+
+
+class TrustedConfig(FrozenStruct):
+    """Configuration with the rules that count. `unused_rules`: differing rules of the pull request.
+
+    otherwise.
+    """
+
+    config: RunConfig
+    unused_rules: tuple[Difference, ...] = ()
+
+
+def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> TrustedConfig:
+    """The configuration as this step judges by it. Asks GitHub only where the base branch's rules count.
+
+    Raises GateError where these cannot be had or are not valid: another policy is no substitute for them.
+    """
+    branch = step.plan.rules_branch
+    if branch is None or (step.settings.policy_from is TrustedSide.HEAD and not step.plan.from_fork):
+        control = choose_base_agent(step, config, variables, log)
+        ruled = replace(config, control=control)
+        return TrustedConfig(ruled, () if control == config.control else _compare_rules(ruled, config))
+    try:
+        branch = find_trusted_branch(step) or branch
+        base, name = load_base_config(step, variables, branch)
+    except GitHubError as error:
+        raise build_unavailable_error(f"the rules of {branch} could not be read: {error}") from error
+    which = describe_branch(step, branch)
+    log.record(f"judged by the rules of {which}: {name or 'it has no configuration file, so those are the defaults'}")
+    results = replace(config.results, scores=base.results.scores)
+    control = choose_base_agent(step, replace(config, control=base.control), variables, log)
+    ruled = replace(config, policy=base.policy, results=results, control=control)
+    # a relay has no files of the pull request at hand, so nothing is known of its own rules
+    unused = () if step.plan.mode is StepMode.RELAY else _compare_rules(ruled, config)
+    return TrustedConfig(ruled, unused)
+
+
+def _compare_rules(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
+    then, now = (
+        config.policy.build_run_policy(
+            Measuring(
+                confirm=config.policy.most_reruns,
+                trials=own.limits.trials,
+                scores=tuple(map(str, config.results.scores)),
+                control=config.control.display_name or config.control.command_name,
+            )
+        )
+        for config in (base, own)
+    )
+    return find_policy_changes(then, now)
+
+
+def build_comparison_lookup(step: Step) -> JudgeLookup:
+    """Who looks it up, of GitHub only where a judge graded. Raises GateError for a file in the workspace that is wrong.
+
+    Where the base branch's cannot be had, nothing is known, and that is said: it turns no verdict.
+    """
+    plan = step.plan
+    own = () if plan.mode is StepMode.RELAY else read_comparisons(step.environment.workspace)
+    if plan.base_branch is None:
+        return lambda: JudgeComparisons(own)
+
+    @cache
+    def ask() -> JudgeComparisons:
+        try:
+            branch = find_trusted_branch(step) or ""
+            data = fetch_file(step.client, JUDGES_PATH, branch)
+            known = parse_comparisons(data, shown_as=f"{JUDGES_PATH} on {branch}") if data else ()
+        except (GitHubError, GateError) as error:
+            return JudgeComparisons(trouble=str(error))
+        return JudgeComparisons(known, proposed_entries=own)
+
+    return ask

@@ -1,0 +1,104 @@
+"""Waivers that count for a step: from the repository's file and from comments of maintainers.
+
+On a pull request from a fork the file is the author's own: what it adds to the base branch's is shown and does not
+count. With `policy-from: base` that holds for every change, a merge group too. A relay has no files of the pull request
+and takes the base branch's. Comments are read only when something failed that they could be about.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from eval_gate.action.inputs import TrustedSide
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import StepMode
+from eval_gate.action.trust.base_branch import find_trusted_branch, resolve_repository_path
+from eval_gate.config.settings import RunConfig
+from eval_gate.errors import GateError
+from eval_gate.gate.waivers.waiver_file import (
+    DEFAULT_PATH,
+    KnownWaivers,
+    load_waivers,
+    mark_added_waivers,
+    parse_waivers,
+)
+from eval_gate.github.client import GitHubClient
+from eval_gate.github.commits import fetch_file
+from eval_gate.github.failure import GitHubError
+from eval_gate.github.waiver_comments import Discussion, read_comment_waivers
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.struct import replace
+
+
+def load_file_waivers(step: Step, config: RunConfig, log: StepLog) -> KnownWaivers:
+    """What the file says that counts for this step. Raises GateError for one of ours that is wrong."""
+    plan, path, today = step.plan, config.policy.accepted or DEFAULT_PATH, datetime.now(UTC).date()
+    known = KnownWaivers(today, trusted=False)
+    if plan.mode is not StepMode.RELAY:
+        known = load_waivers(config, step.environment.workspace, today)
+        if plan.rules_branch is None or not known.waivers:
+            return known
+        by_base = step.settings.policy_from is TrustedSide.BASE
+        known = replace(known, trusted=not (plan.from_fork or by_base))
+    path = resolve_repository_path(step, path)
+    try:
+        branch = find_trusted_branch(step) or plan.rules_branch
+    except GitHubError as error:
+        said = f"what the branch says in {path} could not be told: {error}"
+        return replace(known, troubles=(*known.troubles, said))
+    if branch is not None and plan.mode is StepMode.RELAY:
+        known = known.merge(read_base_waivers(step.client, path, branch, today))
+    elif branch is not None:
+        known = mark_new_waivers(step.client, known, path, branch)
+    if known.waivers:
+        log.record(f"read {format_count(len(known.waivers), 'entry', 'entries')} of accepted failures and quarantine")
+    return known
+
+
+def add_comment_waivers(step: Step, waivers: KnownWaivers, log: StepLog) -> KnownWaivers:
+    """The same with what was accepted in comments of the pull request. GitHub not answering accepts nothing."""
+    plan = step.plan
+    if plan.pull_number is None:
+        return waivers
+    asked = Discussion(plan.pull_number, plan.head_sha, waivers.today, step.settings.accept_label)
+    found = read_comment_waivers(step.client, asked)
+    if found.waivers or found.refusals:
+        log.record(
+            f"read {format_count(len(found.waivers), 'acceptance')} in comments, {len(found.refusals)} not followed"
+        )
+    return waivers.merge(found)
+
+
+def mark_new_waivers(client: GitHubClient, own: KnownWaivers, path: str, branch: str) -> KnownWaivers:
+    """The waivers of the file at `path`, marked by what it says on `branch`. Asks nothing for none.
+
+    Where GitHub does not answer, none is marked, and on a fork's pull request none counts. A file that is not valid on
+    the base branch has no entries.
+    """
+    if not own.waivers:
+        return own
+    try:
+        data = fetch_file(client, path, branch)
+    except GitHubError as error:
+        return replace(own, troubles=(f"which entries of {path} are new could not be told: {error}",))
+    try:
+        return replace(
+            own, waivers=mark_added_waivers(own.waivers, parse_waivers(data or b"", own.today, shown_as=path))
+        )
+    except GateError as error:
+        said = f"every entry of {path} counts as new, because on the base branch {error.message}"
+        return replace(own, waivers=mark_added_waivers(own.waivers, ()), troubles=(said,))
+
+
+def read_base_waivers(client: GitHubClient, path: str, branch: str, today: date) -> KnownWaivers:
+    """The waivers of the file at `path` as it is on `branch`, for whoever has no files of the pull request at hand.
+
+    Where it cannot be had or is not valid, nothing in it counts.
+    """
+    try:
+        data = fetch_file(client, path, branch)
+        waivers = parse_waivers(data or b"", today, shown_as=path)
+    except (GitHubError, GateError) as error:
+        return KnownWaivers(today, troubles=(f"nothing in {path} counts: {error}",))
+    return KnownWaivers(today, mark_added_waivers(waivers, waivers))

@@ -1,0 +1,112 @@
+"""Report context of a workflow step: names, URLs and the origin of the baseline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from eval_gate.action.baseline_lookup import BaselineOrigin
+from eval_gate.action.inputs import StepSettings
+from eval_gate.action.step import Step
+from eval_gate.config.settings import SETTINGS
+from eval_gate.github.checkout import find_checkout
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.rerun_command import build_rerun_command
+from eval_gate.results.baseline import NOT_REQUESTED, NoBaseline
+
+REPRODUCED_SETTINGS = (
+    "target",
+    "targets",
+    "provider",
+    "model",
+    "baseUrl",
+    "systemPromptPath",
+    "judge",
+    "seedManifestPath",
+    "snapshotPath",
+    "toolRegistryPath",
+    "trials",
+)
+"""Settings of the step that change what a case is asked and held against."""
+
+
+def build_workflow_context(
+    step: Step, variables: Mapping[str, str], origin: BaselineOrigin | None = None, judged: RunResult | None = None
+) -> ReportContext:
+    """The context; without a baseline's origin as long as none was sought."""
+    environment, plan = step.environment, step.plan
+    base = f"{environment.server_url}/{environment.repository}"
+    workflow = PurePosixPath(_get_baseline_workflow(step)).name
+    baseline = origin.baseline if origin else None
+    rerun = build_rerun_command(_build_arguments(step.settings), judged) if judged else None
+    return ReportContext(
+        name=step.name,
+        comment_key=step.key,
+        checkouts=_list_checkouts(step, judged) if judged else (),
+        server_url=environment.server_url,
+        repository=environment.repository,
+        head_sha=plan.head_sha or None,
+        base_branch=plan.base_branch,
+        # a relay has it from the result
+        workspace_sha=plan.workspace_sha or (judged.git.workspace_sha if judged and judged.git else None),
+        is_believed=plan.is_unverified,
+        baseline_branch=plan.baseline.branch or None,
+        run_url=environment.run_url,
+        baseline_run_url=origin.run_url if origin else None,
+        workflow_url=f"{base}/actions/workflows/{workflow}" if workflow else None,
+        errors_doc_url=_build_errors_url(variables, environment.server_url),
+        no_baseline_reason=baseline.reason if isinstance(baseline, NoBaseline) else None,
+        no_baseline_heading=_describe_absence(baseline) if isinstance(baseline, NoBaseline) else "no baseline yet",
+        rerun_command=rerun.command if rerun else None,
+        rerun_omitted_count=rerun.omitted_count if rerun else 0,
+        max_baseline_age_days=step.settings.max_baseline_age_days,
+        max_baseline_commits=step.settings.max_baseline_commits,
+        can_waive_by_comment=plan.pull_number is not None,
+        waive_label=step.settings.accept_label,
+        waive_requires_sha=plan.from_fork,
+    )
+
+
+def _list_checkouts(step: Step, judged: RunResult) -> tuple[str, ...]:
+    """The folders that the evaluated eval files' checkouts lie in, as `actions/checkout` makes them with `path`."""
+    root = Path(os.path.realpath(step.environment.workspace))
+    around = {find_checkout(root, suite.eval_file) for suite in judged.suites if suite.eval_file}
+    return tuple(sorted(one.relative_to(root).as_posix() for one in around if one is not None and one != root))
+
+
+def _get_baseline_workflow(step: Step) -> str:
+    """The workflow whose run on the branch makes a fresh baseline."""
+    named = step.settings.baseline_workflows
+    return named[0] if named else step.plan.baseline.workflow or step.environment.workflow_path
+
+
+def _describe_absence(baseline: NoBaseline) -> str:
+    """Nobody wanted a baseline, it could not be had, it is gone, or there is none yet."""
+    if baseline is NOT_REQUESTED:
+        return "not compared"
+    if baseline.code == "branch-renamed":
+        return "no baseline yet under the branch's new name: run the workflow on it"
+    if baseline.heading:
+        return baseline.heading
+    if baseline.expired:
+        return "baseline expired"
+    return "baseline not available" if baseline.unavailable else "no baseline yet"
+
+
+def _build_arguments(settings: StepSettings) -> list[str]:
+    """How to run the same on one's own machine; the agent's address is another one there."""
+    arguments = ["run"]
+    arguments += settings.flags["evals"].replace(",", " ").split() if "evals" in settings.flags else []
+    arguments += ["--config", settings.config] if settings.config else []
+    for key in REPRODUCED_SETTINGS:
+        arguments += [SETTINGS[key].flag, settings.flags[key]] if key in settings.flags else []
+    arguments += ["--agent-endpoint", "URL"] if "agentEndpoint" in settings.flags else []
+    return arguments
+
+
+def _build_errors_url(variables: Mapping[str, str], server_url: str) -> str | None:
+    """The page of errors in the repository the action came from; None for an action of the workspace itself."""
+    repository, ref = variables.get("GITHUB_ACTION_REPOSITORY"), variables.get("GITHUB_ACTION_REF")
+    return f"{server_url}/{repository}/blob/{ref}/docs/errors.md" if repository and ref else None

@@ -1,0 +1,183 @@
+"""Drift of single cases: cases that stopped passing, and cases that fail more often."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import comb
+from typing import Final
+
+from eval_gate.gate.evidence.case_history import count_executions
+from eval_gate.model.case import CaseKey
+from eval_gate.model.grounds import NO_RUNS, Counts
+from eval_gate.results.history import CaseHistory, History, HistoryEntry, HistoryRun
+from eval_gate.struct import FrozenStruct
+
+MAX_NAMED: Final = 20
+MAX_CHANCE: Final = 0.05
+"""A case is named when so many failures since are no likelier than this by chance: who is named is a hint, no alarm."""
+MIN_RATE: Final = 0.02
+"""No case is believed to fail less often: as for the verdict, a suite that never failed is not taken for perfect."""
+UNKNOWN_SHARE: Final = 0.1
+"""By how much a case is believed to be like none of the others: any rate is as likely as any other then."""
+STEPS: Final = 20
+BROKEN_RATE: Final = 0.95
+"""How often a case that is broken fails."""
+MAX_RUNS_SINCE: Final = 25
+MIN_RUNS_BEFORE: Final = 2
+RUNS_TO_RECOVER: Final = 2
+"""Newest runs that it has to pass, not to be called broken any more."""
+
+_CaseRuns = Sequence[tuple[int, HistoryEntry]]
+"""A case's runs by the yardstick of its newest, newest first, each with its place among the runs of the ledger."""
+
+
+class CaseDegradation(FrozenStruct):
+    """A degraded case, with its counts before and since the change.
+
+    A run failed when at least half of its executions did, re-runs among them.
+    """
+
+    key: CaseKey
+    counts_before: Counts
+    counts_since: Counts
+    last_good: HistoryRun
+    """The newest run before."""
+    first_bad: HistoryRun
+    """The first since."""
+
+    @property
+    def name(self) -> str:
+        """By which it is known as the same when more runs have come."""
+        digest = hashlib.sha256(f"{self.key.suite}\0{self.key.case_id}".encode("utf-8", "replace")).hexdigest()
+        return f"{digest[:12]}@{self.first_bad.run_id}"
+
+
+def find_broken_cases(ledger: History, limit: float, pass_score: float = 1.0) -> tuple[CaseDegradation, ...]:
+    """The cases that passed and now fail in every run, by more than `limit` times the number of cases.
+
+    A case fails as often as those of its suite do that have a record like its own (their rates, as they were counted)
+    or, in a part of all suites, as often as any rate. Against that stands that it is broken since some run. The sum
+    over all runs since which it may be so is held against the limit, as for levels.
+    """
+    rows = {key: row for key in ledger.iter_keys() if (row := _select_case_runs(ledger, ledger.get_case(key)))}
+    failed = {key: tuple(_is_failed(entry, pass_score) for _, entry in row) for key, row in rows.items()}
+    rates = Counter(map(_compute_rate, failed.values()))
+    beliefs: dict[float, Mapping[float, float]] = {}
+    found = []
+    for key, results in failed.items():
+        if not any(results[:RUNS_TO_RECOVER]):
+            continue
+        own = _compute_rate(results)
+        if own not in beliefs:
+            beliefs[own] = _build_rate_prior(
+                rates - Counter([own])
+            )  # what a case does is no reason to believe it of itself
+        total, length = _compute_evidence(results, beliefs[own])
+        if total >= limit * len(failed):
+            row = rows[key]
+            found.append(_build_degradation(ledger, key, row, length, results))
+    return tuple(sorted(found, key=lambda one: (one.counts_since.runs, one.key))[:MAX_NAMED])
+
+
+def find_degraded_cases(ledger: History, run_id: str, pass_score: float = 1.0) -> tuple[CaseDegradation, ...]:
+    """The cases that fail more often since that run, the plainest first; none where it is on record no more."""
+    start = next((at for at, run in enumerate(ledger.runs) if run.run_id == run_id), None)
+    if start is None:
+        return ()
+    found = []
+    for key in ledger.iter_keys():
+        row = _select_case_runs(ledger, ledger.get_case(key))
+        results = tuple(_is_failed(entry, pass_score) for _, entry in row)
+        length = sum(at <= start for at, _ in row)
+        if 0 < length < len(row) and any(results[:length]):
+            chance = _compute_chance(results, length)
+            if chance <= MAX_CHANCE:
+                found.append((chance, key, _build_degradation(ledger, key, row, length, results)))
+    return tuple(one for *_, one in sorted(found, key=lambda one: one[:2])[:MAX_NAMED])
+
+
+def _select_case_runs(ledger: History, known: CaseHistory) -> _CaseRuns:
+    """Empty where the newest run does not have the case, or says nothing about it."""
+    entries = known.decode_entries()
+    newest = entries[0] if entries else None
+    if newest is None:
+        return ()
+    target = ledger.runs[0].target
+    return [
+        (at, entry)
+        for at, (entry, run) in enumerate(zip(entries, ledger.runs, strict=False))
+        if entry is not None
+        and entry.fingerprint_index == newest.fingerprint_index
+        and (at == 0 or (run.usable and run.target == target))
+        and any(one.letter in "PFCT" for one in entry.first)
+    ]
+
+
+@lru_cache(maxsize=10_000)
+def _is_failed(entry: HistoryEntry, pass_score: float) -> bool:
+    return count_executions((*entry.first, *entry.reruns), pass_score).fails
+
+
+def _compute_rate(results: tuple[bool, ...]) -> float:
+    return max(sum(results) / len(results), MIN_RATE)
+
+
+def _build_rate_prior(rates: Counter[float]) -> Mapping[float, float]:
+    """How often cases fail, and what share of them does: as the others do, and a part that is like none of them."""
+    number = rates.total() or 1
+    shares = {rate: (1 - UNKNOWN_SHARE) * many / number for rate, many in rates.items()} or {
+        MIN_RATE: 1 - UNKNOWN_SHARE
+    }
+    for step in range(STEPS):
+        rate = (step + 0.5) / STEPS
+        shares[rate] = shares.get(rate, 0.0) + UNKNOWN_SHARE / STEPS
+    return shares
+
+
+def _compute_evidence(results: tuple[bool, ...], beliefs: Mapping[float, float]) -> tuple[float, int]:
+    """The sum of all ratios, and how many newest runs the largest is about."""
+    total, best, length = 0.0, 0.0, 0
+    number = len(results)
+    for since in range(1, min(MAX_RUNS_SINCE, number - MIN_RUNS_BEFORE) + 1):
+        failed, failed_before = sum(results[:since]), sum(results[since:])
+        broken = BROKEN_RATE**failed * (1 - BROKEN_RATE) ** (since - failed)
+        before = number - since
+        likely = [
+            (share * rate**failed_before * (1 - rate) ** (before - failed_before), rate)
+            for rate, share in beliefs.items()
+            if rate < 1.0 or failed_before == before
+        ]
+        weight = math.fsum(one for one, _ in likely)
+        as_ever = math.fsum(one * rate**failed * (1 - rate) ** (since - failed) for one, rate in likely) / weight
+        ratio = broken / as_ever
+        total += ratio
+        if ratio > best:
+            best, length = ratio, since
+    return total, length
+
+
+def _build_degradation(
+    ledger: History, key: CaseKey, row: _CaseRuns, length: int, results: tuple[bool, ...]
+) -> CaseDegradation:
+    return CaseDegradation(
+        key,
+        counts_before=_count_runs(results[length:]),
+        counts_since=_count_runs(results[:length]),
+        last_good=ledger.runs[row[length][0]],
+        first_bad=ledger.runs[row[length - 1][0]],
+    )
+
+
+def _count_runs(results: Sequence[bool]) -> Counts:
+    return NO_RUNS.plus(Counts(passes=len(results) - sum(results), failures=sum(results)))
+
+
+def _compute_chance(results: tuple[bool, ...], length: int) -> float:
+    """That so many of all failures fall into the newest runs, if they fell anywhere (Fisher's exact test)."""
+    runs, failures, here = len(results), sum(results), sum(results[:length])
+    ways = sum(comb(length, at) * comb(runs - length, failures - at) for at in range(here, min(failures, length) + 1))
+    return ways / comb(runs, failures)

@@ -1,0 +1,311 @@
+"""Drift report: the issue, the part of the job summary, and the console lines."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from eval_gate.analysis.drift.branch_drift import FALSE_ALARM_RUNS, MIN_RUNS, Degradation, Drift, ModelChange
+from eval_gate.analysis.drift.case_drift import CaseDegradation
+from eval_gate.errors import PAGES
+from eval_gate.gate.model_changes import format_model_names
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.wording.numbers import MINUS, format_count
+from eval_gate.results.history import HistoryRun
+from eval_gate.results.levels import LevelKind, RunLevels
+from eval_gate.text import escape
+from eval_gate.text.distinct_values import format_distinct_decimals
+
+PAGE: Final = f"{PAGES}/drift.md"
+LEVEL_NAMES: Final = {
+    LevelKind.FAILING: "failing cases",
+    LevelKind.FIRST: "failures at first",
+    LevelKind.SCORE: "scores",
+    LevelKind.GRADING: "the judge",
+    LevelKind.TIME: "time",
+    LevelKind.COST: "cost",
+}
+_TIME_PATTERN: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d", re.ASCII)
+CASES_NAME: Final = "single cases"
+MAX_CASES: Final = 10
+
+
+def list_degraded_names(drift: Drift) -> tuple[str, ...]:
+    """What is worse, in a word each."""
+    return (*(LEVEL_NAMES[one.kind] for one in drift.degradations), *((CASES_NAME,) if drift.broken_cases else ()))
+
+
+def format_issue_title(branch: str, name: str | None) -> str:
+    """The issue's title, which never changes."""
+    gate = f" ({escape.to_one_line(name, 60)})" if name else ""
+    return f"{escape.to_one_line(branch, 80)} got worse over its runs{gate}"
+
+
+def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
+    """The issue's body, without its marker."""
+    shown = escape.format_code_span(branch)
+    head = (
+        "is worse than it was, and it is not chance."
+        if drift.has_degraded
+        else "was worse, and nothing of that is seen now."
+    )
+    lines = [f"**{shown} {head}**", "", *_iter_findings(drift, branch, context), ""]
+    newest = drift.newest
+    if newest is not None:
+        run = f"[the newest run]({context.run_url})" if context.run_url else "the newest run"
+        lines += [
+            f"As of {run}, {_format_commit_link(newest, context)}, with {format_count(drift.runs, 'run')} on record.",
+            "",
+        ]
+    lines.append(
+        f"<sub>Found by Eval Gate over the runs of {shown}, not by one of them: while nothing changes this happens once"
+        f" in {FALSE_ALARM_RUNS} runs or less. This issue is kept up to date, and is closed when the newest runs are as"
+        " they were before. Close it yourself to accept what is now; it comes back only for something else.</sub>"
+    )
+    return "\n".join(lines)
+
+
+def render_summary_part(drift: Drift, branch: str, context: ReportContext, issue_url: str | None = None) -> str:
+    """What the job summary of a run of the branch says below everything else."""
+    shown = escape.format_code_span(branch)
+    if not drift.can_detect:
+        return (
+            f"\n<sub>Whether {shown} gets worse over its runs is not known yet: {format_count(drift.runs, 'run')} "
+            "of the"
+            f" {MIN_RUNS} that this takes are on record.{_describe_model_alone(drift, context)}</sub>\n"
+        )
+    if not drift.has_degraded:
+        return (
+            f"\n<sub>{shown} has not become worse over {format_count(drift.runs, 'run')}."
+            f"{_describe_model_alone(drift, context)}</sub>\n"
+        )
+    more = [f"[The issue about it]({issue_url})"] if issue_url else []
+    return "\n".join(
+        ["", f"### {shown} got worse over its runs", "", *_iter_findings(drift, branch, context), "", *more, ""]
+    )
+
+
+def render_recovery_comment(drift: Drift, branch: str, context: ReportContext) -> str:
+    """The comment with which the issue is closed."""
+    until = f" up to {_format_commit_link(drift.newest, context)}" if drift.newest else ""
+    return f"{escape.format_code_span(branch)} is as it was before, by its newest runs{until}."
+
+
+def render_lost_notice(branch: str) -> str:
+    """What is written below the issue when the runs that it is about are on record no more."""
+    return (
+        f"**The runs before this are no longer on record**, so {escape.format_code_span(branch)} is taken as "
+        "it is now. It has"
+        " not been seen to recover: close this issue when you know."
+    )
+
+
+def iter_console_lines(drift: Drift) -> Iterator[str]:
+    """The same for a terminal."""
+    if not drift.can_detect:
+        yield f"not known: {format_count(drift.runs, 'run')} on record, {MIN_RUNS} are needed"
+        yield from _iter_model_lines(drift)
+        return
+    if not drift.has_degraded:
+        yield f"nothing has become worse over {format_count(drift.runs, 'run')}"
+    yield from _iter_model_lines(drift)
+    for one in drift.degradations:
+        yield escape.to_console_line(f"WORSE  {_describe_degradation(one)}")
+        yield escape.to_console_line(f"       {_describe_since_plain(one)}")
+        if one.model_change is not None:
+            yield escape.to_console_line(f"       {_describe_model_change(one.model_change, code=False)}")
+        for case in one.cases[:MAX_CASES]:
+            yield escape.to_console_line(f"       {case.key.case_id} ({case.key.suite}): {_format_rates(case)}")
+    for case in drift.broken_cases:
+        yield escape.to_console_line(f"BROKEN {case.key.case_id} ({case.key.suite}): {_format_rates(case)}")
+        yield escape.to_console_line(
+            f"       good at {_format_short_run(case.last_good)}, not since {_format_short_run(case.first_bad)}"
+        )
+    yield f"while nothing changes, one alarm in {FALSE_ALARM_RUNS} runs or less"
+
+
+def _iter_model_lines(drift: Drift) -> Iterator[str]:
+    change = _find_separate_change(drift)
+    if change is None:
+        return
+    between = f"{_format_span(change.old_run, change.new_run)} in between"
+    if change.same_commit:
+        between = f"nothing in the repository changed then ({_format_short_run(change.new_run)} before and since)"
+    yield escape.to_console_line(
+        f"MODEL  {_describe_model_change(change, code=False)}, {format_count(change.runs, 'run')}; {between}"
+    )
+
+
+def _iter_findings(drift: Drift, branch: str, context: ReportContext) -> Iterator[str]:
+    for one in drift.degradations:
+        yield f"- **{_describe_degradation(one)}** {_describe_since(one, branch, context)}"
+        yield from _iter_case_lines(one.cases)
+    if drift.broken_cases:
+        yield "- **Cases that passed and do not any more:**"
+        for case in drift.broken_cases[:MAX_CASES]:
+            where = _format_commit_range(case.last_good, case.first_bad, context)
+            yield f"  - {_format_case(case)}: {_format_rates(case)}; {where}"
+        if left := len(drift.broken_cases) - MAX_CASES:
+            yield from ([f"  - and {left} more"] if left > 0 else [])
+    if alone := _describe_model_alone(drift, context).strip():
+        yield f"- {alone}"
+
+
+def _describe_model_alone(drift: Drift, context: ReportContext) -> str:
+    """The newest change of the model, where nothing that is worse is said with it; one blank before it."""
+    change = _find_separate_change(drift)
+    if change is None:
+        return ""
+    what = f"{_capitalize_first(_describe_model_change(change, code=True))} ({format_count(change.runs, 'run')})"
+    if change.same_commit:
+        return f" {what}; nothing in the repository changed then."
+    return f" {what}; in between: {_format_commit_range(change.old_run, change.new_run, context)}."
+
+
+def _find_separate_change(drift: Drift) -> ModelChange | None:
+    told = [one.model_change for one in drift.degradations if one.model_change is not None]
+    return next(iter(drift.model_changes), None) if not told else None
+
+
+def _describe_model_change(change: ModelChange, *, code: bool) -> str:
+    before, since = (format_model_names(one.models) for one in (change.old_run, change.new_run))
+    if code:
+        before, since = escape.format_code_span(before), escape.format_code_span(since)
+    return (
+        f"the model behind it is another one since {_format_day(change.new_run.timestamp)}: {before} before, "
+        f"{since} since"
+    )
+
+
+def _capitalize_first(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _iter_case_lines(cases: tuple[CaseDegradation, ...]) -> Iterator[str]:
+    for case in cases[:MAX_CASES]:
+        yield f"  - {_format_case(case)}: {_format_rates(case)}"
+    if (left := len(cases) - MAX_CASES) > 0:
+        yield f"  - and {left} more"
+
+
+def _format_case(case: CaseDegradation) -> str:
+    return f"{escape.format_code_span(case.key.case_id)} in {escape.format_code_span(case.key.suite)}"
+
+
+def _format_rates(case: CaseDegradation) -> str:
+    since, before = case.counts_since, case.counts_before
+    return (
+        f"failed in {since.failures} of {format_count(since.runs, 'run')} since, in {before.failures} of "
+        f"{before.runs} before"
+    )
+
+
+def _describe_degradation(one: Degradation) -> str:
+    match one.kind:
+        case LevelKind.FAILING:
+            return (
+                f"{_format_points(one.level_now - one.level_before)} of all cases more fail: {_format_percents(one)}."
+            )
+        case LevelKind.FIRST:
+            return (
+                f"{_format_points(one.level_now - one.level_before)} of all cases more fail at first, before re-runs: "
+                f"{_format_percents(one)}."
+            )
+        case LevelKind.SCORE:
+            then, now = format_distinct_decimals(one.level_before, one.level_now, 2)
+            return f"Scores fell from {then} to {now}."
+        case LevelKind.GRADING:
+            return (
+                f"The judge gives less for the same answers: {MINUS}{one.level_before - one.level_now:.2f} on average."
+            )
+        case LevelKind.TIME:
+            return f"A case takes {math.exp(min(one.level_now - one.level_before, 50.0)):.1f} × as long."
+        case LevelKind.COST:
+            return f"A case costs {math.exp(min(one.level_now - one.level_before, 50.0)):.1f} × as much."
+
+
+def _format_points(share: float) -> str:
+    return f"{share * 100:.1f} points"
+
+
+def _format_percents(one: Degradation) -> str:
+    share_then, share_now = (min(max(share, 0.0), 1.0) for share in (one.level_before, one.level_now))
+    then, now = format_distinct_decimals(share_then, share_now, 1, scale=100)
+    return f"{then} % before, {now} % now"
+
+
+def _describe_since(one: Degradation, branch: str, context: ReportContext) -> str:
+    when = f"since {_format_day(one.first_bad.timestamp)}, {format_count(one.runs, 'run')}"
+    if one.same_commit:
+        return (
+            f"It is so {when}, **and nothing in the repository changed then**: "
+            f"{_format_commit_link(one.first_bad, context)} was"
+            f" run before and since. {_describe_outside_cause(one)}"
+        )
+    probable = f"It is so {when}, probably by {_format_commit_range(one.last_good, one.first_bad, context)}"
+    wide = (one.last_surely_good, one.first_surely_bad)
+    if [one.run_id for one in wide] == [one.last_good.run_id, one.first_bad.run_id]:
+        return f"{probable}.{_format_model_sentence(one)}"
+    return f"{probable}; in any case by {_format_commit_range(*wide, context)}.{_format_model_sentence(one)}"
+
+
+def _describe_outside_cause(one: Degradation) -> str:
+    if one.model_change is not None:
+        return f"{_capitalize_first(_describe_model_change(one.model_change, code=True))}."
+    return "What did is outside of it: the model behind the agent, a service, data."
+
+
+def _format_model_sentence(one: Degradation) -> str:
+    return (
+        f" {_capitalize_first(_describe_model_change(one.model_change, code=True))}."
+        if one.model_change is not None
+        else ""
+    )
+
+
+def _describe_since_plain(one: Degradation) -> str:
+    when = f"since {_format_day(one.first_bad.timestamp)}, {format_count(one.runs, 'run')}"
+    if one.same_commit:
+        return f"{when}; nothing in the repository changed then ({_format_short_run(one.first_bad)} before and since)"
+    wide = _format_span(one.last_surely_good, one.first_surely_bad)
+    return f"{when}; probably {_format_span(one.last_good, one.first_bad)}, in any case {wide}"
+
+
+def _format_day(timestamp: str) -> str:
+    return escape.escape_markdown(timestamp[:10], 10) or "an unknown day"
+
+
+def _format_time(run: HistoryRun | RunLevels) -> str:
+    """When it was made, to the minute: what a run is known by that says no commit."""
+    shown = run.timestamp[:16].replace("T", " ")
+    return shown if _TIME_PATTERN.fullmatch(shown) else "an unknown time"
+
+
+def _format_short_run(run: HistoryRun | RunLevels) -> str:
+    return run.sha[:7] if run.sha else f"the run of {_format_time(run)}"
+
+
+def _format_span(good: HistoryRun | RunLevels, bad: HistoryRun | RunLevels) -> str:
+    if good.sha and bad.sha:
+        return f"{good.sha[:7]}..{bad.sha[:7]}"
+    return f"between {_format_short_run(good)} and {_format_short_run(bad)}"
+
+
+def _format_commit_link(run: HistoryRun | RunLevels, context: ReportContext) -> str:
+    if run.sha is None or not run.sha.isalnum():
+        return f"the run of {_format_time(run)}"
+    base = f"{context.server_url}/{context.repository}"
+    return f"[{run.sha[:7]}]({base}/commit/{run.sha})" if context.repository else f"`{run.sha[:7]}`"
+
+
+def _format_commit_range(good: HistoryRun | RunLevels, bad: HistoryRun | RunLevels, context: ReportContext) -> str:
+    """The commits after the good one, up to the bad one; else the runs between which they are."""
+    if good.sha is None or bad.sha is None or not (good.sha.isalnum() and bad.sha.isalnum()):
+        return f"what came between {_format_commit_link(good, context)} and {_format_commit_link(bad, context)}"
+    if good.sha == bad.sha:
+        return f"nothing in the repository ({_format_commit_link(bad, context)} before and since)"
+    base = f"{context.server_url}/{context.repository}"
+    shown = f"{good.sha[:7]}…{bad.sha[:7]}"
+    return f"[{shown}]({base}/compare/{good.sha}...{bad.sha})" if context.repository else f"`{shown}`"

@@ -1,0 +1,405 @@
+"""Agreement of a stored run's LLM judge with human labels: figures and their wording.
+
+Source: Cohen 1960, Educational and Psychological Measurement 20, 37-46. Agreement alone flatters: where nine answers of
+ten are good, a judge that always says "good" agrees nine times of ten. Kappa is 0 for that judge, and 1 for one that
+never differs.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import PAGES, GateError, Problem, format_suggestion
+from eval_gate.external_results.jsonl import ResultLine
+from eval_gate.external_results.loader import ExternalResults, load_external_results
+from eval_gate.external_results.result_rows import ResultRow
+from eval_gate.external_results.score_rules import ScoreRules
+from eval_gate.files.writing import write_atomically
+from eval_gate.gate.judge_agreement import JUDGES_PATH, build_comparison, merge_comparisons, read_comparisons
+from eval_gate.model.calibration import JudgeComparison
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import EvaluatorResult, Status
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.reports.run_statistics import compute_wilson_interval
+from eval_gate.reports.wording.numbers import format_count, format_score
+from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.text.escape import format_first_few, to_console_line
+from eval_gate.text.quoting import quote_name
+
+_DRAWS: Final = 4_000
+_SEED: Final = 20_260_101
+_TAIL: Final = 0.025
+_NO_SUITE: Final = ResultLine.model_fields["suite"].default
+"""The suite of a label that names none: its id has to be the only one in the run."""
+_MAX_NAMED: Final = 10
+_MAX_LISTED: Final = 20
+_MIN_ANSWERS: Final = 30
+"""Answers from which on an interval is narrow enough to be of use."""
+_GRADES: Final = ((0.81, "almost perfect"), (0.61, "substantial"), (0.41, "moderate"), (0.21, "fair"), (0.0, "slight"))
+"""Landis and Koch 1977, Biometrics 33, 159-174."""
+
+
+class Agreement(NamedTuple):
+    """Confusion matrix of judge and human verdicts."""
+
+    both_pass: int = 0
+    false_passes: int = 0
+    """The judge passes what people fail: what a gate lets through."""
+    false_failures: int = 0
+    """The judge fails what people pass."""
+    both_fail: int = 0
+
+    @property
+    def compared_count(self) -> int:
+        """Answers that both have judged."""
+        return sum(self)
+
+    @property
+    def agreed_count(self) -> int:
+        """Answers of which both say the same."""
+        return self.both_pass + self.both_fail
+
+    @property
+    def passed_by_people(self) -> int:
+        """Answers that people call good."""
+        return self.both_pass + self.false_failures
+
+    @property
+    def failed_by_people(self) -> int:
+        """Answers that people call bad."""
+        return self.both_fail + self.false_passes
+
+    @property
+    def kappa(self) -> float | None:
+        """Agreement beyond chance, -1 to 1; None where people said the same of every answer."""
+        if not (self.passed_by_people and self.failed_by_people):
+            return None
+        return _compute_kappa(*self)
+
+    def compute_kappa_interval(self) -> tuple[float, float] | None:
+        """The middle 95 % of what kappa may be, after these answers; None where there is none.
+
+        Drawn from the table's posterior with half an answer more in each cell (Jeffreys), always with the same seed:
+        formulas for large samples say "exactly 1" after three answers without a difference. What was seen is always
+        among them: the posterior by itself ends short of 1 and -1, also where nothing differs.
+        """
+        seen = self.kappa
+        if seen is None:
+            return None
+        draw = random.Random(_SEED).gammavariate  # noqa: S311 (statistics)
+        found = sorted(_compute_kappa(*(draw(cell + 0.5, 1.0) for cell in self)) for _ in range(_DRAWS))
+        return min(seen, found[int(_TAIL * _DRAWS)]), max(seen, found[int((1 - _TAIL) * _DRAWS)])
+
+
+class Disagreement(NamedTuple):
+    """A response on which judge and people disagree."""
+
+    key: CaseKey
+    passed: bool
+    """By the judge; people say the opposite."""
+    score: float
+    comment: str | None
+    """What people wrote beside their label."""
+
+
+class JudgeAgreement(NamedTuple):
+    """Agreement of one judge, with the prompts and rubrics it scored by."""
+
+    judge: str
+    agreement: Agreement
+    prompts: tuple[str, ...]
+    rubrics: tuple[str, ...]
+
+
+class Calibration(FrozenStruct):
+    """Comparison of a run with human labels."""
+
+    agreement: Agreement
+    disagreements: tuple[Disagreement, ...]
+    judges: tuple[str, ...]
+    """Who graded, as the record says it."""
+    unmatched_labels: tuple[str, ...]
+    """Labels for which the run has no case."""
+    undecided_labels: int
+    """Labels of which people are as many for as against, or that say neither."""
+    unjudged_cases: int
+    """Cases with a label that this run, or the evaluator, has not judged."""
+    by_judge: tuple[JudgeAgreement, ...] = ()
+    """The same for each judge by itself; a case that nobody graded is in none."""
+
+
+def _compute_kappa(both_pass: float, false_passes: float, false_failures: float, both_fail: float) -> float:
+    whole = both_pass + false_passes + false_failures + both_fail
+    agreed = (both_pass + both_fail) / whole
+    judge, people = (both_pass + false_passes) / whole, (both_pass + false_failures) / whole
+    chance = judge * people + (1 - judge) * (1 - people)
+    return (agreed - chance) / (1 - chance)
+
+
+class _JudgeCounts(Struct):
+    """What one judge and people said of the same answers, and what it graded by."""
+
+    cells: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    prompts: set[str] = field(default_factory=set)
+    rubrics: set[str] = field(default_factory=set)
+
+    def build_agreement(self, judge: str) -> JudgeAgreement:
+        return JudgeAgreement(
+            judge, _build_agreement(self.cells), tuple(sorted(self.prompts)), tuple(sorted(self.rubrics))
+        )
+
+
+class _PeopleVerdict(FrozenStruct):
+    passed: bool | None
+    """By people; None where that is undecided."""
+    comment: str | None
+
+
+def compare_with_people(
+    run: RunResult, labels: Sequence[str], evaluator: str | None = None, pass_score: float | None = None
+) -> Calibration:
+    """Hold a run's verdicts, or those of one evaluator, against the labels in these files.
+
+    A label is a line of our own results format; several of one case (by `trial`) are several people, and most of them
+    decide. Of an evaluator a score from `pass_score` on passes, or from the run's own.
+
+    Raises GateError `labels-unreadable`, and `labels-unmatched` where nothing can be compared.
+    """
+    people = _load_labels(labels, pass_score)
+    least = pass_score if pass_score is not None else run.verdict.pass_score if run.verdict else 1.0
+    ids = Counter(key.case_id for key, _ in run.cases())
+    by_id = {key.case_id: key for key, _ in run.cases() if ids[key.case_id] == 1}
+    cases = run.by_key()
+    cells: Counter[tuple[bool, bool]] = Counter()
+    differs, unmatched, judges = list[Disagreement](), list[str](), defaultdict[str, _JudgeCounts](_JudgeCounts)
+    undecided = unjudged = 0
+    for key, rows in people.cases.items():
+        place = by_id.get(key.case_id) if key.suite == _NO_SUITE and key not in cases else key
+        case = cases.get(place) if place else None
+        said = _join_labels(rows)
+        if place is None or case is None:
+            unmatched.append(str(key.case_id) if key.suite == _NO_SUITE else f"{key.suite}: {key.case_id}")
+            continue
+        verdict = _find_verdict(case, evaluator, least)
+        if said.passed is None:
+            undecided += 1
+        elif verdict is None:
+            unjudged += 1
+        else:
+            passed, score = verdict
+            cells[passed, said.passed] += 1
+            if case.yardstick and case.yardstick.judge:
+                counted = judges[case.yardstick.judge]
+                counted.cells[passed, said.passed] += 1
+                counted.prompts |= {one for one in (case.yardstick.grader,) if one}
+                counted.rubrics |= {one for one in (case.yardstick.expectation,) if one}
+            if passed is not said.passed:
+                differs.append(Disagreement(place, passed, score, said.comment))
+    agreement = _build_agreement(cells)
+    if not agreement.compared_count:
+        raise _build_no_match_error(run, cases, evaluator, unmatched)
+    order = sorted(differs, key=lambda one: not one.passed)  # what a gate lets through comes first
+    by_judge = tuple(counted.build_agreement(judge) for judge, counted in judges.items())
+    return Calibration(agreement, tuple(order), tuple(judges), tuple(unmatched), undecided, unjudged, by_judge)
+
+
+def _load_labels(files: Sequence[str], pass_score: float | None) -> ExternalResults:
+    """What people say, read as results are, though no tool wrote it. Raises GateError `labels-unreadable`."""
+    wrong: Sequence[Problem] = [Problem("there is no such file", file=one) for one in files if not Path(one).exists()]
+    if not wrong:
+        try:
+            return load_external_results(files, ResultsFormat.JSONL, ScoreRules((), pass_score))
+        except GateError as error:
+            wrong = error.problems
+    hint = f'a line is such as {{"id": "refund-1", "status": "failed"}}: {PAGES}/models.md#a-judge-and-people'
+    raise GateError("labels-unreadable", "the labels cannot be read", hint, problems=wrong)
+
+
+def save_comparisons(
+    found: Calibration, run_id: str, evaluator: str | None, root: Path, today: date
+) -> tuple[JudgeComparison, ...]:
+    """Write what came of it where runs below `root` find it, in place of what was known of the same judges.
+
+    Raises GateError: `labels-unmatched` where no judge graded, and what reading and writing the file raise.
+    """
+    new = tuple(
+        build_comparison(
+            judge=one.judge,
+            evaluator=evaluator,
+            on=today,
+            answers=one.agreement.compared_count,
+            agreed=one.agreement.agreed_count,
+            failed_by_people=one.agreement.failed_by_people,
+            false_passes=one.agreement.false_passes,
+            prompts=one.prompts,
+            rubrics=one.rubrics,
+            run_id=run_id,
+        )
+        for one in found.by_judge
+    )
+    if not new:
+        said = f"no judge graded the answers of run {run_id} that have labels, so there is nothing to save"
+        raise GateError("labels-unmatched", said, "leave --save away: what was compared are checks without a judge")
+    write_atomically(root / JUDGES_PATH, merge_comparisons(read_comparisons(root), new))
+    return new
+
+
+def _build_agreement(cells: Mapping[tuple[bool, bool], int]) -> Agreement:
+    counts = (cells.get((judge, people), 0) for judge in (True, False) for people in (True, False))
+    return Agreement(*counts)
+
+
+def as_json(found: Calibration, run_id: str, evaluator: str | None) -> str:
+    """The same for programs."""
+    agreement, between = found.agreement, found.agreement.compute_kappa_interval()
+    told = {
+        "runId": run_id,
+        "evaluator": evaluator,
+        "judges": list(found.judges),
+        "compared": agreement.compared_count,
+        "agreed": agreement.agreed_count,
+        "kappa": agreement.kappa,
+        "kappaBetween": list(between) if between else None,
+        "falsePasses": agreement.false_passes,
+        "failedByPeople": agreement.failed_by_people,
+        "falseFailures": agreement.false_failures,
+        "passedByPeople": agreement.passed_by_people,
+        "unmatched": list(found.unmatched_labels),
+        "undecided": found.undecided_labels,
+        "unjudged": found.unjudged_cases,
+        "differs": [
+            {
+                "suite": one.key.suite,
+                "id": one.key.case_id,
+                "passed": one.passed,
+                "score": one.score,
+                "people": one.comment,
+            }
+            for one in found.disagreements
+        ],
+    }
+    return json.dumps(told, indent=2)
+
+
+def _join_labels(rows: Sequence[ResultRow]) -> _PeopleVerdict:
+    judged = [row.status is Status.PASSED for row in rows if row.status and row.status.judged]
+    passes = sum(judged)
+    passed = None if passes * 2 == len(judged) else passes * 2 > len(judged)
+    return _PeopleVerdict(passed, next((row.error or row.response for row in rows if row.error or row.response), None))
+
+
+def _find_verdict(case: CaseResult, evaluator: str | None, least: float) -> tuple[bool, float] | None:
+    """Whether it passes, and its score; None where it was not judged."""
+    if not case.status.judged:
+        return None
+    if evaluator is None:
+        return case.passed, case.score
+    found = next((one for one in _iter_results(case.evaluator_results) if one.name == evaluator), None)
+    return None if found is None else (found.score >= least and not found.vetoed, found.score)
+
+
+def _iter_results(results: Sequence[EvaluatorResult]) -> Iterator[EvaluatorResult]:
+    for one in results:
+        yield one
+        yield from _iter_results(one.evaluator_results)
+
+
+def _build_no_match_error(
+    run: RunResult, cases: Mapping[CaseKey, CaseResult], evaluator: str | None, unmatched: Sequence[str]
+) -> GateError:
+    names = sorted({one.name for case in cases.values() for one in _iter_results(case.evaluator_results)})
+    if evaluator is not None and evaluator not in names:
+        said = (
+            f"no case of run {run.run_id} has an evaluator {quote_name(evaluator)}{format_suggestion(evaluator, names)}"
+        )
+        return GateError("labels-unmatched", said, f"it has {', '.join(names[:_MAX_NAMED]) or 'none'}")
+    ids = ", ".join(key.case_id[:60] for key in list(cases)[:3])
+    named = f", such as {unmatched[0][:80]}" if unmatched else ""
+    return GateError(
+        "labels-unmatched",
+        f"no label{named} is of an answer that run {run.run_id} has judged",
+        f"a label's id is its case's: {ids or 'the run has no cases'}",
+    )
+
+
+def iter_calibration_lines(found: Calibration, who: str, run_id: str) -> Iterator[str]:
+    """All there is to say. `who` is the judge, as a sentence begins with it."""
+    yield from _describe_agreement(found.agreement, who)
+    yield from _iter_skipped_lines(found.unmatched_labels, found.undecided_labels, found.unjudged_cases)
+    for passed, title in ((True, "passed, and people fail it:"), (False, "failed, and people pass it:")):
+        differs = [one for one in found.disagreements if one.passed is passed]
+        yield from ("", title) if differs else ()
+        yield from map(_format_disagreement, differs[:_MAX_LISTED])
+        if len(differs) > _MAX_LISTED:
+            yield f"  … and {len(differs) - _MAX_LISTED} more (--json has all)"
+    by = f", graded by {'; '.join(to_console_line(one, 200) for one in found.judges)}" if found.judges else ""
+    yield ""
+    yield f"run {run_id}{by}"
+
+
+def _describe_agreement(agreement: Agreement, who: str) -> Iterator[str]:
+    low, high = compute_wilson_interval(agreement.agreed_count, agreement.compared_count)
+    yield (
+        f"{who} and people agree on {agreement.agreed_count} of {format_count(agreement.compared_count, 'answer')} "
+        f"({_format_share(agreement.agreed_count, agreement.compared_count)}; 95 %: {low * 100:.0f} to "
+        f"{high * 100:.0f} %)"
+    )
+    kappa, between = agreement.kappa, agreement.compute_kappa_interval()
+    if kappa is None or between is None:
+        kind = "pass" if agreement.passed_by_people else "fail"
+        yield f"kappa cannot be told: people {kind} every one of them; label some that they {_flip_verdict(kind)}, too"
+    else:
+        yield (
+            f"kappa {kappa:.2f} (95 %: {between[0]:.2f} to {between[1]:.2f}), {_grade_kappa(kappa)} agreement "
+            "beyond chance"
+        )
+    yield _format_error_rate("false passes", agreement.false_passes, agreement.failed_by_people, "fail")
+    yield _format_error_rate("false failures", agreement.false_failures, agreement.passed_by_people, "pass")
+    if agreement.compared_count < _MIN_ANSWERS:
+        yield (
+            f"{format_count(agreement.compared_count, 'answer')} leave much open: from some {_MIN_ANSWERS} on the "
+            "intervals are of use"
+        )
+
+
+def _grade_kappa(kappa: float) -> str:
+    return next((word for least, word in _GRADES if kappa >= least), "no")
+
+
+def _iter_skipped_lines(unmatched: Sequence[str], undecided: int, unjudged: int) -> Iterator[str]:
+    if unmatched:
+        named = format_first_few(unmatched, 5, lambda one: to_console_line(one, 60))
+        yield f"{format_count(len(unmatched), 'label')} of no case of this run: {named}"
+    if undecided:
+        yield f"{format_count(undecided, 'label')} left out: as many people for as against, or neither"
+    if unjudged:
+        yield f"{format_count(unjudged, 'label')} left out: the answer was not judged here"
+
+
+def _format_disagreement(one: Disagreement) -> str:
+    people = f"  people: {to_console_line(one.comment, 200)}" if one.comment else ""
+    return f"  {to_console_line(f'{one.key.suite}: {one.key.case_id}', 200)}  score {format_score(one.score)}{people}"
+
+
+def _format_error_rate(what: str, wrong: int, of: int, people: str) -> str:
+    if not of:
+        return f"{what}: nothing can be said, people {people} none of them"
+    high = compute_wilson_interval(wrong, of)[1]
+    return (
+        f"{what}: {wrong} of {of} that people {people} ({_format_share(wrong, of)}; 95 %: at most {high * 100:.0f} %)"
+    )
+
+
+def _flip_verdict(kind: str) -> str:
+    return "fail" if kind == "pass" else "pass"
+
+
+def _format_share(part: int, whole: int) -> str:
+    return f"{part / whole * 100:.0f} %"

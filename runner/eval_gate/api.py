@@ -1,0 +1,225 @@
+"""Python API: `from eval_gate import evaluate` (docs/python.md).
+
+The process belongs to somebody else: no signal is taken, nothing is printed, and every error is a GateError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from pydantic import JsonValue
+
+from eval_gate.config.loader import FlagSource, load_config, load_eval_paths
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import SETTINGS
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.errors import PAGES, ExitCode, GateError, Problem, format_suggestion
+from eval_gate.formats.discovery import find_partial_selection
+from eval_gate.model.comparison import Outcome, Verdict
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.rendering import render
+from eval_gate.reports.wording.problems import render_error
+from eval_gate.reports.wording.progress import LogProgress
+from eval_gate.session import evaluation
+from eval_gate.session.evaluated_commit import find_git_facts
+from eval_gate.session.session import Session, open_session
+from eval_gate.struct import replace
+from eval_gate.targets.base import Request
+from eval_gate.targets.function import FunctionResult, FunctionTarget, TargetFunction
+
+__all__ = ["Evaluation", "FunctionResult", "GateError", "Request", "TargetFunction", "evaluate", "evaluate_async"]
+
+Paths: TypeAlias = str | Path | Sequence[str | Path]
+_NO_TARGET_SETTINGS: Final[Mapping[str, JsonValue]] = dict.fromkeys(("agentEndpoint", "target", "provider", "model"))
+"""Every key that says who answers, as nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A finished run with its verdict, its stored files and its reports."""
+
+    run: RunResult = field(repr=False)
+    verdict: Verdict
+    record: Path
+    """The run's `run.json`: the baseline of the next one."""
+    reports: tuple[Path, ...]
+    """Where the reports are that were asked for, in that order."""
+    _context: ReportContext = field(repr=False)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate passed."""
+        return self.verdict.outcome is Outcome.PASS
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """How `eval-gate run` would have ended: 0, 1, or 3 where the gate could not decide."""
+        return self.verdict.exit_code
+
+    @property
+    def markdown(self) -> str:
+        """The comment as it would be posted on a pull request."""
+        return render("md", self.run, self._context)
+
+    def __str__(self) -> str:
+        """The summary as it would be on a terminal."""
+        return render("console", self.run, self._context).rstrip()
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows."""
+        return self.markdown
+
+
+def evaluate(  # noqa: PLR0913 (what a call of `eval-gate run` can say)
+    evals: Paths | None = None,
+    target: str | Mapping[str, JsonValue] | TargetFunction | None = None,
+    *,
+    baseline: str | Path | None = None,
+    config: str | Path | None = None,
+    cases: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    tiers: Sequence[str] = (),
+    progress: Callable[[str], None] | None = None,
+    **settings: object,
+) -> Evaluation:
+    """Run evals against a target, compare, judge, and write the results. Raises GateError.
+
+    `target` is the URL of an agent, the name of a described target, a description, or a function that takes a `Request`
+    and gives a text back (or `{"response": …, "toolCalls": […]}`); without it the configuration says who answers.
+    `baseline` is an earlier run: its id, its file or folder, or `latest`. `config` is a configuration file, and every
+    other keyword one of its settings: `fail_on=["regressions"]`, `concurrency=4`. `cases`, `tags` and `tiers` choose.
+    `progress` is told in a line how far the run is, now and then: `print`.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        call = evaluate_async(
+            evals,
+            target,
+            baseline=baseline,
+            config=config,
+            cases=cases,
+            tags=tags,
+            tiers=tiers,
+            progress=progress,
+            **settings,
+        )
+        return asyncio.run(call)
+    with _add_error_notes():
+        raise GateError("running-loop", "an event loop is running here already", "await evaluate_async(…) instead")
+
+
+async def evaluate_async(  # noqa: PLR0913 (as above)
+    evals: Paths | None = None,
+    target: str | Mapping[str, JsonValue] | TargetFunction | None = None,
+    *,
+    baseline: str | Path | None = None,
+    config: str | Path | None = None,
+    cases: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    tiers: Sequence[str] = (),
+    progress: Callable[[str], None] | None = None,
+    **settings: object,
+) -> Evaluation:
+    """The same where an event loop is running, as in a notebook. Raises GateError."""
+    with _add_error_notes():
+        given = {"evals": [evals] if isinstance(evals, str | Path) else evals, "baseline": baseline}
+        flags = _build_flags({key: value for key, value in given.items() if value is not None} | settings)
+        selection = Selection(tuple(cases), tuple(tags), tuple(tiers))
+        session = _open_session(flags, target, Path(config) if config is not None else None, selection)
+        kept = await evaluation.evaluate_session(session, LogProgress(progress or _ignore_progress))
+        context = evaluation.build_report_context(session, kept)
+        reports = evaluation.write_run_reports(session.config.output_requests, kept, context)
+        assert kept.run.verdict is not None
+        return Evaluation(kept.run, kept.run.verdict, kept.result_path, reports, context)
+
+
+def _open_session(
+    flags: dict[str, JsonValue],
+    target: str | Mapping[str, JsonValue] | TargetFunction | None,
+    config: Path | None,
+    selection: Selection,
+) -> Session:
+    twice = sorted(flags.keys() & _NO_TARGET_SETTINGS.keys()) if target is not None else []
+    if twice:
+        said = f"the target is given, and so is {SETTINGS[twice[0]].keyword}: one run evaluates one target"
+        raise GateError("two-targets", said, "leave out all but one")
+    root = Path.cwd()
+    made = load_config(flags | _build_target_settings(target), {}, config, hand=FlagSource(lambda row: row.keyword))
+    paths = find_partial_selection(made.evals, load_eval_paths({}, config), root) if "evals" in flags else ()
+    return open_session(
+        made,
+        replace(selection, paths=paths),
+        RunContext(
+            root,
+            os.environ,
+            find_git_facts(os.environ, root),
+            custom_target=FunctionTarget(target) if callable(target) else None,
+            owns_process=False,
+        ),
+    )
+
+
+def _build_target_settings(target: str | Mapping[str, JsonValue] | TargetFunction | None) -> dict[str, JsonValue]:
+    """The settings by which this target answers, and nobody whom a configuration file names."""
+    if target is None:
+        return {}
+    if isinstance(target, str):
+        return {**_NO_TARGET_SETTINGS, "agentEndpoint" if "://" in target else "target": target}
+    if isinstance(target, Mapping):
+        described = {"name": "agent", **target}
+        return {**_NO_TARGET_SETTINGS, "targets": [described], "target": described["name"]}
+    return dict(_NO_TARGET_SETTINGS)
+
+
+def _build_flags(given: Mapping[str, object]) -> dict[str, JsonValue]:
+    """Keywords as settings by their keys. Raises GateError with every one that is none."""
+    known = {row.keyword: key for key, row in SETTINGS.items()}
+    flags: dict[str, JsonValue] = {}
+    problems: list[Problem] = []
+    for name, value in given.items():
+        try:
+            flags[known[name]] = _to_json_value(value)
+        except KeyError:
+            problems.append(Problem(f"unknown setting{format_suggestion(name, known)}", field=name))
+        except TypeError as error:
+            problems.append(Problem(str(error), field=name))
+    if problems:
+        hint = f"{PAGES}/cli.md lists the settings: timeoutMs there is timeout_ms here"
+        raise GateError("invalid-configuration", "the configuration is not valid", hint, problems=problems)
+    return flags
+
+
+def _to_json_value(value: object) -> JsonValue:
+    """The value as a file would hold it. Raises TypeError."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case os.PathLike():
+            return str(os.fspath(value))
+        case list() | tuple():
+            return [_to_json_value(member) for member in value]
+        case Mapping():
+            return {str(key): _to_json_value(member) for key, member in value.items()}
+    raise TypeError(f"is of type {type(value).__name__}, and no setting can be")
+
+
+def _ignore_progress(_line: str) -> None:
+    """Nobody wants to know how far it is."""
+
+
+@contextmanager
+def _add_error_notes() -> Iterator[None]:
+    """A traceback shows an error's sentence alone: code, places and hint are added to it."""
+    try:
+        yield
+    except GateError as error:
+        error.add_note("\n".join(render_error(error)))
+        raise

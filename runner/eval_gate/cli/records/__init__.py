@@ -1,1 +1,0 @@
-"""Commands about results that are there already: judged, compared, joined, looked at, shown."""

@@ -1,0 +1,145 @@
+"""Writes waiver entries for `eval-gate accept`, and reports what they cover."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
+from eval_gate.config.loader import find_config, find_file_problem, load_config
+from eval_gate.errors import GateError, format_suggestion
+from eval_gate.files.writing import write_atomically
+from eval_gate.gate.must_pass import find_must_pass_cases
+from eval_gate.gate.pass_score import apply_recorded_pass_score
+from eval_gate.gate.waivers.application import apply_waivers, exclude_must_pass, list_standings
+from eval_gate.gate.waivers.case_names import CaseNameIndex
+from eval_gate.gate.waivers.waiver_edit import EditedWaivers, WaiverRequest, add_entries
+from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, read_waiver_bytes
+from eval_gate.gate.waivers.wording import MAX_NAMED, format_terms
+from eval_gate.model.result import RunResult
+from eval_gate.model.waiver import CaseStanding, WaiverEntry, WaiverStanding, WaiverState
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.results.run_reader import read_runs
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import format_first_few, to_console_line, truncate_text
+from eval_gate.text.quoting import quote_name
+
+_MAX_NAME = 80
+_STANDING_TEXTS = {
+    WaiverStanding.REGRESSED: "regressed",
+    WaiverStanding.FAILS: "failing",
+    WaiverStanding.WAVERS: "passing only in part",
+    WaiverStanding.PASSES: "passing: there is nothing to accept",
+    WaiverStanding.UNJUDGED: "not measured: nothing can accept what nobody has seen",
+}
+
+
+class WaiverPaths(FrozenStruct):
+    """The waiver file to write, and the results folder."""
+
+    file: str
+    results: Path
+    read_by_run: str
+    """The file that a run reads."""
+
+    @classmethod
+    def from_options(cls, file: str | None, config_file: str | None, output_dir: str | None) -> WaiverPaths:
+        """What was given, else what the configuration says, else the usual. Raises GateError."""
+        given = Path(config_file) if config_file else find_config(Path.cwd())
+        flags = {"outputDir": output_dir} if output_dir else {}
+        config = load_config(flags, os.environ, given)
+        read_by_run = config.policy.accepted or DEFAULT_PATH
+        wrong = find_file_problem(file or read_by_run, anywhere=file is not None)
+        if wrong is not None:
+            setting = "--file" if file is not None else "acceptedPath"
+            where = f"{given}: " if given is not None and file is None else ""
+            raise GateError("output-outside", f"{where}{setting}: {wrong}", "name another file with --file")
+        return cls(file or read_by_run, Path(config.output_dir), read_by_run)
+
+
+def write_waivers(wish: WaiverRequest, places: WaiverPaths, verbosity: Verbosity) -> None:
+    """Write the entries and say what became of it. Raises GateError, and then nothing is written."""
+    today = datetime.now(UTC).date()
+    data = read_waiver_bytes(Path(places.file), shown_as=places.file)
+    written = add_entries(data, wish, today, shown_as=places.file)
+    _write_file(places, written.text)
+    for line in _iter_entry_lines(written, today):
+        print_output(to_console_line(line))
+    if verbosity is Verbosity.QUIET:
+        return
+    try:
+        runs = read_runs(places.results)
+    except GateError as error:
+        print_message(f"warning: the names are not checked: {to_console_line(error.message)}")
+        runs = ()
+    for line in _iter_unknown_names(wish, runs, places.results):
+        print_message(f"warning: {to_console_line(line)}")
+    for line in _iter_covered_lines(written, runs, today):
+        print_output(to_console_line(line))
+    print_message(to_console_line(_describe_next_step(places)))
+
+
+def _write_file(places: WaiverPaths, text: str) -> None:
+    try:
+        write_atomically(Path(places.file), text)
+    except GateError as error:
+        error.hint = "name another file with --file"
+        raise
+
+
+def _iter_entry_lines(written: EditedWaivers, today: date) -> Iterator[str]:
+    for waiver in written.entries:
+        entry = WaiverEntry(waiver=waiver, state=WaiverState.IDLE, days_left=(waiver.until - today).days)
+        again = "renewed: " if waiver.case in written.renewed_cases else ""
+        yield f"{truncate_text(waiver.case, _MAX_NAME)}: {again}{format_terms(entry)}"
+
+
+def _iter_unknown_names(wish: WaiverRequest, runs: Sequence[RunResult], results: Path) -> Iterator[str]:
+    """A sentence for each name that is none in any of the runs: a typo is not told from a case to come."""
+    if not runs:
+        yield f"no results in {results} to look the names up in"
+        return
+    known = [CaseNameIndex(_list_cases(run)) for run in runs]
+    ids = list(dict.fromkeys(case.case_id for run in runs for case in _list_cases(run)))
+    for name in wish.cases:
+        if not any(names.find_cases(name, wish.suite) for names in known):
+            where = f" of {wish.suite[:_MAX_NAME]}" if wish.suite else ""
+            yield f"{quote_name(name)} names no case{where} in {results}{format_suggestion(name, ids)}"
+
+
+def _iter_covered_lines(written: EditedWaivers, runs: Sequence[RunResult], today: date) -> Iterator[str]:
+    """How the named cases stand in the newest run, and which regressions of it are left."""
+    if not runs:
+        return
+    cases = _list_cases(runs[0])
+    names = CaseNameIndex(cases)
+    mine = dict.fromkeys(case for one in written.entries for case in names.find_cases(one.case, one.suite))
+    when = f"in the newest run ({runs[0].timestamp})"
+    for standing, words in _STANDING_TEXTS.items():
+        if found := [case.case_id for case in mine if case.standing is standing]:
+            yield f"{when} {words}: {_format_ids(found)}"
+    policy = runs[0].policy
+    must = find_must_pass_cases(runs[0], policy.must_pass if policy else ())
+    if denied := [case.case_id for case in mine if case.key in must]:
+        yield f"must pass, so that this changes nothing: {_format_ids(denied)}"
+    waived = exclude_must_pass(apply_waivers(written.entries, cases, today), must).keys
+    covered = waived | runs[0].waived
+    left = [case.case_id for case in cases if case.standing is WaiverStanding.REGRESSED and case.key not in covered]
+    if left:
+        yield f"{format_count(len(left), 'regression')} of it not accepted: {_format_ids(left)}"
+
+
+def _describe_next_step(places: WaiverPaths) -> str:
+    if places.file != places.read_by_run:
+        return f"{places.read_by_run} is what a run reads: give it --accepted {places.file}"
+    return f"commit {places.file}: a gate reads the file of its checkout"
+
+
+def _list_cases(run: RunResult) -> tuple[CaseStanding, ...]:
+    return list_standings(apply_recorded_pass_score(run), run.comparison)
+
+
+def _format_ids(ids: Sequence[str]) -> str:
+    return format_first_few(ids, MAX_NAMED, lambda one: truncate_text(one, _MAX_NAME))

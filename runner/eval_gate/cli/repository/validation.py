@@ -1,0 +1,197 @@
+"""Checks of `eval-gate validate` beyond loading the files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+from eval_gate.cli.terminal.console import Verbosity, print_message, print_output, print_problems
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.judge_targets import NO_JUDGE_REASON, skip_ungradable
+from eval_gate.engine.preparation.assignment import Assignment, assign_targets
+from eval_gate.engine.preparation.base_agent_target import build_base_agent_target
+from eval_gate.engine.preparation.plan_builder import RunInputs, read_inputs
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
+from eval_gate.errors import GateError, Problem
+from eval_gate.gate.judge_agreement import read_comparisons
+from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.specs import evaluator as specs
+from eval_gate.model.specs.agentv import TextAssertion
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.reports.wording.problems import render_problems
+from eval_gate.staleness.staleness_checks import check_staleness
+from eval_gate.struct import FrozenStruct
+from eval_gate.targets.build import BuildContext
+from eval_gate.targets.catalog import TargetCatalog
+from eval_gate.targets.missing_requirements import MissingRequirements
+from eval_gate.text.escape import to_console_line
+from eval_gate.text.javascript.regex import PatternMatcher
+from eval_gate.text.tokens import TokenData, find_tokens, resolve_tokens
+
+Value = TypeVar("Value")
+
+
+class ValidationFindings(FrozenStruct):
+    """Findings of a validation. Problems make a run or a check useless; warnings do not.
+
+    `notes` say what a run needs and this machine lacks, such as variables: nothing is wrong with what was checked.
+    """
+
+    suites: tuple[EvalSuite, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    hints: tuple[str, ...] = ()
+    """What to do about the problems: what a run would say."""
+
+    __repr__ = object.__repr__
+
+
+async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> ValidationFindings:
+    """Files, targets, tokens, patterns, staleness: all of it, even after the first problem."""
+    lacking = MissingRequirements()
+    building = BuildContext(environment, root, missing_requirements=lacking)
+    book = TargetCatalog(config.target, building)
+    found = _ProblemCollector()
+    try:
+        inputs = await read_inputs(config, Selection(), RunContext(root, environment), offline=True)
+    except GateError as error:
+        if config.target.is_chosen:
+            found.run_check(book.get_target)
+        found.run_check(lambda: build_base_agent_target(config, building, None, ""), named=True)
+        found.add_error(error)
+        return ValidationFindings(problems=tuple(found.problems), notes=lacking.problems, hints=tuple(found.hints))
+    assigned = found.run_check(lambda: assign_targets(inputs.suites, book, config))
+    skipped = _iter_skip_warnings(inputs, assigned, config) if assigned else ()
+    main = assigned.main if assigned else None
+    found.run_check(lambda: build_base_agent_target(config, building, main, inputs.suites[0].file), named=True)
+    found.run_check(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
+    found.problems += [problem async for problem in _iter_pattern_problems(inputs)]
+    warnings = [
+        *inputs.warnings,
+        *_iter_suite_warnings(inputs),
+        *skipped,
+        *_iter_unresolved_seeds(inputs),
+        *book.remarks,
+    ]
+    unread = book.describe_unread_list(str(Path(suite.file).parent) for suite in inputs.suites)
+    warnings += [unread] if unread else []
+    return ValidationFindings(
+        inputs.suites, tuple(found.problems), tuple(warnings), lacking.problems, tuple(found.hints)
+    )
+
+
+def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:
+    """Problems and warnings on standard error, what was checked on standard output."""
+    print_problems(findings.problems)
+    for hint in findings.hints:
+        print_message(f"hint: {to_console_line(hint)}")
+    if verbosity is not Verbosity.QUIET:
+        for warning in findings.warnings:
+            print_message(f"warning: {to_console_line(warning)}")
+        for line in render_problems(findings.notes, indent="note: "):
+            print_message(line)
+    cases = sum(len(suite.cases) for suite in findings.suites)
+    for suite in findings.suites:
+        kind = suite.tier.value if suite.tier else suite.format
+        print_output(
+            f"{to_console_line(suite.file)}: {to_console_line(suite.tool_name)}, {kind}, "
+            f"{format_count(len(suite.cases), 'case')}"
+        )
+        if verbosity is Verbosity.VERBOSE:
+            for case in suite.cases:
+                print_output(f"  {to_console_line(case.id)}  {to_console_line(case.description)}")
+    found = f"{format_count(len(findings.problems), 'problem')}, {format_count(len(findings.warnings), 'warning')}"
+    found += f", {format_count(len(findings.notes), 'note')}" if findings.notes else ""
+    print_output(f"{format_count(cases, 'case')} in {format_count(len(findings.suites), 'suite')}: {found}")
+
+
+def _get_hint(error: GateError) -> str | None:
+    """What to do."""
+    return None if error.code == "invalid-eval-files" else error.hint  # which names this very command
+
+
+class _ProblemCollector:
+    """What is wrong and what to do about it, look by look."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.hints: dict[str, None] = {}
+
+    def run_check(self, look: Callable[[], Value], *, named: bool = False) -> Value | None:
+        """What this look returns; None where it finds a mistake, which is taken.
+
+        That no target is chosen yet is no mistake here, unless one was `named`; nor that a variable or a library is
+        missing: the book notes those.
+        """
+        try:
+            return look()
+        except GateError as error:
+            if error.code != "no-target" or named:
+                self.add_error(error)
+            return None
+
+    def add_error(self, error: GateError) -> None:
+        """Take what it says."""
+        self.problems += error.problems or [Problem(error.message)]
+        self.hints |= dict.fromkeys(filter(None, [_get_hint(error)]))
+
+
+def _iter_skip_warnings(inputs: RunInputs, assigned: Assignment, config: RunConfig) -> Iterator[str]:
+    """Suites with cases that a run would skip, because nobody could grade them."""
+    for suite in skip_ungradable(inputs.suites, config.rubric, assigned.judges):
+        cases = sum(case.skip_reason == NO_JUDGE_REASON for case in suite.cases)
+        if cases:
+            yield f"{suite.file}: {format_count(cases, 'case')} would be skipped: {NO_JUDGE_REASON}"
+
+
+async def _iter_pattern_problems(inputs: RunInputs) -> AsyncIterator[Problem]:
+    """Patterns that are none. Those made of tokens can only be known when the run resolves them."""
+    matcher = PatternMatcher()
+    try:
+        for case, pattern, field in _iter_patterns(inputs.suites):
+            error = await matcher.find_pattern_error(pattern)
+            if error is not None:
+                message = f"{case.id}: {error}"
+                yield Problem(message, file=case.location.file, line=case.location.line, field=field)
+    finally:
+        await matcher.aclose()
+
+
+def _iter_patterns(suites: tuple[EvalSuite, ...]) -> Iterator[tuple[EvalCase, str, str]]:
+    for suite in suites:
+        for case in suite.cases:
+            for spec in case.evaluators:
+                if isinstance(spec, specs.ResponseMatches):
+                    yield from ((case, pattern, "expect.responseMatches") for pattern in spec.patterns)
+                if isinstance(spec, TextAssertion) and spec.type == "regex":
+                    yield case, spec.values[0], "assertions"
+                if isinstance(spec, specs.ToolParams):
+                    for one in spec.checks:
+                        if one.assertion == "matches" and isinstance(one.value, str) and not find_tokens(one.value):
+                            yield case, one.value, "expect.toolParams"
+
+
+def _iter_suite_warnings(inputs: RunInputs) -> Iterator[str]:
+    for suite in inputs.suites:
+        lines = {f"{case.id}: {said}": case.location.line for case in suite.cases for said in case.warnings}
+        for warning in suite.warnings:
+            yield f"{suite.file}:{lines[warning]}: {warning}" if warning in lines else f"{suite.file}: {warning}"
+        yield from (f"{suite.file}: {warning}" for warning in check_staleness(suite, inputs.registry).warnings)
+
+
+def _iter_unresolved_seeds(inputs: RunInputs) -> Iterator[str]:
+    """Seed tokens that lead nowhere: their assertions would be skipped in every run."""
+    data = TokenData(seed=inputs.seed)
+    why = f"leads nowhere: {NO_SEED}" if inputs.seed is None else "leads nowhere in the seed manifest"
+    for suite in inputs.suites:
+        for case in suite.cases:
+            for text in chain.from_iterable(map(iter_token_texts, case.evaluators)):
+                for token in resolve_tokens(text, data).unresolved:
+                    if token.startswith("{{seed:"):
+                        place = f"{suite.file}:{case.location.line}"
+                        yield f"{place}: {case.id}: {token} {why}"

@@ -1,1 +1,0 @@
-"""Commands that ask an agent: once, side by side, in a demo, in a workflow, with the options of Agent Evals."""

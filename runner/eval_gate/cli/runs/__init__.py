@@ -1,0 +1,1 @@
+"""Commands that run evals: a run, several targets, the demo, the action, Agent Evals."""

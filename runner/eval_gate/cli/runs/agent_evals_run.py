@@ -1,0 +1,299 @@
+"""Runs `eval-gate agent-evals`: prepare, run, report; once, or once per target.
+
+Which suites it runs, and where its reports go: names from a command line, made paths. Source: Agent Evals, "Arguments";
+agent-evals behaviour 3.1, 3.4, 3.5, E-07.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from eval_gate import __version__
+from eval_gate.cli.runs.single_run import build_run_context
+from eval_gate.cli.runs.target_matrix import check_sessions, check_target_names, print_matrix, run_each
+from eval_gate.cli.terminal.console import Verbosity, print_output
+from eval_gate.cli.terminal.live_progress import create_progress
+from eval_gate.cli.terminal.result_output import build_style
+from eval_gate.config.loader import load_config
+from eval_gate.config.policy import Policy
+from eval_gate.config.selection import Selection
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.preparation.plan_builder import read_inputs
+from eval_gate.engine.preparation.project_tmp import ProjectTmp
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.errors import ExitCode, GateError, Problem, format_suggestion
+from eval_gate.files.writing import make_folder
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.process.signals import run_async
+from eval_gate.reports.agent_evals import (
+    FORMAT,
+    ReportTimes,
+    build_report,
+    render_console_summary,
+    render_json,
+    render_markdown,
+    write_report_files,
+)
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.matrix import build_matrix, render_matrix
+from eval_gate.reports.view.report_view import build_view
+from eval_gate.results.baseline import NOT_REQUESTED
+from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError, split_file_path, split_path
+from eval_gate.session.evaluation import EvaluatedRun, store_run, treat_errors_as_incomplete
+from eval_gate.session.run import RunObserver, execute_plan, plan_run
+from eval_gate.session.session import Session
+from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.text.quoting import quote_name
+
+SUFFIX: Final = ".json"
+REPORTS_FOLDER: Final = "reports"
+
+
+class SuitesCall(FrozenStruct):
+    """One call of the command. `kinds` are report endings; `out` is the path below `tmp`."""
+
+    suites: tuple[str, ...]
+    tmp: Path
+    out: tuple[str, ...]
+    kinds: tuple[str, ...]
+    target_settings: Mapping[str, Mapping[str, JsonValue]]
+    """Who answers, by name, as settings of a run; those of nobody in particular are empty."""
+    tags: tuple[str, ...]
+    verbosity: Verbosity
+    context: RunContext = field(default_factory=build_run_context)
+
+    @property
+    def folder(self) -> Path:
+        """Where reports and results go."""
+        return self.tmp.joinpath(*self.out)
+
+    def build_session(self, answerer: Mapping[str, JsonValue]) -> Session:
+        """The run that is to be made. The project's own configuration is about other evals and is not read."""
+        fixed: dict[str, JsonValue] = {
+            "evals": [*self.suites],
+            "outputDir": str(self.folder),
+            "concurrency": 1,  # one case at a time
+        }
+        config = load_config({**fixed, **answerer}, {}, None)
+        # side by side all begin alike, in copies; else the folder is the one that the format speaks of
+        here = replace(
+            self.context,
+            tmp=ProjectTmp(self.tmp, in_place=len(self.target_settings) < 2, checked_in=False, output=self.out),
+        )
+        # compared with nothing, and nobody makes an exception of anything
+        return Session(config, Selection(tags=self.tags), here, GateInputs(NOT_REQUESTED, Policy()))
+
+
+class ReportedRun(FrozenStruct):
+    """A run with its report as data and as files, and its warnings."""
+
+    evaluated_run: EvaluatedRun
+    data: Mapping[str, object]
+    files: tuple[Path, ...]
+    warnings: tuple[str, ...]
+
+
+def run_suites(call: SuitesCall) -> ExitCode:
+    """Run the suites and report; the exit code. Raises GateError for what is wrong before anything was asked."""
+    run_async(_check_formats(call))
+    if len(call.target_settings) > 1:
+        return _run_each_target(call)
+    (answerer,) = call.target_settings.values()
+    reported = _run_once(call, answerer)
+    print_output(render_console_summary(reported.data, reported.warnings, build_style(call.verbosity)), end="")
+    for file in reported.files:
+        print_output(f"report: {file}")
+    print_output(f"result: {reported.evaluated_run.result_path}")
+    return reported.evaluated_run.interrupted or _get_exit_code([reported])
+
+
+def _run_each_target(call: SuitesCall) -> ExitCode:
+    """Run the suites once for each of those who answer, with a report of each, and put them side by side."""
+    names = [*call.target_settings]
+    check_target_names(names)
+    run_async(check_sessions(map(call.build_session, call.target_settings.values())))
+    done: dict[str, ReportedRun] = {}
+
+    def run_one(name: str) -> EvaluatedRun:
+        done[name] = _run_once(call, call.target_settings[name])
+        return done[name].evaluated_run
+
+    legs, began, interrupted = run_each(names, run_one, call.verbosity)
+    matrix = build_matrix(legs, began, __version__)
+    code = interrupted or _get_exit_code([*done.values()])
+    if len(done) < len(names) and code is ExitCode.PASSED:
+        code = ExitCode.INCOMPLETE
+    print_matrix(matrix, code, call.verbosity)
+    texts = {kind: render_matrix(kind, matrix) for kind in call.kinds}
+    with treat_errors_as_incomplete():
+        written = write_report_files(call.folder / REPORTS_FOLDER, texts, datetime.now(UTC), "matrix")
+    for name, reported in done.items():
+        for file in reported.files:
+            print_output(f"report of {name}: {file}")
+    for file in written:
+        print_output(f"report: {file}")
+    return code
+
+
+def _get_exit_code(reported: Sequence[ReportedRun]) -> ExitCode:
+    """0 when every case passed; 1 when one failed or could not be judged, and when there was nothing to pass."""
+    runs = [one.evaluated_run.run.summary for one in reported]
+    good = runs and all(run.passed and run.passed + run.skipped == run.total_cases for run in runs)
+    return ExitCode.PASSED if good else ExitCode.FAILED
+
+
+def _run_once(call: SuitesCall, answerer: Mapping[str, JsonValue]) -> ReportedRun:
+    """One run with its record and its reports."""
+    return run_async(_run_and_report(call, call.build_session(answerer)))
+
+
+async def _run_and_report(call: SuitesCall, session: Session) -> ReportedRun:
+    plan = await plan_run(session)
+    try:
+        folder = make_output_folder(call.tmp, call.out)
+    except GateError:
+        await plan.aclose()
+        raise
+    clock = SuiteClock(create_progress(call.verbosity))
+    made = await execute_plan(session, plan, clock)
+    with treat_errors_as_incomplete():
+        kept = store_run(session, decide_verdict(made.result, session.gate_inputs), made)
+        data = build_report(kept.run, plan.suites, ReportTimes(datetime.now(UTC), clock.suites))
+        texts = {kind: render_json(data) if kind == "json" else render_markdown(data) for kind in call.kinds}
+        files = write_report_files(folder / REPORTS_FOLDER, texts, datetime.now(UTC))
+    return ReportedRun(kept, data, files, build_view(kept.run, ReportContext()).warnings)
+
+
+async def _check_formats(call: SuitesCall) -> None:
+    """Refuse evals of other formats, which this command's reports could not hold. Raises GateError."""
+    session = call.build_session(next(iter(call.target_settings.values())))
+    inputs = await read_inputs(session.config, Selection(), session.context)
+    others = [suite.file for suite in inputs.suites if suite.format != FORMAT]
+    if others:
+        raise GateError(
+            "not-agent-evals",
+            f"{len(others)} of the files {'is no suite' if len(others) == 1 else 'are no suites'} of Agent Evals",
+            "`eval-gate run` runs evals of every format",
+            problems=[Problem("an eval file of another format", file=file) for file in others],
+        )
+
+
+class SuiteClock(Struct):
+    """Observer that records the start and end of each suite and forwards every event."""
+
+    inner: RunObserver
+    suites: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)
+    """Begin and end by eval file."""
+    _last: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def on_start(self, plan: RunPlan, total: int, done: int) -> None:
+        """The first case begins now."""
+        self._last = datetime.now(UTC)
+        self.inner.on_start(plan, total, done)
+
+    def on_trial(self, record: TrialRecord) -> None:
+        """A case ended, and the next one begins."""
+        now = datetime.now(UTC)
+        began, _ = self.suites.get(record.eval_file, (self._last, now))
+        self.suites[record.eval_file] = (began, now)
+        self._last = now
+        self.inner.on_trial(record)
+
+    def on_wait(self, said: str) -> None:
+        """Pass it on."""
+        self.inner.on_wait(said)
+
+    def close(self) -> None:
+        """Put the display away."""
+        self.inner.close()
+
+
+def find_suite_files(wanted: str | None, folder: Path) -> tuple[str, ...]:
+    """The path of the suite `wanted`, or of all suites in `folder`, by name.
+
+    Raises GateError for a name that is more than one name of a file, for links, and where there is no suite.
+    """
+    try:
+        found = {path.stem: path for path in _iter_suite_files(folder)}
+    except OSError as error:
+        raise GateError(
+            "no-suites", f"the suites in {folder} cannot be listed: {error.strerror}", "say where with --suites-dir"
+        ) from error
+    if wanted is None:
+        chosen = [*found.values()]
+    else:
+        _check_suite_name(wanted)
+        if wanted not in found:
+            raise GateError(
+                "no-such-suite",
+                f"there is no suite {quote_name(wanted)} in {folder}{format_suggestion(wanted, found)}",
+                f"NAME is that of a file {folder / 'NAME.json'}, without its ending",
+            )
+        chosen = [found[wanted]]
+    if not chosen:
+        raise GateError("no-suites", f"there are no suites in {folder}", "a suite is a file NAME.json: nothing was run")
+    links = [Problem(LINK, file=path.as_posix()) for path in chosen if path.is_symlink()]
+    if links:
+        raise GateError("no-such-suite", "suites are files, not links", "put the files there", problems=links)
+    return tuple(path.as_posix() for path in chosen)
+
+
+def _iter_suite_files(folder: Path) -> Iterator[Path]:
+    """What may be suites, by name. Hidden files are none."""
+    for path in sorted(folder.iterdir()):
+        if path.suffix == SUFFIX and not path.name.startswith(".") and (path.is_symlink() or path.is_file()):
+            yield path
+
+
+def _check_suite_name(wanted: str) -> None:
+    """A suite is named by one name and nothing that leads anywhere."""
+    try:
+        names = split_path(wanted)
+    except SandboxError as error:
+        raise _build_name_error(wanted, str(error)) from None
+    if len(names) != 1:
+        raise _build_name_error(wanted, "it is not one name")
+
+
+def _build_name_error(wanted: str, why: str) -> GateError:
+    message = f"--suite {quote_name(wanted)} is not the name of a suite: {why}"
+    return GateError("no-such-suite", message, "the name of a file in --suites-dir, without its folder and .json")
+
+
+def split_output_path(out: str) -> tuple[str, ...]:
+    """The names that lead from the folder of temporary files to the output. Raises GateError."""
+    try:
+        return split_file_path(out)
+    except SandboxError as error:
+        raise GateError(
+            "bad-out", f"--out {quote_name(out)}: {error}", "a path inside --tmp-dir, such as agent-evals"
+        ) from None
+
+
+def make_output_folder(tmp: Path, names: tuple[str, ...]) -> Path:
+    """The folder for reports and results, made if needed, as are the folders on the way. Raises GateError.
+
+    Neither `tmp` nor anything below it on the way may be a link.
+    """
+    place = tmp
+    for name in (".", *names, REPORTS_FOLDER):
+        place /= name
+        with contextlib.suppress(OSError):  # what is not there, or not to be looked at, cannot be made either
+            _require_folder(place)
+        make_folder(place)
+    return place.parent
+
+
+def _require_folder(place: Path) -> None:
+    kind = place.lstat().st_mode
+    if not stat.S_ISDIR(kind):
+        why = LINK if stat.S_ISLNK(kind) else NO_FOLDER
+        raise GateError("bad-out", f"{place}: {why}", "choose another folder with --out or --tmp-dir")

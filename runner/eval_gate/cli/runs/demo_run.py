@@ -1,0 +1,112 @@
+"""Runs `eval-gate demo`: starts the bundled agent, runs the evals, shows the comment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from eval_gate.cli.runs.single_run import show_results
+from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
+from eval_gate.cli.terminal.live_progress import create_progress
+from eval_gate.config.loader import load_config
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.process.signals import run_async
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.rendering import render
+from eval_gate.session.evaluated_commit import find_git_facts
+from eval_gate.session.evaluation import build_report_context, evaluate_session
+from eval_gate.session.session import open_session
+
+READY_WITHIN_S = 30
+BASELINE_ADDRESS = "http://localhost:8080"
+"""Where the agent listened when the bundled baseline was made."""
+_PACKAGE = Path(__file__).parents[2]
+EXAMPLE_FOLDERS = (_PACKAGE / "_examples" / "weather", _PACKAGE.parents[1] / "examples" / "weather")
+"""Where the example is: inside an installed package, beside the package in a checkout."""
+
+
+def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) -> ExitCode:
+    """Run the demonstration. A failed gate is what it shows, so that only a run without a verdict is a failure."""
+    home = _find_example_folder()
+    folder = Path(output_dir) if output_dir else Path(tempfile.mkdtemp(prefix="eval-gate-demo-"))
+    with _start_agent(home, regress=regress) as url:
+        print_message(f"the weather agent {'after a change' if regress else 'before its change'} listens at {url}")
+        run_context = RunContext(home, os.environ, find_git_facts(os.environ, home))
+        session = open_session(_build_config(home, url, folder), Selection(), run_context)
+        kept = run_async(evaluate_session(session, create_progress(verbosity)))
+        show_results(session, kept, build_report_context(session, kept), verbosity)
+    if kept.exit_code not in {ExitCode.PASSED, ExitCode.FAILED}:
+        return kept.exit_code
+    print_output("\nThe comment as it would be posted on the pull request:\n")
+    print_output(render("md", kept.run, ReportContext(comment_key="demo", base_branch="main")))
+    print_message(f"the page: {kept.result_path.with_name('report.html')}")
+    print_message(f"in a pull request this gate would exit {int(kept.exit_code)}")
+    return ExitCode.PASSED
+
+
+def _build_config(home: Path, url: str, folder: Path) -> RunConfig:
+    """The demonstration's own: no file and no variable of the person who tries it."""
+    flags: dict[str, JsonValue] = {
+        "evals": ["evals"],
+        "agentEndpoint": f"{url}/chat",
+        "snapshotPath": "snapshot.json",
+        "toolRegistryPath": "tools/tools.exports.ts",
+        "baseline": str(_write_baseline(home, url, folder)),
+        "outputDir": str(folder.absolute()),
+        "concurrency": 4,
+        "failOn": ["regressions"],
+        "reports": ["html"],
+    }
+    return load_config(flags, {}, None)
+
+
+def _write_baseline(home: Path, url: str, folder: Path) -> Path:
+    """The run before the change, as if the agent had listened where it does today: its port is of no interest here."""
+    text = (home / "baseline" / "run.json").read_text(encoding="utf-8").replace(BASELINE_ADDRESS, url)
+    file = folder / "baseline.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _find_example_folder() -> Path:
+    for home in EXAMPLE_FOLDERS:
+        if (home / "agent.py").is_file():
+            return home
+    raise GateError("no-example", "the bundled example is missing from this installation", "install eval-gate again")
+
+
+@contextmanager
+def _start_agent(home: Path, *, regress: bool) -> Iterator[str]:
+    """The agent as a process of its own; it says its address when it is ready and ends when its input does."""
+    command = [
+        sys.executable,
+        "-I",
+        str(home / "agent.py"),
+        "--port",
+        "0",
+        "--until-input-ends",
+        *(["--regress"] if regress else []),
+    ]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 (ours)
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        if not url.startswith("http://"):
+            raise GateError(
+                "demo-agent", "the bundled agent did not start", "see its words above", exit_code=ExitCode.INCOMPLETE
+            )
+        yield url
+    finally:
+        process.terminate()
+        process.communicate(timeout=READY_WITHIN_S)

@@ -1,0 +1,113 @@
+"""Runs evals from the command line: configuration, run, verdict, summary, exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from eval_gate.cli.options import find_option_source
+from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_message
+from eval_gate.cli.terminal.live_progress import create_progress
+from eval_gate.cli.terminal.result_output import print_result, print_written_files
+from eval_gate.config.loader import find_config, load_config, load_eval_paths
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.formats.discovery import find_partial_selection
+from eval_gate.process.signals import run_async
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.rerun_command import build_rerun_command
+from eval_gate.reports.wording.waivers import build_waive_command
+from eval_gate.session.evaluated_commit import find_git_facts
+from eval_gate.session.evaluation import EvaluatedRun, build_report_context, evaluate_session, write_run_reports
+from eval_gate.session.failing_cases import find_failing_cases
+from eval_gate.session.session import Session, open_session
+from eval_gate.struct import FrozenStruct, replace
+
+
+class RunCall(FrozenStruct):
+    """Command line arguments of one `run`."""
+
+    flags: dict[str, JsonValue]
+    config_file: Path | None
+    selection: Selection
+    resume: str | None
+    as_json: bool
+    verbosity: Verbosity
+    only_failing: bool = False
+    """Only the cases that failed when they were last run."""
+
+
+def run_and_decide(call: RunCall) -> ExitCode:
+    """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
+    config = load_call_config(call)
+    keys = find_failing_cases(Path(config.output_dir), config.target.name) if call.only_failing else None
+    context = build_run_context(call.resume)
+    session = open_session(config, replace(build_selection(call, config, context.root), keys=keys), context)
+    kept = run_async(evaluate_session(session, create_progress(call.verbosity)))
+    show_run(call, session, kept)
+    if kept.interrupted is not None:
+        print_message(f"to go on: eval-gate run --resume {kept.run.run_id} with the same options")
+    return kept.exit_code
+
+
+def build_selection(call: RunCall, config: RunConfig, root: Path) -> Selection:
+    """Which cases are chosen: paths that leave out eval files of the configuration are a choice. Raises GateError."""
+    if "evals" not in call.flags:
+        return call.selection
+    usual = load_eval_paths(os.environ, call.config_file or find_config(root))
+    return replace(call.selection, paths=find_partial_selection(config.evals, usual, root))
+
+
+def show_run(call: RunCall, session: Session, kept: EvaluatedRun) -> None:
+    """The summary of a run, how to run its cases again or to accept them, and its reports."""
+    arguments = map(hide_keys, _drop_failing_option(sys.argv[1:]))
+    rerun = build_rerun_command([*arguments], kept.run, session.gate_inputs.baseline)
+    context = replace(
+        build_report_context(session, kept),
+        rerun_command=rerun.command if rerun else None,
+        rerun_omitted_count=rerun.omitted_count if rerun else 0,
+        waive_command=build_waive_command(kept.run, session.config.policy.accepted),
+    )
+    show_results(session, kept, context, call.verbosity, as_json=call.as_json)
+
+
+def _drop_failing_option(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a call that runs cases by their names, once; behind `--` all are paths."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*(one for one in arguments[:end] if one != "--failing"), *arguments[end:]]
+
+
+def check_failing_options(call: RunCall, *, targets: int) -> None:
+    """Raises GateError `options-conflict` for options that contradict `--failing`."""
+    for other, given in [("--resume", call.resume is not None), ("--target given several times", targets > 1)]:
+        if call.only_failing and given:
+            raise GateError("options-conflict", f"--failing and {other} do not go together", "leave one of them out")
+
+
+def load_call_config(call: RunCall) -> RunConfig:
+    """Flags, variables and file as one. Raises GateError with every problem of all of them."""
+    file = call.config_file or find_config(Path.cwd())
+    config = load_config(call.flags, os.environ, file, hand=find_option_source())
+    if file is not None and call.config_file is None and call.verbosity is Verbosity.VERBOSE:
+        print_message(f"configuration: {file}")
+    return config
+
+
+def build_run_context(resume: str | None = None) -> RunContext:
+    """What a run finds around it that somebody starts on a command line."""
+    root = Path.cwd()
+    return RunContext(root, os.environ, find_git_facts(os.environ, root), resume)
+
+
+def show_results(
+    session: Session, kept: EvaluatedRun, context: ReportContext, verbosity: Verbosity, *, as_json: bool = False
+) -> None:
+    """Print the summary, then write the reports: one that cannot be written does not take it away."""
+    print_result(kept.run, context, verbosity, as_json=as_json)
+    print_written_files(write_run_reports(session.config.output_requests, kept, context), verbosity)

@@ -1,0 +1,190 @@
+"""Runs the same evals against several targets one after the other, and tabulates the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from eval_gate import __version__
+from eval_gate.cli.runs.single_run import RunCall, build_run_context, build_selection, load_call_config
+from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
+from eval_gate.cli.terminal.live_progress import create_progress
+from eval_gate.cli.terminal.result_output import build_style, print_written_files
+from eval_gate.config.outputs import ReportRequest
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparation.assignment import assign_targets
+from eval_gate.engine.preparation.plan_builder import read_inputs
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.selection import ChosenCases
+from eval_gate.process.signals import run_async
+from eval_gate.reports.matrix import Matrix, TargetRun, build_matrix, check_formats, render_matrix, write_matrix
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.result_names import LATEST, RUN_NAME
+from eval_gate.results.run_reader import find_first_measured, find_newest_passed, list_stored_runs
+from eval_gate.session.evaluation import EvaluatedRun, evaluate_session, treat_errors_as_incomplete
+from eval_gate.session.session import Session, open_session
+from eval_gate.struct import replace
+from eval_gate.targets.build import BuildContext
+from eval_gate.targets.catalog import TargetCatalog
+from eval_gate.targets.model.recording import Recording
+from eval_gate.text.escape import to_console_line
+from eval_gate.text.quoting import describe_name, quote_name
+from eval_gate.text.safe_output import TextFormat
+
+MAX_TARGETS: Final = 10
+"""Columns that a table may have."""
+
+
+def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
+    """Run against each target, show the table, write it; the exit code. Raises GateError before anything was asked."""
+    check_target_names(names)
+    configs = {name: load_call_config(replace(call, flags=call.flags | {"target": name})) for name in names}
+    config = configs[names[0]]
+    folder = Path(config.output_dir)
+    requests = _get_report_requests(call, config)
+    shared = build_run_context()
+    selection = build_selection(call, config, shared.root)
+    reference, chosen = config.baseline, selection.chosen_cases
+    found = {name: find_target_baseline(name, reference, folder, chosen) for name in names}
+    baselines = _add_renamed_baseline(found, reference, folder, chosen)
+    sessions = {name: open_session(own, selection, shared, baselines[name]) for name, own in configs.items()}
+    run_async(check_sessions(sessions.values()))
+
+    def run_one(name: str) -> EvaluatedRun:
+        return run_async(evaluate_session(sessions[name], create_progress(call.verbosity)))
+
+    legs, began, interrupted = run_each(names, run_one, call.verbosity)
+    matrix = build_matrix(legs, began, __version__, score_tolerance=config.policy.score_tolerance)
+    code = interrupted or matrix.exit_code
+    print_matrix(matrix, code, call.verbosity, as_json=call.as_json)
+    with treat_errors_as_incomplete():
+        print_written_files(write_matrix(requests, matrix, folder), call.verbosity)
+    return code
+
+
+def _get_report_requests(call: RunCall, config: RunConfig) -> tuple[ReportRequest, ...]:
+    """The reports to write. Raises GateError for what makes sense for one run only."""
+    if call.resume is not None:
+        raise GateError(
+            "several-targets",
+            "--resume goes on with one run, and several targets are several runs",
+            "name the one target of that run",
+        )
+    if config.exports:
+        raise GateError(
+            "several-targets",
+            "--export writes the results of one run, and several targets are several runs",
+            "`eval-gate report RUN --format agentv` exports each of them afterwards",
+        )
+    check_formats(config.reports)
+    return config.reports
+
+
+def check_target_names(names: Sequence[str]) -> None:
+    """Raise GateError for targets that make no table."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise GateError("several-targets", f"{quote_name(twice)} is named twice", "name each target once")
+    if len(names) > MAX_TARGETS:
+        raise GateError(
+            "several-targets",
+            f"{len(names)} targets are too many for one table",
+            f"compare at most {MAX_TARGETS} at once",
+        )
+
+
+def find_target_baseline(
+    name: str, reference: str | None, output_dir: Path, chosen: Sequence[ChosenCases] = ()
+) -> Baseline | NoBaseline:
+    """The newest complete run of the same target in a folder of runs; with `latest` the newest result that passed.
+
+    `chosen` says which cases are chosen: a run of all of these is as good as one of everything.
+
+    Raises GateError for any other baseline: one run cannot be what several targets are held against.
+    """
+    if reference is None:
+        return NOT_REQUESTED
+    if reference == LATEST:
+        return find_newest_passed(output_dir, target=name, chosen=chosen)
+    folder = Path(reference)
+    if not folder.is_dir() or (folder / RUN_NAME).exists():
+        raise GateError(
+            "several-targets",
+            f"one run cannot be the baseline of several targets: {describe_name(reference)}",
+            "name a folder of runs (or latest): each target is compared with its own newest run there",
+        )
+    own = [one for one in list_stored_runs(folder) if one.head.target.name == name]
+    complete = [one for one in own if one.head.complete and one.head.covers(chosen)]
+    if not complete:
+        return NoBaseline("none-yet", f"there is no complete run of {describe_name(name)} in {folder} yet")
+    absent = NoBaseline(
+        "none-yet", f"in no run of {describe_name(name)} in {folder} could half of the cases be judged yet"
+    )
+    return find_first_measured(complete, reference, own) or absent
+
+
+def _add_renamed_baseline(
+    found: Mapping[str, Baseline | NoBaseline],
+    reference: str | None,
+    output_dir: Path,
+    chosen: Sequence[ChosenCases],
+) -> Mapping[str, Baseline | NoBaseline]:
+    """The same; a target that was never run beside others that were may have had another name.
+
+    It is compared with the newest run of a target that is not asked any more, if there is one.
+    """
+    if reference != LATEST or not any(isinstance(one, Baseline) for one in found.values()):
+        return found
+    other = find_newest_passed(output_dir, chosen=chosen, but=found.keys())
+    if isinstance(other, NoBaseline):
+        return found
+    never = {name for name, one in found.items() if isinstance(one, NoBaseline) and one.code == "none-yet"}
+    return {name: other if name in never else one for name, one in found.items()}
+
+
+def run_each(
+    names: Sequence[str], run_one: Callable[[str], EvaluatedRun], verbosity: Verbosity
+) -> tuple[list[TargetRun], str, ExitCode | None]:
+    """One run after the other: the legs, when the first began, and the exit code of a signal that ended all early.
+
+    What breaks one run is told with its target, and does not take the results of the others away.
+    """
+    began = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    legs: list[TargetRun] = []
+    interrupted = None
+    for number, name in enumerate(names, start=1):
+        if interrupted is not None:
+            legs.append(TargetRun(name))
+            continue
+        if verbosity is not Verbosity.QUIET:
+            print_message(f"target {number} of {len(names)}: {to_console_line(name, 200)}")
+        try:
+            kept = run_one(name)
+        except GateError as error:
+            if number == 1:
+                raise
+            legs.append(TargetRun(name, problem=f"{error.message} ({error.hint})" if error.hint else error.message))
+            continue
+        interrupted = kept.interrupted
+        legs.append(TargetRun(name, kept.run, str(kept.result_path)))
+    return legs, began, interrupted
+
+
+def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_json: bool = False) -> None:
+    """The table on standard output, what it amounts to last; or all of it for programs."""
+    if as_json:
+        print_output(render_matrix("json", matrix), TextFormat.JSON, end="")
+        return
+    print_output(render_matrix("console", matrix, build_style(verbosity)))
+    print_output(f"{matrix.heading}   exit {int(code)}")
+
+
+async def check_sessions(sessions: Iterable[Session]) -> None:
+    """Raise GateError for what is wrong with the files or with any of the targets. Nobody is asked anything."""
+    for session in sessions:
+        config, context = session.config, session.context
+        inputs = await read_inputs(config, session.selection, context, offline=True)
+        shared = BuildContext(context.environment, context.root, recording=Recording(config.cache))
+        assign_targets(inputs.suites, TargetCatalog(config.target, shared), config)

@@ -1,0 +1,239 @@
+"""Renders the starter files from the templates in `files/`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from eval_gate.cli.starter.agent_detection import FoundAgent
+from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, COMMAND_NAME, AgentPlace, EvaluatedAgent
+from eval_gate.cli.starter.folder_contents import FoundTools
+from eval_gate.targets.container import HOST_NAME
+
+_FILES: Final = Path(__file__).with_name("files")
+_EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "tool-forge": ("hello.golden.json",),
+    "agentv": ("hello.eval.yaml", "checks/answers.py"),
+    AGENT_EVALS: ("hello.json",),
+}
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+NO_TOOLS: Final = FoundTools()
+_REGISTRY: Final = "# The agent's tools: evals whose tools are no longer there, or are others by now, are stale."
+_SNAPSHOT: Final = "# Values for {{snapshot:...}} in evals."
+
+
+def read_example(kind: str) -> dict[str, str]:
+    """The example eval of a format: its files with their texts."""
+    return {name: _read_template(name) for name in _EXAMPLES[kind]}
+
+
+def render_gitignore(results: str) -> str:
+    """A .gitignore that leaves out the results."""
+    return f"# what `eval-gate run` leaves behind\n{results}\n"
+
+
+def render_config(
+    agent: EvaluatedAgent,
+    evals: Sequence[str],
+    seed: str | None = None,
+    tools: FoundTools = NO_TOOLS,
+    *,
+    strict: bool = True,
+) -> str:
+    """The configuration: where the evals are, who is evaluated, and what else there is to say, as comments.
+
+    Without `strict` that is a comment, too.
+    """
+    paragraphs = {_find_setting(one): one for one in _read_template("eval-gate.yaml").rstrip("\n").split("\n\n")}
+    places = "".join(f"\n  - {_format_scalar(place)}" for place in evals)
+    paragraphs["evals"] = paragraphs["evals"].removesuffix("\n  - evals") + places
+    if seed is not None:
+        paragraphs["evals"] += f"\n\n# Values for {{{{seed:...}}}} in evals.\nseedManifestPath: {_format_scalar(seed)}"
+    if tools.registry is not None:
+        paragraphs["evals"] += f"\n\n{_REGISTRY}\ntoolRegistryPath: {_format_scalar(tools.registry)}"
+    if tools.snapshot is not None:
+        paragraphs["evals"] += f"\n\n{_SNAPSHOT}\nsnapshotPath: {_format_scalar(tools.snapshot)}"
+    if not strict:
+        paragraphs["strict"] = re.sub(r"(?m)^strict:", "# strict:", paragraphs["strict"])
+    paragraphs["agentEndpoint"] = _render_target(agent, paragraphs["agentEndpoint"])
+    if agent.command is not None:
+        steps = {len(PurePosixPath(place).parts) for place in evals}
+        up = "/".join([".."] * steps.pop()) if len(steps) == 1 else ".."
+        paragraphs["agentEndpoint"] = paragraphs["agentEndpoint"].replace("cwd: .", f"cwd: {up or '.'}")
+    return "\n\n".join(paragraphs.values()) + "\n"
+
+
+def _find_setting(paragraph: str) -> str:
+    """The setting that a paragraph of the configuration is about, also where it is only a remark; "" for the head."""
+    found = re.search(r"(?m)^(?:# )?([a-z]\w*):", paragraph)
+    return found[1] if found else ""
+
+
+def _render_target(asked: EvaluatedAgent, usual: str) -> str:
+    """The paragraph of the configuration that says who is evaluated; `usual` says it of an agent."""
+    match asked.kind:
+        case AgentPlace.AGENT_HERE | AgentPlace.AGENT_ELSEWHERE:
+            if asked.preset is None:
+                return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {asked.endpoint}", usual)
+            return f"{_PRESET_HEAD}\nagentEndpoint: {asked.endpoint}\nagentPreset: {asked.preset}"
+        case AgentPlace.MODEL:
+            said = {"provider": asked.provider, "model": asked.model, "baseUrl": asked.base_url}
+            lines = [f"{key}: {_format_scalar(value)}" for key, value in said.items() if value]
+            return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
+        case AgentPlace.SUITES:
+            return _SUITES_TEXT
+        case AgentPlace.DESCRIBED if asked.command is not None:
+            lines = ["targets:", f"  - name: {COMMAND_NAME}", "    provider: cli"]
+            lines += [f"    command_template: {_format_scalar(asked.command)}", "    cwd: .", f"target: {COMMAND_NAME}"]
+            return "\n".join([_COMMAND_HEAD, *lines])
+        case AgentPlace.DESCRIBED:
+            where = asked.targets or "the list of targets"
+            return f"# Who is evaluated is described in {where}. To choose one for all evals:\n# target: NAME"
+
+
+_PRESET_HEAD: Final = """\
+# The agent, and how it speaks: https://github.com/eval-gate/eval-gate/blob/v1/docs/agent-kinds.md
+# lists the presets, and what can be described under `targets` beside them. The workflow has an `agent-endpoint` of its
+# own."""
+_COMMAND_HEAD: Final = """\
+# The agent: this command, run for each case. What it prints is its answer, or what it writes into {OUTPUT_FILE}.
+# It runs in `cwd`, which is seen from the folder of the eval file; secrets get to it by `env`."""
+_MODEL_HEAD: Final = "# The model: asked without an agent, with this prompt, and told of these tools."
+_MODEL_REST: Final = "# systemPromptPath: prompt.md\n# toolRegistryPath: tools.json"
+_SUITES_TEXT: Final = """\
+# The suites bring their own agents, and OpenAI's gpt-5-mini plays them. Another model, or an agent of yours, can take
+# their place:
+# model: anthropic:claude-sonnet-4-5
+# agentEndpoint: http://localhost:8080/chat"""
+
+
+def render_workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, config_says: bool) -> str:
+    """The workflow. `config_says` is whether the configuration names model or preset: no second place has to."""
+    shared = {"[main]": f"[{_format_scalar(_escape_pattern(branch), flow=True)}]", "eval-gate.yaml": config_name}
+    match agent.kind:
+        case AgentPlace.AGENT_HERE:
+            text = _fill_template("workflow-agent.yml", shared | _build_address_changes(agent))
+            if agent.preset is not None and not config_says:
+                text = re.sub(
+                    r"(?m)^( +)agent-endpoint: .*$",
+                    lambda line: f"{line[0]}\n{line[1]}agent-preset: {_format_scalar(agent.preset or '')}",
+                    text,
+                )
+            return _fill_start_step(text, agent.found_agent)
+        case AgentPlace.MODEL | AgentPlace.SUITES if agent.secrets:
+            text = _fill_template("workflow-model.yml", shared)
+            lines = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in agent.secrets]
+            lines += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in agent.variables]
+            text = text.replace("          OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}\n", "".join(lines))
+        case _:
+            text = _fill_template("workflow-elsewhere.yml", shared)
+    said = {"agent-endpoint": agent.endpoint}
+    if not config_says:
+        said |= {"agent-preset": agent.preset, "provider": agent.provider, "model": agent.model}
+        said |= {"base-url": agent.base_url}
+    inputs = "".join(f"          {name}: {_format_scalar(value)}\n" for name, value in said.items() if value)
+    return text + (f"        with:\n{inputs}" if inputs else "")
+
+
+def _fill_start_step(text: str, agent: FoundAgent | None) -> str:
+    """The workflow with the step that starts this agent; as it was where it is not known how that is done."""
+    if agent is None or agent.start is None:
+        return text
+    lines = [
+        f"# as {agent.source} suggests; it has to listen on 0.0.0.0",
+        *agent.install,
+        f"{agent.start} > agent.log{IN_BACKGROUND}",
+    ]
+    step = "".join(f"          {line}\n" for line in lines)
+    return _START.sub(lambda _: step, text).replace(_TO_START, _IS_STARTED)
+
+
+IN_BACKGROUND: Final = " 2>&1 &"
+"""What the line of a workflow that starts the agent ends with."""
+_START: Final = re.compile(r"(?m)^ +# to do: what installs and starts your agent.*\n.*2>&1 &\n")
+_TO_START: Final = 'To do: the step "Start the agent" has to start yours.'
+_IS_STARTED: Final = 'Look at the step "Start the agent": it has to start yours.'
+
+
+def remove_container(text: str, because: Sequence[str], there: Sequence[str]) -> str:
+    """The workflow with the action that runs on the machine of the job, and why; `there` are lists of packages."""
+    install = [_INSTALL[name] for name in there] or [
+        "# to do: install what the commands need, as in\n#   pip install ..."
+    ]
+    steps = _SETUP.replace("INSTALL", "\n".join(install).replace("\n", "\n          "))
+    if not there:  # nothing to run yet
+        steps = _SETUP.partition("      - name:")[0] + "      " + install[0].replace("\n", "\n      ") + "\n"
+    why = "".join(f"      #   {one}\n" for one in because[:_MAX_REASONS])
+    text = _IN_CONTAINER.sub("", text.replace(HOST_NAME, "localhost").replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
+    head = "      # On the machine of the job: the container's image does not have what these need.\n"
+    step = "      - uses: eval-gate/eval-gate@v1  #"
+    assert step in text
+    return text.replace(step, f"{head}{why}{steps}" + step.replace("eval-gate@v1", "eval-gate/host@v1"))
+
+
+def join_reasons(because: Sequence[str]) -> str:
+    """The reasons in one line."""
+    more = len(because) - _MAX_REASONS
+    return "; ".join(because[:_MAX_REASONS]) + (f"; and {more} more" if more > 0 else "")
+
+
+_MAX_REASONS: Final = 5
+NEEDED_PYTHON: Final = "requirements.txt"
+NEEDED_NODE: Final = "package-lock.json"
+_INSTALL: Final = {NEEDED_PYTHON: f"pip install --requirement {NEEDED_PYTHON}", NEEDED_NODE: "npm ci"}
+_IN_CONTAINER: Final = re.compile(
+    r"(?m) The action runs in a container, and reaches the agent at\n# http\S+ only if it[^\n]*"
+)
+_SETUP: Final = """\
+      - uses: actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0
+        with:
+          python-version: "3.13"
+      - name: Install what the commands need
+        run: |
+          INSTALL
+"""
+
+
+def _build_address_changes(asked: EvaluatedAgent) -> dict[str, str]:
+    """The agent as its step and the action know it: on the machine, and from a container."""
+    parts = asked.address
+    port = f":{parts.port}" if parts.port else ""
+    return {
+        f"http://{HOST_NAME}:8080/chat": parts._replace(netloc=HOST_NAME + port).geturl(),
+        "http://localhost:8080/": f"{parts.scheme}://localhost{port}/",
+        "--port 8080": f"--port {parts.port or _PORTS[parts.scheme]}",
+    }
+
+
+def _fill_template(name: str, changes: Mapping[str, str]) -> str:
+    """A template with each of these texts replaced. All at once: what was put in is not replaced again."""
+    pattern = "|".join(re.escape(old) for old in changes)
+    return re.sub(pattern, lambda match: changes[match[0]], _read_template(name))
+
+
+def _read_template(name: str) -> str:
+    return (_FILES / name).read_text(encoding="utf-8")
+
+
+def _escape_pattern(branch: str) -> str:
+    """A branch's name as a pattern of a workflow that means just this name."""
+    return re.sub(r"([\\*?+!\[\]])", r"\\\1", branch)
+
+
+def _format_scalar(text: str, *, flow: bool = False) -> str:
+    """A text as YAML reads it back: plain where that is the same, else in quotes."""
+    import yaml
+
+    try:
+        same: object = yaml.safe_load(f"[{text}]" if flow else f"- {text}")
+    except yaml.YAMLError:
+        same = None
+    if same == [text]:
+        return text
+    quoted: str = yaml.dump(text, default_style='"', allow_unicode=True, width=sys.maxsize)
+    return quoted.rstrip("\n")

@@ -1,0 +1,136 @@
+"""Wording of `eval-gate init`: what happened to every file, and the next steps."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from eval_gate.cli.starter.evaluated_agent import AgentPlace
+from eval_gate.cli.starter.file_texts import IN_BACKGROUND
+from eval_gate.cli.starter.plan import CONFIG, IGNORE, WORKFLOW, StarterPlan
+from eval_gate.text.escape import to_console_line
+
+PROTOCOL = 'It answers {"message": "..."} with {"response": "..."}.'
+ALL_PRESENT = "Everything is there already: nothing was written."
+
+
+def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
+    """One line for each file, those that are written first."""
+    verb = "would write" if dry else "written   "
+    for name in plan.files_to_write:
+        yield f"{verb}  {to_console_line(name)}"
+    for name, why in plan.left_out.items():
+        yield f"{'left alone':{len(verb)}}  {to_console_line(name)}: {to_console_line(why)}"
+    yield from plan.notes
+
+
+def iter_text_lines(plan: StarterPlan) -> Iterator[str]:
+    """The texts of the files that would be written."""
+    for name, text in plan.files_to_write.items():
+        yield f"\n=== {to_console_line(name)}"
+        yield from text.splitlines()
+
+
+def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
+    """What to do next, with commands that work as they stand. `given` is the folder as the person called it."""
+    steps = [
+        *_iter_start_steps(plan),
+        *_iter_example_steps(plan),
+        _build_try_step(plan, given),
+        *_iter_ignore_steps(plan),
+        *_iter_workflow_steps(plan),
+        *_iter_commit_steps(plan),
+    ]
+    yield "\nNext:"
+    for number, (sentence, *commands) in enumerate(steps, 1):
+        yield f"{number}. {sentence}"
+        yield from (f"     {command}" for command in commands)
+
+
+Step = tuple[str, ...]
+"""A sentence, and the commands that belong to it."""
+
+
+def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
+    asked = plan.agent
+    match asked.kind:
+        case AgentPlace.AGENT_HERE:
+            start = asked.found_agent.start if asked.found_agent else None
+            yield f"Start your agent at {asked.endpoint}. {_describe_protocol(plan)}", *([start] if start else [])
+        case AgentPlace.AGENT_ELSEWHERE:
+            yield (f"See that your agent is at {asked.endpoint}. {_describe_protocol(plan)}",)
+        case AgentPlace.MODEL | AgentPlace.SUITES if asked.secrets:
+            names = (*asked.secrets, *asked.variables)
+            yield "Set the key of the model:", *(f"export {name}=..." for name in names)
+        case _:
+            return
+
+
+def _describe_protocol(plan: StarterPlan) -> str:
+    """How the agent has to speak, and where it is said if it speaks otherwise."""
+    if plan.agent.preset:
+        return f"It is asked as {plan.agent.preset} agents are."
+    line = _find_line(plan, CONFIG, "agentEndpoint:") if CONFIG in plan.files_to_write else None
+    more = f" One that speaks otherwise: {CONFIG}, line {line}." if line is not None else ""
+    return PROTOCOL + more
+
+
+def _iter_example_steps(plan: StarterPlan) -> Iterator[Step]:
+    for name, mark in _TO_FILL.items():
+        if name in {PurePosixPath(one).name for one in plan.files_to_write}:
+            file = next(one for one in plan.files_to_write if PurePosixPath(one).name == name)
+            place = f"{file}, line {_find_line(plan, file, mark)}"
+            yield (f"In {place}, say what your users ask and what the answer must hold.",)
+
+
+_TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hello.json": '"prompt"'}
+"""The example evals, and what stands in the first line that a person changes."""
+
+
+def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
+    """The first line of a file to be written that holds this."""
+    return next(number for number, line in enumerate(plan.files_to_write[name].splitlines(), 1) if mark in line)
+
+
+def _build_try_step(plan: StarterPlan, given: Path) -> Step:
+    folder = [shlex.join(["cd", str(given)])] if given.resolve() != Path.cwd().resolve() else []
+    return "Try it:", *folder, "eval-gate validate", shlex.join(["eval-gate", "run", *plan.run_flags])
+
+
+def _iter_ignore_steps(plan: StarterPlan) -> Iterator[Step]:
+    if plan.ignore_line is not None:
+        yield "Keep the results out of git:", f"echo {shlex.quote(plan.ignore_line)} >> {IGNORE}"
+
+
+def _iter_workflow_steps(plan: StarterPlan) -> Iterator[Step]:
+    if WORKFLOW not in plan.files_to_write:
+        return
+    match plan.agent.kind:
+        case AgentPlace.AGENT_HERE:
+            found, line = plan.agent.found_agent, _find_line(plan, WORKFLOW, IN_BACKGROUND)
+            if found and found.start:
+                yield (f"Look at {WORKFLOW}, line {line}: it has to start your agent, listening on 0.0.0.0.",)
+            else:
+                yield (f'In {WORKFLOW}, line {line}, change the step "Start the agent": it has to start yours.',)
+        case AgentPlace.MODEL | AgentPlace.SUITES if plan.agent.secrets:
+            kinds = {"secrets": plan.agent.secrets, "variables": plan.agent.variables}
+            added = " and ".join(f"{', '.join(names)} to the {kind}" for kind, names in kinds.items() if names)
+            yield (f"On GitHub add {added} of the repository.",)
+        case _:
+            yield (f"Look at {WORKFLOW}: what has to run beside the evals is started there.",)
+
+
+def _iter_commit_steps(plan: StarterPlan) -> Iterator[Step]:
+    if plan.files_to_write:
+        begin = [] if plan.repository else [shlex.join(["git", "init", f"--initial-branch={plan.branch}"])]
+        yield (
+            "Commit:",
+            *begin,
+            shlex.join(["git", "add", *plan.files_to_write]),
+            'git commit --message "Evals on pull requests"',
+        )
+    if WORKFLOW in plan.files_to_write:
+        yield (
+            f"Push it to {plan.branch}: that run is the baseline. From then on each pull request is compared with it.",
+        )

@@ -1,0 +1,1 @@
+"""Commands on stored runs and external results: decide, compare, merge, view, report."""

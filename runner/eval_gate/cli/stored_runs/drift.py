@@ -1,0 +1,52 @@
+"""`eval-gate drift [RUN]`: whether the runs of a branch degraded, since when, and by how much."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+
+USED = ("passScore",)
+"""The settings that this command has options for."""
+
+
+def drift(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="The newest run of the branch: run id, results file, run folder, folder of runs, zip, or latest.",
+        ),
+    ] = "latest",
+    *,
+    output_dir: options.ResultsDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    **settings: object,
+) -> None:
+    """Say whether a branch got worse over its runs: cases, scores, the judge, time, cost; since when, and by how much.
+
+    It reads the record beside the run, which each run takes over from its baseline: what became worse too slowly for
+    any one of them. Runs nothing. Of the configuration passScore and history count too. While nothing changes, one of
+    200 runs or fewer is called worse.
+
+      eval-gate drift
+
+      eval-gate drift main-runs/ --json
+
+    Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 too few runs on record to say.
+    """
+    from eval_gate.analysis.drift.drift_report import iter_console_lines
+    from eval_gate.cli.stored_runs.drift_lookup import as_data, choose_exit_code, find_drift_up_to
+    from eval_gate.cli.terminal.console import print_output
+    from eval_gate.text.safe_output import TextFormat
+
+    found = find_drift_up_to(run, options.select_given_settings({"outputDir": output_dir, **settings}))
+    if as_json:
+        import json
+
+        print_output(json.dumps(as_data(found), indent=2), TextFormat.JSON)
+    else:
+        print_output("\n".join(iter_console_lines(found)))
+    raise typer.Exit(choose_exit_code(found))

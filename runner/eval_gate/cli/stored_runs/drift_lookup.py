@@ -1,0 +1,103 @@
+"""Finds the history for `eval-gate drift`, and converts the drift to data and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from eval_gate.analysis.drift.branch_drift import FALSE_ALARM_RUNS, Degradation, Drift, ModelChange, find_drift
+from eval_gate.analysis.drift.case_drift import CaseDegradation
+from eval_gate.cli.stored_runs.run_settings import load_settings_part
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.result import RunResult
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.history import EMPTY_HISTORY, History
+from eval_gate.results.result_names import RUN_NAME
+from eval_gate.results.run_reader import find_baseline, read_runs
+from eval_gate.session.run_ledger import ledger_after
+
+
+def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
+    """What became worse up to this run. Raises GateError where there is no such run."""
+    config = load_settings_part(("outputDir", "history", "passScore"), flags)
+    found = find_baseline(reference, Path(config.output_dir), config.history)
+    if isinstance(found, NoBaseline):
+        raise GateError(found.code, found.reason, "name a run, or make one: `eval-gate run`")
+    folder = Path(reference)
+    among = (
+        _build_history(read_runs(folder)) if folder.is_dir() and not (folder / RUN_NAME).is_file() else found.history
+    )
+    known = max(found.history, among, key=lambda ledger: len(ledger.levels))
+    return find_drift(known, config.policy.pass_score)
+
+
+def _build_history(runs: Sequence[RunResult]) -> History:
+    """The ledger that these runs would have left, newest first, had each known of the one before it."""
+    ledger, before = EMPTY_HISTORY, None
+    for run in reversed(runs):
+        if run.complete and run.eval_paths is not None and run.shard is None:
+            ledger = ledger_after(run, Baseline(before, "", history=ledger) if before else NOT_REQUESTED)
+            before = run
+    return ledger
+
+
+def choose_exit_code(drift: Drift) -> ExitCode:
+    """Not knowing is no all-clear."""
+    if drift.has_degraded:
+        return ExitCode.FAILED
+    return ExitCode.PASSED if drift.can_detect else ExitCode.INCOMPLETE
+
+
+def as_data(drift: Drift) -> dict[str, JsonValue]:
+    """The same for programs. Levels are in the ledger's own measures."""
+    return {
+        "runs": drift.runs,
+        "known": drift.can_detect,
+        "falseAlarmRuns": FALSE_ALARM_RUNS,
+        "lookedAt": [one.value for one in drift.examined_levels],
+        "worse": [_degradation_as_data(one) for one in drift.degradations],
+        "broken": [_case_as_data(one) for one in drift.broken_cases],
+        "models": [_model_change_as_data(one) for one in drift.model_changes],
+    }
+
+
+def _degradation_as_data(one: Degradation) -> JsonValue:
+    return {
+        "measured": one.kind.value,
+        "then": one.level_before,
+        "now": one.level_now,
+        "runs": one.runs,
+        "goodSha": one.last_good.sha,
+        "badSha": one.first_bad.sha,
+        "since": one.first_bad.timestamp,
+        "safelyGoodSha": one.last_surely_good.sha,
+        "safelyBadSha": one.first_surely_bad.sha,
+        "sameCommit": one.same_commit,
+        "model": _model_change_as_data(one.model_change) if one.model_change else None,
+        "cases": [_case_as_data(case) for case in one.cases],
+    }
+
+
+def _model_change_as_data(one: ModelChange) -> JsonValue:
+    return {
+        "before": list(one.old_run.models),
+        "since": list(one.new_run.models),
+        "runs": one.runs,
+        "goodSha": one.old_run.sha,
+        "badSha": one.new_run.sha,
+        "timestamp": one.new_run.timestamp,
+        "sameCommit": one.same_commit,
+    }
+
+
+def _case_as_data(one: CaseDegradation) -> JsonValue:
+    return {
+        "suite": one.key.suite,
+        "caseId": one.key.case_id,
+        "goodSha": one.last_good.sha,
+        "badSha": one.first_bad.sha,
+        "before": {"passes": one.counts_before.passes, "failures": one.counts_before.failures},
+        "since": {"passes": one.counts_since.passes, "failures": one.counts_since.failures},
+    }

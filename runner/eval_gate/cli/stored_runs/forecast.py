@@ -1,0 +1,209 @@
+"""Figures of `eval-gate power`: reads the history, computes the rows and formats the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from eval_gate.cli.stored_runs.run_settings import find_results_folder
+from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.errors import GateError
+from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS
+from eval_gate.gate.power.case_groups import (
+    CaseGroups,
+    group_baseline_cases,
+    scale_history,
+    scale_number,
+    set_max_reruns,
+)
+from eval_gate.gate.power.detection_power import MAX_RERUNS, DetectionPower, compute_detection_power
+from eval_gate.gate.verdict_decision import find_quarantined_cases
+from eval_gate.gate.waivers.waiver_file import load_waivers
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.reports.wording.power import describe_ungated_case
+from eval_gate.results.baseline import NoBaseline
+from eval_gate.results.run_reader import find_baseline
+from eval_gate.session.stored_run import load_run_config
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import to_console_line
+
+MAX_LISTED: Final = 10
+"""Cases that cannot be gated and are listed without --verbose."""
+_PLACE_WORDS: Final = "on record"
+_TABLE_HEAD: Final = ("", "every time", "half of the time", "1 time in 5", "loss in every case")
+_CURRENT_LABEL: Final = "the record as it is"
+
+
+class Supposition(FrozenStruct):
+    """Hypothetical number of runs in the history, cases and re-runs. None: as it is."""
+
+    history: int | None = None
+    cases: int | None = None
+    reruns: int | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is supposed."""
+        return any(one is not None for one in (self.history, self.cases, self.reruns))
+
+
+class ForecastRow(FrozenStruct):
+    """One row of the table; the first row describes the current history."""
+
+    label: str
+    cases: CaseGroups
+    sight: DetectionPower
+
+
+def build_forecast_rows(
+    reference: str, supposed: Supposition, output_dir: str | None, flags: Mapping[str, JsonValue]
+) -> list[ForecastRow]:
+    """The record as it is, then what else there may be. Raises GateError `baseline-not-found` without a record."""
+    baseline = find_baseline(reference, find_results_folder(output_dir, reference))
+    if isinstance(baseline, NoBaseline):
+        hint = "`eval-gate run` makes the first run; RUN names another, by its id or its path"
+        raise GateError("baseline-not-found", f"no record yet: {baseline.reason}", hint)
+    result = baseline.result
+    rules = load_run_config(result, flags)
+    waivers = load_waivers(rules, Path.cwd(), datetime.now(UTC).date())
+    now = group_baseline_cases(
+        baseline,
+        rules.policy,
+        find_quarantined_cases(result, waivers, rules.policy.must_pass),
+    )
+    others = [_apply_supposition(now, supposed)] if supposed.is_given else list(_iter_suppositions(now))
+    return [
+        ForecastRow(label, cases, compute_detection_power(cases)) for label, cases in ((_CURRENT_LABEL, now), *others)
+    ]
+
+
+def _apply_supposition(now: CaseGroups, supposed: Supposition) -> tuple[str, CaseGroups]:
+    said: list[str] = []
+    cases = now
+    if supposed.history is not None:
+        cases, said = scale_history(cases, supposed.history), [*said, format_count(supposed.history, "run")]
+    if supposed.cases is not None:
+        cases, said = scale_number(cases, supposed.cases), [*said, format_count(supposed.cases, "case")]
+    if supposed.reruns is not None:
+        cases, said = (
+            set_max_reruns(cases, supposed.reruns),
+            [*said, f"up to {format_count(supposed.reruns, 're-run')}"],
+        )
+    return f"with {', '.join(said)}", cases
+
+
+def _iter_suppositions(now: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
+    """Twice of each thing that there can be more of."""
+    longer = min(now.runs * 2, MAX_RUNS)
+    if 0 < now.runs < longer:
+        yield f"with {longer} runs on record", scale_history(now, longer)
+    if now.number:
+        yield f"with {now.number * 2:,} such cases", scale_number(now, now.number * 2)
+    again = min(now.criteria.max_reruns * 2 or DEFAULT_CONFIRM, MAX_RERUNS)
+    if again > now.criteria.max_reruns:
+        yield f"with up to {format_count(again, 're-run')}", set_max_reruns(now, again)
+
+
+def iter_table_lines(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[str]:
+    """The figures side by side, then the cases that cannot be gated; all of these where `every` is asked for."""
+    now = rows[0]
+    sight = now.sight
+    confirm = sight.max_reruns
+    again = f"up to {format_count(confirm, 're-run')} of a case in doubt" if confirm else "no re-runs"
+    yield f"{format_count(sight.cases, 'case')}, {format_count(sight.runs, 'run')} on record, {again}"
+    if now.cases.quarantined:
+        yield f"{format_count(now.cases.quarantined, 'more case')} in no test: in quarantine"
+    yield ""
+    yield "How often one run finds a case that begins to fail so often, and the least loss it finds in 9 of 10 runs:"
+    yield ""
+    cells = [_TABLE_HEAD, *(_format_cells(row) for row in rows)]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(_TABLE_HEAD))]
+    for line in cells:
+        first, *others = (
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        yield "   ".join((first, *others)).rstrip()
+    yield from _iter_remarks(rows)
+    if sight.ungated_cases:
+        yield ""
+        yield f"{format_count(len(sight.ungated_cases), 'case')} cannot be gated, even if it fails every time:"
+        shown = sight.ungated_cases if every else sight.ungated_cases[:MAX_LISTED]
+        for one in shown:
+            yield f"  {to_console_line(describe_ungated_case(one, _PLACE_WORDS), 500)}"
+        if left := len(sight.ungated_cases) - len(shown):
+            yield f"  and {format_count(left, 'more case')} (--verbose lists them)"
+
+
+def _format_cells(row: ForecastRow) -> tuple[str, ...]:
+    sight = row.sight
+    loss = (
+        "-"
+        if not sight.is_loss_known
+        else "none"
+        if sight.smallest_loss is None
+        else format_count(sight.smallest_loss, "point")
+    )
+    return (
+        row.label,
+        *(
+            f"{chance * 100:.0f} %"
+            for chance in (sight.dead_case_chance, sight.half_failing_chance, sight.fifth_failing_chance)
+        ),
+        loss,
+    )
+
+
+def _iter_remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:
+    """What the figures do not say of themselves."""
+    now = rows[0].cases
+    if any(not row.sight.max_reruns for row in rows):
+        yield ""
+        yield "Without re-runs every failure of a case that passed before counts: it is found as often as it fails, and"
+        yield "so is one that only flakes. What loss is seen cannot be said: the gate is red without one too."
+    if now.allowed_regressions:
+        yield ""
+        yield (
+            f"{format_count(now.allowed_regressions, 'regression')} may pass (allowedRegressions), so no loss can "
+            "be said to be found."
+        )
+    if now.runs >= MAX_RUNS:
+        yield ""
+        yield f"The record is full: it holds the newest {MAX_RUNS} runs, so more history would change nothing."
+
+
+def as_data(rows: Sequence[ForecastRow]) -> dict[str, JsonValue]:
+    """The same for programs: chances 0 to 1, the loss in points."""
+    ungated: list[JsonValue] = [
+        {
+            "suite": one.key.suite,
+            "caseId": one.key.case_id,
+            "why": one.reason.value,
+            "failures": one.record.failures,
+            "runs": one.record.runs,
+            "executions": one.executions,
+            "needed": one.needed_failures,
+        }
+        for one in rows[0].sight.ungated_cases
+    ]
+    return {"rows": [_row_as_data(row) for row in rows], "aside": rows[0].cases.quarantined, "ungated": ungated}
+
+
+def _row_as_data(row: ForecastRow) -> JsonValue:
+    sight = row.sight
+    return {
+        "label": row.label,
+        "cases": sight.cases,
+        "runs": sight.runs,
+        "confirm": sight.max_reruns,
+        "found": {
+            "always": sight.dead_case_chance,
+            "half": sight.half_failing_chance,
+            "oneInFive": sight.fifth_failing_chance,
+        },
+        "smallestLossPoints": sight.smallest_loss,
+    }

@@ -1,0 +1,62 @@
+"""`eval-gate report RESULT`: renders a stored result in another format."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+from eval_gate.config.outputs import FORMATS, JunitFailures
+from eval_gate.text.quoting import quote_value
+
+USED = ("junit",)
+"""The settings that this command has options for."""
+
+
+def report(
+    result: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULT",
+            help="Run id, results file, run folder, zip, or latest: the newest.",
+            show_default=False,
+        ),
+    ],
+    report_format: Annotated[
+        str, typer.Option("--format", metavar=f"<{'|'.join(FORMATS)}>", help="What to make of it.")
+    ] = "md",
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")
+    ] = None,
+    output_dir: options.ResultsDir = None,
+    **settings: object,
+) -> None:
+    """Render a stored result: md is the pull request comment, html a page, junit for CI systems, agentv for AgentV.
+
+    The exit code says only whether the report was made, not whether the gate passed.
+    """
+    from pathlib import Path
+
+    from eval_gate.cli.stored_runs.run_settings import find_results_folder
+    from eval_gate.cli.terminal.console import Verbosity, print_output
+    from eval_gate.cli.terminal.result_output import build_style, check_output_path
+    from eval_gate.errors import GateError
+    from eval_gate.files.writing import write_atomically
+    from eval_gate.reports.context import ReportContext
+    from eval_gate.reports.rendering import render
+    from eval_gate.results.run_reader import read_run
+
+    check_output_path(output)
+    which = str(settings["junit"] or JunitFailures.BLOCKING)
+    if which not in list(JunitFailures):
+        allowed = f"allowed: {', '.join(JunitFailures)}"
+        raise GateError("unknown-value", f"--junit: {quote_value(which)} is not known", allowed)
+    junit = JunitFailures(which)
+    stored = read_run(result, find_results_folder(output_dir, result))
+    style = build_style(Verbosity.NORMAL) if output is None else None
+    text = render(report_format, stored, ReportContext(junit=junit), style=style)
+    if output is None:
+        print_output(text, FORMATS[report_format].form, end="")
+    else:
+        write_atomically(Path(output), text)

@@ -1,0 +1,41 @@
+"""Settings for commands on stored runs, mainly the results folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from eval_gate.cli.terminal.console import print_message
+from eval_gate.config.loader import find_config, load_partial_config
+from eval_gate.config.settings import SETTINGS, RunConfig
+from eval_gate.reports.wording.problems import render_problems
+
+
+def find_results_folder(given: str | None, *references: str) -> Path:
+    """Where ids of runs are looked up: in what was given, else where the configuration has results written.
+
+    The configuration is not read where all `references` lead to what is there: then nothing is looked up. Raises
+    GateError for one that does not say where.
+    """
+    if given or (references and all(map(os.path.exists, references))):
+        return Path(given or str(SETTINGS["outputDir"].default))
+    return Path(load_settings_part(("outputDir",), {}).output_dir)
+
+
+def load_settings_part(keys: Collection[str], flags: Mapping[str, JsonValue]) -> RunConfig:
+    """The configuration with these keys of it, which is all that is asked for. Raises GateError where one is wrong.
+
+    What was run is run: that the configuration would not do for another run is said, and keeps nobody from looking.
+    """
+    config, problems = load_partial_config(keys, flags, os.environ, find_config(Path.cwd()))
+    for line in render_problems(problems):
+        print_message(f"warning: {line}")
+    if problems:
+        counts = "count" if len(keys) > 1 else "counts"
+        print_message(
+            f"warning: of this configuration only {', '.join(keys)} {counts} here; `eval-gate run` refuses it as it is"
+        )
+    return config

@@ -1,0 +1,61 @@
+"""Makes the standard streams always available, and never the cause of a crash.
+
+Who reads our output may go away (`run | head -0`), or may never have been there (`>&-`). That says nothing about the
+evals: what nobody reads is forgotten, and the exit code stays that of the gate. A disk that is full is another matter:
+somebody wanted what is lost, so standard output says it once, by the OSError it is.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+def open_streams() -> None:
+    """Put a stream in the place of each that was closed: the next file that is opened would get its number else."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
+            if opened != number:  # a lower one is taken only where a lower one was closed, which comes first
+                os.dup2(opened, number)
+                os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)))
+    if sys.stdout is None or sys.stdout is sys.__stdout__:
+        sys.stdout = _build_lasting_stream(sys.stdout, 1)
+    if sys.stderr is None or sys.stderr is sys.__stderr__:
+        sys.stderr = _build_lasting_stream(sys.stderr, 2)
+
+
+def _build_lasting_stream(stream: TextIO | None, number: int) -> TextIO:
+    """The stream made anew, so that it never fails on a character either: that is written as an escape."""
+    encoding, lines = (stream.encoding, stream.line_buffering) if stream is not None else ("utf-8", False)
+    buffer = io.BufferedWriter(_LastingFile(number, silent=number == 2))
+    return io.TextIOWrapper(buffer, encoding=encoding, errors="backslashreplace", line_buffering=bool(lines))
+
+
+class _LastingFile(io.FileIO):
+    """The descriptor of a stream. After the first failure everything that comes is forgotten."""
+
+    def __init__(self, number: int, *, silent: bool) -> None:
+        super().__init__(number, "wb", closefd=False)
+        self._silent = silent
+        self._failed = False
+
+    def write(self, data: Buffer, /) -> int:
+        """How many bytes were taken, which is all of them once nobody takes any."""
+        if not self._failed:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self._failed = True
+                if not self._silent and not isinstance(error, BrokenPipeError):
+                    raise
+        return memoryview(data).nbytes

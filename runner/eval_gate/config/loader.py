@@ -1,0 +1,314 @@
+"""Load a configuration: merge flags, variables and file into a frozen RunConfig, or list all problems.
+
+Precedence: flag, then `EVAL_GATE_…` variable, then file, then default. Keys are camelCase; a flag is the same name
+in kebab-case, a variable the same in upper case: `timeoutMs`, `--timeout-ms`, `EVAL_GATE_TIMEOUT_MS`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
+from eval_gate.config.setting_sources import SettingSource, SettingSources
+from eval_gate.config.settings import RECORDED_RULES, SETTINGS, RunConfig
+from eval_gate.config.wire import parse_config
+from eval_gate.errors import GateError, Problem, find_nearest, format_suggestion
+from eval_gate.files import file_paths
+from eval_gate.files.file_paths import find_folder_problem, find_read_problem, find_write_problem
+from eval_gate.files.reading import read_limited
+from eval_gate.model import limits
+from eval_gate.model.limits import FINDINGS, SETTING_VALUES
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.quoting import describe_name, quote_name
+from eval_gate.text.secret import Secret
+from eval_gate.text.sources.validation_errors import (
+    describe_error,
+    describe_union_errors,
+    format_field_path,
+    list_errors,
+)
+from eval_gate.text.untrusted.surrogates import has_surrogates
+
+if TYPE_CHECKING:
+    from eval_gate.text.sources.json import JsonPositions
+    from eval_gate.text.sources.yaml import YamlPositions
+
+
+CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
+MAX_CONFIG_BYTES: Final = limits.CONFIG_BYTES
+_INVALID_TEXT: Final = "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
+OUTPUT_KEYS = frozenset({"outputDir", "reports", "exports"})
+"""The keys whose values are places that a run writes to."""
+
+
+SENT_FILE_KEYS = frozenset({"systemPromptPath"})
+"""Those whose values are files that a run reads and sends to a target."""
+
+
+class FlagSource(FrozenStruct):
+    """Origin of flags and variables: how it spells a flag, and whether it may name any output path.
+
+    That is: name places outside of the working directory for writing. A configuration file never may. `types`: a person
+    types them, so that they stand in no file that a pull request could change.
+    """
+
+    format_name: Callable[[Setting], str] = lambda row: row.flag
+    allows_any_path: bool = True
+    types: bool = False
+
+
+BY_A_PROGRAM: Final = FlagSource()
+BY_A_PERSON: Final = FlagSource(types=True)
+
+
+def find_config(start: Path) -> Path | None:
+    """The first configuration file from `start` upward, or None."""
+    for folder in (start, *start.parents):
+        for name in CONFIG_NAMES:
+            if (folder / name).is_file():
+                return folder / name
+    return None
+
+
+def load_config(
+    flags: Mapping[str, JsonValue],
+    environment: Mapping[str, str],
+    file: Path | None,
+    *,
+    shown_as: str | None = None,
+    defaults: Mapping[str, JsonValue] | None = None,
+    hand: FlagSource = BY_A_PROGRAM,
+) -> RunConfig:
+    """Join the layers. `flags` maps keys to values that were given; absent ones are not in it.
+
+    Its file is shown as the way to it from the working directory, where nothing else is said by `shown_as`.
+    `defaults` stand below the file, in place of a key's own default. `hand` is whoever gave the flags.
+    Raises GateError `invalid-configuration` with every problem of all layers at once.
+    """
+    problems: list[Problem] = []
+    given = {key: SettingSource(Secret(value), key) for key, value in (defaults or {}).items()}
+    if file is not None:
+        given.update(_load_file(file, shown_as or file_paths.format_relative_path(file), problems, SETTINGS))
+    given.update(_load_environment(environment, problems, SETTINGS))
+    return _build_config(given, flags, hand, problems)
+
+
+def load_partial_config(
+    keys: Collection[str], flags: Mapping[str, JsonValue], environment: Mapping[str, str], file: Path | None
+) -> tuple[RunConfig, Sequence[Problem]]:
+    """The configuration for who needs only these keys of it, and what is wrong with the others, which are left out.
+
+    Raises GateError as above where one of these is wrong, or an unknown key is near to one, or the file cannot be read.
+    """
+    try:
+        return load_config(flags, environment, file), ()
+    except GateError as error:
+        if error.code != "invalid-configuration":
+            raise
+        problems: list[Problem] = []
+        given = _load_file(file, file_paths.format_relative_path(file), problems, keys) if file else {}
+        given.update(_load_environment(environment, problems, keys))
+        return _build_config(given, flags, BY_A_PROGRAM, problems), error.problems
+
+
+def load_eval_paths(environment: Mapping[str, str], file: Path | None) -> tuple[str, ...]:
+    """The eval files that are configured, else the default: what a call without paths takes. Raises GateError."""
+    return load_partial_config(("evals",), {}, environment, file)[0].evals
+
+
+def _build_config(
+    given: dict[str, SettingSource], flags: Mapping[str, JsonValue], hand: FlagSource, problems: list[Problem]
+) -> RunConfig:
+    """The configuration of what the layers below and the flags give. Raises GateError where anything is wrong."""
+    given.update(
+        {
+            key: SettingSource(Secret(value), hand.format_name(SETTINGS[key]), is_from_user=True)
+            for key, value in flags.items()
+        }
+    )
+    config = _validate_values(given, problems)
+    if config is not None:
+        for key in sorted(OUTPUT_KEYS | SENT_FILE_KEYS):
+            one = given.get(key, SettingSource(Secret(None), key, is_from_user=True))
+            wrong = iter_path_problems(config, key, anywhere=hand.allows_any_path and one.is_from_user)
+            problems.extend(one.build_problem(what, below) for below, what in wrong)
+    if config is None or problems:
+        raise GateError(
+            "invalid-configuration",
+            "the configuration is not valid",
+            "`eval-gate run --help` and `eval-gate schema config` say what is known",
+            problems=problems,
+        )
+    where = SettingSources(given, lambda other, key: _suggest_name(other, SETTINGS[key], hand))
+    said = given.get("failOn")
+    policy = replace(
+        config.policy,
+        fail_on_default=said is None or not (said.is_from_user or said.file),
+        typed=_typed_rules(given) if hand.types else None,
+    )
+    return replace(config, target=replace(config.target, given=where), policy=policy)
+
+
+def _typed_rules(given: Mapping[str, SettingSource]) -> tuple[str, ...]:
+    """The rules that an option or a variable gives, as a record calls them."""
+    typed = (key for key, one in given.items() if one.is_from_user)
+    return tuple(sorted({RECORDED_RULES[key] for key in typed if key in RECORDED_RULES}))
+
+
+def _suggest_name(other: SettingSource, row: Setting, hand: FlagSource) -> str:
+    """What this setting would be called where the other one was given."""
+    if not other.is_from_user:
+        return row.key
+    return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else hand.format_name(row)
+
+
+def _load_file(file: Path, shown_as: str, problems: list[Problem], only: Collection[str]) -> dict[str, SettingSource]:
+    data = _read_file(file, shown_as)
+    document, positions = _parse_document(data, shown_as, as_json=file.suffix == ".json")
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        problems.append(Problem("a configuration is a mapping of keys to values", file=shown_as, line=1))
+        return {}
+    strangers = [key for key in document if key not in SETTINGS and _is_possible_key(key, only)]
+    problems += [
+        Problem(
+            f"unknown key{format_suggestion(key, SETTINGS)}",
+            file=shown_as,
+            line=positions.find_line([key]),
+            field=format_field_path([key]),
+        )
+        for key in strangers[:FINDINGS]
+    ]
+    if len(strangers) > FINDINGS:
+        problems.append(Problem(f"and {len(strangers) - FINDINGS:,} more unknown keys", file=shown_as))
+    return {
+        key: SettingSource(Secret(value), key, shown_as, positions) for key, value in document.items() if key in only
+    }
+
+
+def _is_possible_key(word: str, only: Collection[str]) -> bool:
+    """Whether an unknown word may have been meant for one of the keys that are read."""
+    return len(only) == len(SETTINGS) or find_nearest(word, only) is not None
+
+
+def _parse_document(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, JsonPositions | YamlPositions]:
+    """The document and where its keys stand."""
+    if as_json:
+        from eval_gate.text.sources.json import parse_json
+
+        return parse_json(data, shown_as, halves=True, values=SETTING_VALUES)
+    from eval_gate.text.sources.yaml import parse_yaml
+
+    return parse_yaml(data, shown_as)
+
+
+def _read_file(file: Path, shown_as: str) -> bytes:
+    if why := file_paths.find_path_problem(str(file)):
+        raise GateError("no-configuration", f'"{shown_as[:200]}" {why}', "name an existing file with --config")
+    try:
+        data = read_limited(file, MAX_CONFIG_BYTES)
+    except OSError as error:
+        what = f"{describe_name(shown_as)} cannot be read: {error.strerror}"
+        raise GateError("no-configuration", what, "name an existing file with --config") from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise GateError("no-configuration", f"{shown_as} is larger than {MAX_CONFIG_BYTES:,} bytes")
+    return data
+
+
+def _load_environment(
+    environment: Mapping[str, str], problems: list[Problem], only: Collection[str]
+) -> dict[str, SettingSource]:
+    known = {row.variable: row for row in SETTINGS.values()}
+    found = {}
+    for variable, text in environment.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        if variable not in known:
+            if _is_possible_key(variable.removeprefix(ENVIRONMENT_PREFIX).replace("_", ""), only):
+                problems.append(Problem(f"unknown variable{format_suggestion(variable, known)}", field=variable))
+        elif text != "" and known[variable].key in only:  # an empty variable is how workflows say "not set"
+            found[known[variable].key] = SettingSource(
+                Secret(parse_setting_text(known[variable], text)), variable, is_from_user=True
+            )
+    return found
+
+
+def parse_setting_text(row: Setting, text: str) -> JsonValue:
+    """A text as this setting's kind of value: JSON for numbers and flags, lists by comma or line."""
+    if not (row.takes_list and text.lstrip().startswith("[")):
+        if row.type == list[str]:
+            return [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]
+        if row.type is str:
+            return text
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        return text  # the validation below says what was expected
+    return value
+
+
+def _validate_values(given: Mapping[str, SettingSource], problems: list[Problem]) -> RunConfig | None:
+    values = {key: one.value.open() for key, one in given.items()}
+    broken = [one.build_problem(_INVALID_TEXT) for one in given.values() if has_surrogates(one.value.open())]
+    if broken:
+        problems.extend(broken)
+        return None
+    try:
+        return parse_config(json.dumps(values))
+    except ValidationError as error:
+        problems.extend(_iter_problems(error, given))
+        return None
+
+
+def _iter_problems(error: ValidationError, given: Mapping[str, SettingSource]) -> Iterator[Problem]:
+    """What is wrong with the values, one by one, each where it was given."""
+    by_key = dict[str, list[ErrorDetails]]()
+    for detail in list_errors(error):
+        if not detail["loc"]:  # there are too many to name each
+            yield Problem(describe_error(detail))
+            continue
+        by_key.setdefault(str(detail["loc"][0]), []).append(detail)
+    for key, details in by_key.items():
+        one = given[key]
+        members = [detail for detail in details if _list_indexes(detail)]
+        if not members:  # a union reports each of its members
+            value = details[0]["input"]
+            yield one.build_problem(describe_union_errors(details) + one.format_yaml_hint(value, ()))
+        for detail in members:  # the list as a whole is then as wrong as they are
+            below = _list_indexes(detail)
+            yield one.build_problem(describe_error(detail) + one.format_yaml_hint(detail["input"], below), below)
+
+
+def _list_indexes(detail: ErrorDetails) -> list[int]:
+    """The numbers of members of lists, below a setting."""
+    return [step for step in detail["loc"] if isinstance(step, int)]
+
+
+def iter_path_problems(config: RunConfig, key: str, *, anywhere: bool) -> Iterator[tuple[Sequence[int], str]]:
+    """For each place of this key that may not be used: which of its values it is, and why not."""
+    prompt = config.target.system_prompt
+    if key == "systemPromptPath" and prompt and not anywhere and (why := find_read_problem(prompt)):
+        yield (), _format_path_problem(prompt, why)
+    if key == "outputDir" and (why := find_folder_problem(config.output_dir, anywhere=anywhere)):
+        yield (), _format_path_problem(config.output_dir, why)
+    for index, one in enumerate({"reports": config.reports, "exports": config.exports}.get(key, ())):
+        if one.file and (why := find_file_problem(one.file, anywhere=anywhere)):
+            yield (index,), why
+
+
+def find_file_problem(path: str | Path, *, anywhere: bool) -> str | None:
+    """The same for one file, as a sentence; None where nothing speaks against it."""
+    why = find_write_problem(path, anywhere=anywhere)
+    return _format_path_problem(path, why) if why else None
+
+
+def _format_path_problem(path: str | Path, why: str) -> str:
+    return f"{quote_name(str(path))} {why}"

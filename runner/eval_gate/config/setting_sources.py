@@ -1,0 +1,87 @@
+"""Sources of settings: the flag, variable or configuration key that gave each value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from eval_gate.errors import GateError, Problem
+from eval_gate.struct import FrozenStruct, field
+from eval_gate.text.secret import Secret
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from eval_gate.text.sources.json import JsonPositions
+    from eval_gate.text.sources.yaml import YamlPositions
+
+
+class SettingSource(FrozenStruct):
+    """A setting's value with its source. `name` is the flag, variable or key the user wrote."""
+
+    value: Secret[JsonValue]
+    name: str
+    file: str | None = None
+    positions: JsonPositions | YamlPositions | None = None
+    """Where what is in `file` stands."""
+    is_from_user: bool = False
+    """Given by the person who starts us, as a flag or a variable."""
+
+    def find_line(self, below: Sequence[str | int] = ()) -> int | None:
+        """The line of the part of it at `below`; None where it stands in no file."""
+        return self.positions.find_line([self.name, *below]) if self.positions else None
+
+    def build_problem(self, message: str, below: Sequence[int] = ()) -> Problem:
+        """A problem with this value, or with the part of it at `below`: the numbers of members of lists."""
+        place = self.name + "".join(f"[{step}]" for step in below)
+        return Problem(message, file=self.file, line=self.find_line(below), field=place)
+
+    def format_yaml_hint(self, value: object, below: Sequence[int]) -> str:
+        """What is to be added where a word of the file stands for true or false and says neither; else nothing."""
+        unquoted = getattr(self.positions, "unquoted", None)  # JSON has no such words
+        written = unquoted([self.name, *below]) if unquoted and isinstance(value, bool) else None
+        if written is None or written.lower() in {"true", "false"}:
+            return ""
+        return f", which YAML takes `{written}` for unless it stands in quotes"
+
+
+class SettingSources(FrozenStruct):
+    """Sources of all settings that were given, by setting key."""
+
+    values: Mapping[str, SettingSource] = field(default_factory=dict)
+    suggest_name: Callable[[SettingSource, str], str] = lambda _, key: key
+    """What the setting of this key would be called where the other one was given."""
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def get_source(self, key: str) -> SettingSource:
+        """Where this setting was given; by its key alone where nobody knows."""
+        return self.values.get(key) or SettingSource(Secret(None), key)
+
+    def with_aliases(self, **others: str) -> SettingSources:
+        """The same for whoever reads other settings under the names of these: `agentEndpoint="controlEndpoint"`."""
+        values = {**self.values, **{key: self.get_source(other) for key, other in others.items()}}
+        return SettingSources(values, self.suggest_name)
+
+    def build_problem(self, message: str, key: str, beside: str) -> Problem:
+        """A problem with this setting. One that was not given would have to be where the other one is."""
+        if key in self.values:
+            return self.get_source(key).build_problem(message)
+        other = self.get_source(beside)
+        return Problem(message, file=other.file, line=other.find_line(), field=self.suggest_name(other, key))
+
+    @contextmanager
+    def attribute_errors(self, key: str) -> Iterator[None]:
+        """Errors in here that name no place are about this setting, where it stands in a file."""
+        try:
+            yield
+        except GateError as error:
+            if not error.problems and self.get_source(key).file is not None:
+                error.problems = (self.get_source(key).build_problem(error.message),)
+            raise
+
+
+UNKNOWN_SOURCES: Final = SettingSources()
+"""Settings of which nobody knows where they were given."""

@@ -1,0 +1,215 @@
+"""Runs suspects with the base branch's agent, during a run or for a merged run of shards.
+
+What it did is kept in a journal of its own, beside the run's. Nothing that goes wrong with it ends the run or changes
+what is known of it: the trouble is kept in a sentence. A drop of all cases shows only in the whole, so that no shard
+could have asked; nothing of such a run is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.engine.case_result import build_base_agent_trials
+from eval_gate.engine.journal import Journal, TrialRecord
+from eval_gate.engine.rerun_allowance import RerunAllowance
+from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunPolicy
+from eval_gate.engine.retention import prepare_for_journal
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
+from eval_gate.engine.unknown_tool_calls import mark_unlisted_calls
+from eval_gate.engine.worker_pool import run_jobs
+from eval_gate.model.case import CaseKey, EvalCase
+from eval_gate.model.result import Control, RunResult
+from eval_gate.results.run_writer import make_run_folder
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.base import Target, TargetError
+from eval_gate.text.javascript.regex import PatternMatcher
+
+BASE_AGENT_JOURNAL_NAME: Final = "control.jsonl"
+"""Its journal, with the lines that `cases.jsonl` has of the run's own target. Nobody reads it again: a run that is gone
+on with asks anew, because what counts is what it does now, and not what somebody left there meanwhile."""
+MAX_FAILURES_IN_A_ROW: Final = 3
+"""Executions in a row without connection or answer in time."""
+_MAX_ERROR: Final = 500
+
+
+class RunServices(FrozenStruct):
+    """What a base agent run needs from the main run: services, retention, budget and the stop event."""
+
+    make_trial_services: Callable[[], TrialServices]
+    prepare_record: Callable[[TrialRecord], Awaitable[TrialRecord]]
+    add_cost: Callable[[TrialRecord], None]
+    has_budget: Callable[[], bool]
+    """Whether the money of the run is not used up."""
+    wait_unless_stopped: Callable[[Coroutine[None, None, None]], Awaitable[None]]
+    """Waits for something no longer than the run goes on. Raises TargetError."""
+    stop: asyncio.Event
+
+
+class BaseAgentRun:
+    """The base branch's agent of one run and its executions so far."""
+
+    def __init__(self, plan: RunPlan, control: Target, folder: Path, services: RunServices) -> None:
+        self._plan, self._control, self._services = plan, control, services
+        self._file = folder / BASE_AGENT_JOURNAL_NAME
+        self._records: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
+        self._cases = {case.key: case for case in plan.list_runnable_cases()}
+        self._trouble: str | None = None
+        self._healthy = False
+        self._silent = 0
+
+    @property
+    def facts(self) -> Control | None:
+        """Who it is and what went wrong, once there is anything to say of it."""
+        if not self._records and self._trouble is None:
+            return None
+        every = [record for records in self._records.values() for record in records]
+        costs = [usd for one in every for usd in (one.cost_usd, one.judge_cost_usd) if usd is not None]
+        return Control(target=self._control.identity, trouble=self._trouble, cost_usd=sum(costs) if costs else None)
+
+    @property
+    def records(self) -> Mapping[CaseKey, Sequence[TrialRecord]]:
+        """What it did, by case, in the order of its executions."""
+        lists = any(record.calls_listed for records in self._records.values() for record in records)
+        return {
+            key: mark_unlisted_calls(sorted(records, key=lambda one: one.trial), lists=lists)
+            for key, records in self._records.items()
+        }
+
+    async def run_round(self, wanted: BaseAgentRequest, allowance: RerunAllowance) -> bool:
+        """Ask each of these cases once; whether it is worth asking what comes next."""
+        self._trouble = self._trouble or wanted.trouble
+        if not wanted.keys or self._trouble is not None or not self._can_begin(wanted, allowance):
+            return False
+        if not await self._is_reachable():
+            return False
+        asked = [self._cases[key] for key in wanted.keys]
+        shared = self._services.make_trial_services()
+        trials = TrialRunner(self._control, self._plan.limits, shared, apart=False)
+        with Journal(self._file) as journal:
+
+            async def work(case: EvalCase) -> None:
+                if self._trouble is not None:
+                    return
+                record = await self._run_case(trials, case)
+                journal.append(record)
+                self._records[record.case].append(record)
+                self._services.add_cost(record)
+
+            try:
+                await run_jobs(iter(asked), self._plan.get_concurrency(self._control), work, self._services.stop)
+            finally:
+                await shared.patterns.aclose()
+        return not self._services.stop.is_set()
+
+    async def _run_case(self, trials: TrialRunner, case: EvalCase) -> TrialRecord:
+        number = max((one.trial for one in self._records[case.key]), default=-1) + 1
+        try:
+            record = await trials.run(TrialJob(case, number))
+            self._silent = 0
+        except NoResponseError as failure:
+            record = failure.record
+            self._silent += 1
+        record = await self._services.prepare_record(record)
+        if self._silent >= MAX_FAILURES_IN_A_ROW:
+            self._trouble = self._trouble or f"it gave no answer: {(record.error or '')[:_MAX_ERROR]}"
+        return record
+
+    def _can_begin(self, wanted: BaseAgentRequest, allowance: RerunAllowance) -> bool:
+        needed = len(wanted.keys) * wanted.rounds
+        if not self._services.has_budget():
+            self._trouble = "what the run may cost is used up"
+        elif (allowance.remaining is not None and allowance.remaining < needed) or not allowance.try_begin(
+            len(wanted.keys)
+        ):
+            more = "1 more answer" if needed == 1 else f"{needed} more answers"
+            self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
+        return self._trouble is None
+
+    async def _is_reachable(self) -> bool:
+        """Asked once."""
+        if not self._healthy:
+            try:
+                await self._services.wait_unless_stopped(self._control.check_health())
+            except TargetError as error:
+                self._trouble = f"it could not be reached: {error.message[:_MAX_ERROR]}"
+                return False
+            self._healthy = not self._services.stop.is_set()
+        return self._healthy
+
+
+class BaseAgentFollowUp:
+    """Base agent executions for one stored run."""
+
+    def __init__(self, plan: RunPlan, control: Target, run: RunResult, output_dir: Path) -> None:
+        """`plan` is that of all cases of the run; those that ask something else by now are not asked about."""
+        self._plan, self._run = plan, run
+        folder = make_run_folder(output_dir, run.run_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._masking = PatternMatcher()
+        self._spent = 0.0
+        services = RunServices(
+            self._make_trial_services,
+            self._prepare_record,
+            self._add_cost,
+            self._has_budget,
+            _await_check,
+            asyncio.Event(),
+        )
+        self._asking = BaseAgentRun(plan, control, folder, services)
+
+    async def execute(self, confirming: RerunPolicy) -> RunResult:
+        """The run with the answers, which were asked for as long as the gate is red and they may turn that."""
+        then = self._run.by_key()
+        askable = frozenset(
+            key
+            for case in self._plan.list_runnable_cases()
+            if (key := case.key) in self._plan.list_base_agent_cases()
+            and key in then
+            and then[key].fingerprint == case.fingerprint
+        )
+        allowance = RerunAllowance(self._plan.compute_rerun_budget())
+        try:
+            while True:
+                wanted = await asyncio.to_thread(confirming.build_base_agent_request, self._build_result(), askable)
+                if not await self._asking.run_round(wanted, allowance):
+                    return self._build_result()
+        finally:
+            await self._masking.aclose()
+
+    def _build_result(self) -> RunResult:
+        records, facts, before = self._asking.records, self._asking.facts, self._run.control
+        told = {
+            key: replace(case, control=(*case.control, *build_base_agent_trials(more, case)))
+            for key, case in self._run.cases()
+            if (more := records.get(key))
+        }
+        known = (
+            facts
+            or before
+            or Control(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
+        )
+        costs = [one.cost_usd for one in (facts, before) if one is not None and one.cost_usd is not None]
+        control = replace(known, cost_usd=sum(costs) if costs else None)
+        return replace(self._run.with_cases(told), control=control)
+
+    def _make_trial_services(self) -> TrialServices:
+        return TrialServices.from_plan(self._plan, PatternMatcher(), self._run.run_id)
+
+    async def _prepare_record(self, record: TrialRecord) -> TrialRecord:
+        return await prepare_for_journal(record, self._plan.limits.store, self._plan.patterns, self._masking)
+
+    def _add_cost(self, record: TrialRecord) -> None:
+        self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
+
+    def _has_budget(self) -> bool:
+        most = self._plan.limits.max_cost_usd
+        return most is None or self._spent < most
+
+
+async def _await_check(check: Coroutine[None, None, None]) -> None:
+    await check

@@ -1,0 +1,60 @@
+"""Circuit breaker: stops requests to a target that is unreachable or times out on every case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval_gate.engine.trials import NoResponseError
+from eval_gate.targets.base import Target
+
+MAX_FAILURES_IN_A_ROW = 5
+"""Trials in a row without connection or without answer in time; as many as are in flight at once if that is more."""
+
+
+class CircuitBreaker:
+    """Consecutive failures of the current target."""
+
+    def __init__(self) -> None:
+        self._failures: list[NoResponseError] = []
+        self._have_answered: set[int] = set()
+        """Targets (by `id`) that have answered anything."""
+
+    def start_target(self) -> None:
+        """Another target is asked from here on."""
+        self._failures = []
+
+    def record_response(self, target: Target) -> None:
+        """It gave an answer, to whatever case."""
+        self._failures = []
+        self._have_answered.add(id(target))
+
+    def record_failure(
+        self, target: Target, concurrency: int, failure: NoResponseError, *, was_late: bool
+    ) -> str | None:
+        """One more without an answer: why the target is asked no more, if that is so now.
+
+        A case that was too slow before (`was_late`) and is so again says nothing new of a target that answers others.
+        Such a target is waited for twice as long: the cases of one slow tool stand side by side, and are in flight
+        together.
+        """
+        slow = failure.record.timed_out and id(target) in self._have_answered
+        if slow and was_late:
+            return None
+        self._failures.append(failure)
+        if len(self._failures) < max(MAX_FAILURES_IN_A_ROW, concurrency) * (2 if slow else 1):
+            return None
+        return append_hint(_describe_failures(self._failures), failure.hint)
+
+
+def _describe_failures(failures: Sequence[NoResponseError]) -> str:
+    late = [failure.record.timed_out for failure in failures]
+    if all(late):
+        what = "no answer from the target in time"
+    else:
+        what = "no answer from the target" if any(late) else "no connection to the target"
+    return f"{what}, {len(failures)} cases in a row: {failures[-1]}"
+
+
+def append_hint(message: str, hint: str | None) -> str:
+    """What happened, and what to do in parentheses."""
+    return f"{message} ({hint})" if hint else message

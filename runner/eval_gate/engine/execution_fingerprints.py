@@ -1,0 +1,76 @@
+"""Fingerprints of executions: `--resume` reuses only executions made with the same set-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import structs
+
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.model.base import JsonValue, as_fields
+from eval_gate.model.case import CaseKey, EvalCase
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import Yardstick
+from eval_gate.results.run_setup import RunSetup
+from eval_gate.targets.secret_masking import MaskedTarget
+from eval_gate.targets.setup import compute_setup_fingerprint
+
+MAX_NAMED_SETTINGS: Final = 5
+"""Settings that one sentence names."""
+
+
+def describe_discarded_executions(executions: int, before: RunSetup | None, now: RunSetup) -> str:
+    """What a resumed run says of finished executions that it does not take over."""
+    named = list(before.iter_differences(now)) if before else []
+    if before and before.commit != now.commit:
+        named.insert(0, f"commit {(before.commit or 'unknown')[:7]} → {(now.commit or 'unknown')[:7]}")
+    rest = len(named) - MAX_NAMED_SETTINGS
+    what = "; ".join([*named[:MAX_NAMED_SETTINGS], *([f"and {rest} more"] if rest > 0 else [])])
+    plural = "s were" if executions != 1 else " was"
+    since = what or "cases, graders, the agent, or files of one of them changed"
+    return f"{executions} finished execution{plural} made with another set-up, and made again: {since}"
+
+
+class ExecutionFingerprints:
+    """Fingerprints of a case's set-up: prompt, evaluators, target, settings, commit, agent files.
+
+    That is prompt, expectation, graders, judges and target of the case, the agent that its suite brings, the settings
+    of the run, the commit, and the files that the agent's command names. Values of a live snapshot are no part of it:
+    they are others each time.
+    """
+
+    def __init__(
+        self,
+        measuring: Measuring | None,
+        yardsticks: Mapping[CaseKey, Yardstick],
+        commit: str | None = None,
+        program_of: Callable[[EvalCase], str | None] = lambda _: None,
+    ) -> None:
+        """`program_of` says what stands for the files of the program that a case asks; None where it is none."""
+        how = measuring or Measuring()
+        settings: list[JsonValue] = [as_fields(one) for one in how.settings]
+        self._run = compute_setup_fingerprint([how.snapshot, how.snapshot_scripts, commit, *settings])
+        self._left_out = set() if how.snapshot_fixed else {"snapshot"}
+        self._yardsticks = yardsticks
+        self._program_of = program_of
+
+    @classmethod
+    def from_plan(cls, plan: RunPlan) -> ExecutionFingerprints:
+        """Those of the cases of this plan."""
+        targets = plan.without_cases()
+        programs = {id(one): one.program for one in plan.list_targets() if isinstance(one, MaskedTarget)}
+        commit = plan.git.sha if plan.git else None
+        return cls(
+            plan.measurement, plan.setup_fingerprints, commit, lambda case: programs.get(id(targets.get_target(case)))
+        )
+
+    def compute(self, case: EvalCase) -> str:
+        """The fingerprint of an execution of this case: 16 hexadecimal digits."""
+        yardstick = self._yardsticks.get(case.key)
+        parts = self._select_parts(yardstick) if yardstick else None
+        return compute_setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case)])
+
+    def _select_parts(self, yardstick: Yardstick) -> dict[str, JsonValue]:
+        known = structs.asdict(yardstick)
+        return {name: value for name, value in known.items() if value is not None and name not in self._left_out}

@@ -1,0 +1,183 @@
+"""Targets as LLM judges, and handling of cases that no judge can score.
+
+Judges know of no provider, and this knows of no evaluator but its needs. Source of the rubric tier: tool-forge
+interfaces, "RubricEvalCase".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from eval_gate.config.settings import RubricMode
+from eval_gate.evaluators.base import EvaluatorError, JudgeReply
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.conversation import Message
+from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
+from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.targets.base import Request, Target, TargetError
+from eval_gate.targets.model.model_client import ModelClient
+
+NO_JUDGE_REASON = "rubric dimensions need a judge, and none is configured (`judge`, --judge)"
+RUBRICS_OFF_REASON = "rubric cases are switched off (rubric: never)"
+
+
+class ModelJudge:
+    """LLM judge that calls a model, with retries, rate limits and recording."""
+
+    def __init__(self, name: str, asker: ModelClient) -> None:
+        self._name = name
+        self._asker = asker
+
+    @property
+    def identity(self) -> str:
+        """Who grades, in plain text and without credentials."""
+        chat = self._asker.chat
+        return _format_identity(self._name, f"{chat.provider}:{chat.model}", chat.address)
+
+    @property
+    def target_identity(self) -> TargetIdentity:
+        """Who grades, and set up how."""
+        chat = self._asker.chat
+        found = TargetIdentity(name=self._name, provider=chat.provider, identity=self.identity, model=chat.model)
+        return self._asker.setup.apply_to(found)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """How the judge's rate limit was met, if it was, and what it cannot be asked for."""
+        notices = (self._asker.notice, self._asker.chat.notice)
+        return tuple(f"judge {self._name}: {notice}" for notice in notices if notice)
+
+    async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
+        """One question. Raises EvaluatorError: a judge that cannot be reached is no bad grade."""
+        messages = (Message(role="system", content=system), Message(role="user", content=user))
+        try:
+            asked = await self._asker.ask(messages, schema=schema)
+        except TargetError as error:
+            raise EvaluatorError(f"the judge {self._name} could not be asked: {error.message}") from error
+        return JudgeReply(asked.turn.text, asked.turn.usage, asked.cost_usd, asked.turn.model)
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        await self._asker.aclose()
+
+
+class TargetJudge:
+    """LLM judge that calls any other target: an HTTP agent, a command, a mock."""
+
+    def __init__(self, name: str, target: Target, timeout_s: float) -> None:
+        self._name = name
+        self._target = target
+        self._timeout_s = None if target.timeout_ms is not None else timeout_s
+
+    @property
+    def identity(self) -> str:
+        """Who grades, in plain text and without credentials."""
+        found = self._target.identity
+        return _format_identity(self._name, found.provider, found.identity)
+
+    @property
+    def target_identity(self) -> TargetIdentity:
+        """Who grades, and set up how."""
+        return replace(self._target.identity, name=self._name, identity=self.identity)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the target has to say about being asked."""
+        return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
+
+    async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
+        """One question, without the schema: of a target that is no model nobody knows how it would be told.
+
+        Raises EvaluatorError when there is no answer in time.
+        """
+        messages = (Message(role="system", content=system), Message(role="user", content=user))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                response = await self._target.respond(Request("judge", messages))
+        except TargetError as error:
+            raise EvaluatorError(f"the judge {self._name} could not be asked: {error.message}") from error
+        except TimeoutError as error:
+            raise EvaluatorError(f"the judge {self._name} did not answer within {self._timeout_s:g} s") from error
+        if response.dry_run:
+            raise EvaluatorError(f"the judge {self._name} is a dry run: it was not asked")
+        return JudgeReply(response.text, response.usage, response.cost_usd)
+
+    async def aclose(self) -> None:
+        """Give back what the target holds."""
+        await self._target.aclose()
+
+
+def _format_identity(name: str, what: str, address: str) -> str:
+    """`grader (openai:gpt-5, https://api.openai.com/v1)`, without saying anything twice."""
+    facts = [fact for fact in dict.fromkeys((what, address)) if fact and fact != name]
+    return f"{name} ({', '.join(facts)})" if facts else name
+
+
+AnyJudge: TypeAlias = ModelJudge | TargetJudge
+_NO_JUDGES: Mapping[str, AnyJudge] = MappingProxyType({})
+
+
+class Judges(FrozenStruct):
+    """Judges by case. `defaults`: by eval file and target; `by_file`: by eval file and judge name."""
+
+    defaults: Mapping[tuple[str, str | None], AnyJudge] = field(default_factory=dict)
+    by_file: Mapping[str, Mapping[str, AnyJudge]] = field(default_factory=dict)
+
+    def find_default(self, case: EvalCase) -> AnyJudge | None:
+        """Who grades where an evaluator names nobody."""
+        return self.defaults.get((case.suite, case.target))
+
+    def get_named(self, suite: str) -> Mapping[str, AnyJudge]:
+        """Those whom evaluators of this file name."""
+        return self.by_file.get(suite, _NO_JUDGES)
+
+    def __iter__(self) -> Iterator[AnyJudge]:
+        """Every judge that may be asked, each once."""
+        every = [*self.defaults.values(), *(judge for names in self.by_file.values() for judge in names.values())]
+        return iter({id(judge): judge for judge in every}.values())
+
+
+def list_judge_names(spec: EvaluatorSpec) -> set[str | None]:
+    """The names of the judges an evaluator asks; None is whoever grades by default."""
+    match spec:
+        case Rubric():
+            return {None}
+        case LlmJudge() | RubricJudge():
+            return {spec.judge_target}
+        case Composite():
+            wanted = {name for member in spec.members for name in list_judge_names(member)}
+            return wanted | ({spec.aggregator.judge_target} if isinstance(spec.aggregator, JudgeAggregator) else set())
+        case _:
+            return set()
+
+
+def is_rubric_case(case: EvalCase) -> bool:
+    """Whether a case is judged by a rubric alone."""
+    return bool(case.evaluators) and all(isinstance(spec, Rubric) for spec in case.evaluators)
+
+
+def skip_ungradable(suites: tuple[EvalSuite, ...], mode: RubricMode, judges: Judges) -> tuple[EvalSuite, ...]:
+    """The suites as they can be run: what cannot be graded is skipped, or loses its rubric, each with the reason."""
+    return tuple(
+        replace(suite, cases=tuple(_skip_if_ungradable(case, mode, judges) for case in suite.cases)) for suite in suites
+    )
+
+
+def _skip_if_ungradable(case: EvalCase, mode: RubricMode, judges: Judges) -> EvalCase:
+    if mode is RubricMode.NEVER:
+        return _drop_rubric(case, RUBRICS_OFF_REASON)
+    return case if judges.find_default(case) is not None else _drop_rubric(case, NO_JUDGE_REASON)
+
+
+def _drop_rubric(case: EvalCase, reason: str) -> EvalCase:
+    if case.skip_reason is not None or not any(isinstance(spec, Rubric) for spec in case.evaluators):
+        return case
+    if is_rubric_case(case):
+        return replace(case, skip_reason=reason)
+    kept = tuple(spec for spec in case.evaluators if not isinstance(spec, Rubric))
+    return replace(case, evaluators=kept, warnings=(*case.warnings, f"its rubric is not graded: {reason}"))

@@ -1,0 +1,92 @@
+"""The base branch's agent as a separate target for suspects."""
+
+from __future__ import annotations
+
+from eval_gate.config.settings import CacheMode, RunConfig, TargetChoice
+from eval_gate.errors import GateError
+from eval_gate.model.setup import TargetIdentity
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.base import Target
+from eval_gate.targets.build import BuildContext
+from eval_gate.targets.catalog import TargetCatalog
+from eval_gate.targets.model.recording import Recording
+from eval_gate.text.secret import SecretAddress
+
+
+class BaseAgentTarget(FrozenStruct):
+    """The base branch's agent, its name for results, and notices about it."""
+
+    target: Target
+    name: str
+    notices: tuple[str, ...] = ()
+
+
+def build_base_agent_target(
+    config: RunConfig, context: BuildContext, main: Target | None, eval_file: str
+) -> BaseAgentTarget | None:
+    """The target that the configuration names for it; None for none. It is not connected yet.
+
+    `main` is the agent that is evaluated, None where nobody knows it.
+    It is never answered from a recording: what counts is what it does now. Raises GateError for one that is not
+    described, is described twice, or is the agent that is evaluated: that one would clear whatever it breaks.
+    """
+    choice = config.control
+    if choice.endpoint is None and choice.target is None:
+        return None
+    if choice.endpoint is not None and choice.target is not None:
+        raise GateError(
+            "two-controls",
+            "controlEndpoint and controlTarget are both given: there is one base branch's agent",
+            "leave one of them out",
+        )
+    made = replace(context, recording=Recording(CacheMode.OFF))
+    book = TargetCatalog(_build_choice(config.target, choice.endpoint, choice.target), made)
+    try:
+        target = book.get_target(eval_file)
+    except GateError as error:
+        # another `--target` would be another agent that is evaluated
+        error.hint = error.hint and error.hint.replace("--target with", "--control-target with")
+        raise
+    said = target.identity
+    if main is not None and _is_same_agent(said, main.identity, by_name=choice.endpoint is None):
+        raise GateError(
+            "control-is-the-target",
+            f"the base branch's agent and the one that is evaluated are the same: {said.name} ({said.identity})",
+            "controlEndpoint or controlTarget names the agent as the base branch has it, started beside this one",
+        )
+    name = choice.display_name or ""
+    if choice.target is not None:
+        name = f"{said.name} ({', '.join(filter(None, (said.provider, said.identity, said.model)))})"
+    return BaseAgentTarget(target, name, book.notices)
+
+
+def describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
+    """What is worth a line where somebody named the base branch's agent in a way that is not for evals of ours."""
+    choice = config.control
+    if choice.command is None or choice.display_name is not None:
+        return ()
+    return (
+        (
+            "controlCommand is for results of another tool: nobody asks the base branch's agent about these evals; "
+            "controlEndpoint or controlTarget names it"
+        ),
+    )
+
+
+def _is_same_agent(one: TargetIdentity, other: TargetIdentity, *, by_name: bool) -> bool:
+    return one.name == other.name if by_name else one.identity == other.identity
+
+
+def _build_choice(main: TargetChoice, endpoint: SecretAddress[str] | None, name: str | None) -> TargetChoice:
+    """The choice of it: with how many are asked at once and how long is waited, and with nothing else of the run's."""
+    preset = main.preset if endpoint is not None else None
+    return TargetChoice(
+        endpoint=endpoint,
+        preset=preset,
+        name=name,
+        targets=main.targets if name is not None else None,
+        concurrency=main.concurrency,
+        wait_for=main.wait_for,
+        max_retries=main.max_retries,
+        given=main.given.with_aliases(agentEndpoint="controlEndpoint", target="controlTarget"),
+    )

@@ -1,0 +1,182 @@
+"""Selects the cases of a run, and assigns cases to shards.
+
+Shards take equally long, and are cut in the same way on every machine. Longest first, each to the shard with the least
+so far (Graham 1969): the longest shard is at most a third longer than that of the best cut. All is counted in whole
+microseconds and ordered by place, so that nothing depends on a machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import heapreplace
+from statistics import median_low
+from typing import Final, NamedTuple
+
+from eval_gate.config.selection import Selection
+from eval_gate.errors import GateError, format_suggestion
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
+from eval_gate.model.result import RunResult, Shard, ShardCut
+from eval_gate.struct import replace
+from eval_gate.text.quoting import describe_name, quote_value
+
+MIN_DURATION_US: Final = 1_000
+"""What a case costs at least: answers from a recording take no time, and are work all the same."""
+
+
+def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
+    """The suites with only the selected cases; a suite without any is left out.
+
+    Raises GateError `nothing-selected` when no case is left: a gate on
+    zero cases would be green about nothing.
+    """
+    suites = tuple(suites)
+    _check_tiers(selection)
+    chosen = _filter_suites(suites, selection)
+    if selection.shard is not None and chosen:
+        chosen = select_shard(chosen, selection.shard, selection.timing_run)
+    if not chosen:
+        ids = [case.id for suite in suites for case in suite.cases]
+        asked = [*map(describe_name, (*selection.cases, *selection.tags, *selection.tiers))]
+        asked += ["the cases that failed"] if selection.keys is not None else []
+        asked += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
+        meant = next((text for text in (format_suggestion(pattern, ids) for pattern in selection.cases) if text), "")
+        raise GateError(
+            "nothing-selected",
+            f"no case is left of {len(ids)}: nothing matches {', '.join(asked)}{meant}",
+            "`eval-gate validate --verbose` lists the cases",
+        )
+    return chosen
+
+
+def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardCut | None:
+    """How the cases of all shards were cut; None where there are no shards."""
+    if selection.shard is None:
+        return None
+    return compute_shard_cut(_filter_suites(suites, selection), selection.shard.count, selection.timing_run)
+
+
+def _filter_suites(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
+    """What is left of the suites for all shards together.
+
+    Where cases are chosen by how they did (`keys`), those before them are run too: without their files a case says
+    something else than it did. Who chooses by names, tags or tiers is told instead (`describe_missed_files`).
+    """
+    return tuple(
+        replace(suite, cases=cases if selection.keys is None else _add_preceding_cases(suite.cases, cases))
+        for suite in suites
+        if (cases := tuple(case for case in suite.cases if selection.includes_case(case.key, case.tags, suite.tier)))
+    )
+
+
+def describe_missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuite]) -> tuple[str, ...]:
+    """A sentence for every suite whose cases may miss the files of earlier ones that were not chosen."""
+    left = {suite.file: suite.cases for suite in chosen}
+    return tuple(
+        f"{suite.file}: {len(left[suite.file])} of {len(suite.cases)} cases are chosen, and they do not find files that"
+        " the others would have written"
+        for suite in suites
+        if has_shared_files(suite) and suite.file in left
+        if left[suite.file] != _add_preceding_cases(suite.cases, left[suite.file])
+    )
+
+
+def _add_preceding_cases(cases: Sequence[EvalCase], chosen: Collection[EvalCase]) -> tuple[EvalCase, ...]:
+    """The chosen cases of a suite, and those on whose files they work: all that stand before a dependent one."""
+    ids = {case.id for case in chosen}
+    last = max((at for at, case in enumerate(cases) if case.dependent and case.id in ids), default=-1)
+    return tuple(case for at, case in enumerate(cases) if at <= last or case.id in ids)
+
+
+def _check_tiers(selection: Selection) -> None:
+    known = [tier.value for tier in Tier]
+    for tier in selection.tiers:
+        if tier not in known:
+            raise GateError(
+                "unknown-value",
+                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, known)}",
+                f"allowed: {', '.join(known)}",
+            )
+
+
+class _ShardItem(NamedTuple):
+    """What is dealt out as a whole: one case, or a suite whose cases share files."""
+
+    suite_index: int
+    """The place of its suite."""
+    cases: tuple[EvalCase, ...]
+    weight: int
+    is_suite: bool
+
+
+def has_shared_files(suite: EvalSuite) -> bool:
+    """Whether cases of the suite work on files that earlier ones have left: then it is run as a whole, in its order."""
+    return any(case.dependent for case in suite.cases)
+
+
+def select_shard(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | None = None) -> tuple[EvalSuite, ...]:
+    """The suites with only the cases of one shard; a suite without any is left out. Each case is in one of the shards.
+
+    `timing_run` is a run of all cases, by whose durations they are cut; without one every case counts alike.
+    """
+    dealt = assign_shards(suites, shard.count, before)
+    chosen = (
+        replace(suite, cases=tuple(case for case in suite.cases if index_of[case.id] == shard.index))
+        for suite, index_of in zip(suites, dealt, strict=True)
+    )
+    return tuple(suite for suite in chosen if suite.cases)
+
+
+def assign_shards(
+    suites: Sequence[EvalSuite], count: int, before: RunResult | None = None
+) -> tuple[Mapping[str, int], ...]:
+    """The shard of every case, from 1, by its id: for each suite, in their order."""
+    items = sorted(
+        _build_items(suites, before), key=lambda item: (-item.weight, not item.is_suite)
+    )  # stable: else by place
+    loads = [(0, index) for index in range(1, count + 1)]  # sorted, so it is a heap already
+    dealt: tuple[dict[str, int], ...] = tuple({} for _ in suites)
+    for item in items:
+        load, index = loads[0]
+        heapreplace(loads, (load + item.weight, index))
+        dealt[item.suite_index].update((case.id, index) for case in item.cases)
+    return dealt
+
+
+def compute_shard_cut(suites: Sequence[EvalSuite], count: int, before: RunResult | None = None) -> ShardCut:
+    """What tells this cut from any other: shards that have the same one hold each case once, and together all."""
+    digest = hashlib.sha256(str(count).encode())
+    for item in _build_items(suites, before):
+        digest.update(repr((suites[item.suite_index].file, [case.id for case in item.cases], item.weight)).encode())
+    return ShardCut(digest=digest.hexdigest()[:16], by=before.run_id if _compute_durations(before) and before else None)
+
+
+def _build_items(suites: Sequence[EvalSuite], before: RunResult | None) -> list[_ShardItem]:
+    lasted = _compute_durations(before)
+    known = [took for suite in suites for case in suite.cases if (took := lasted.get(case.key))]
+    usual = median_low(known) if known else MIN_DURATION_US
+
+    items = []
+    for at, suite in enumerate(suites):
+        weights = [lasted.get(case.key, usual) for case in suite.cases]
+        if has_shared_files(suite):
+            items.append(_ShardItem(at, suite.cases, sum(weights), is_suite=True))
+        else:
+            items += [
+                _ShardItem(at, (case,), one, is_suite=False) for case, one in zip(suite.cases, weights, strict=True)
+            ]
+    return items
+
+
+def _compute_durations(before: RunResult | None) -> Mapping[CaseKey, int]:
+    """How long one execution of each case took, in microseconds; only what was judged says how long a case takes.
+
+    Empty for a run of some cases only: every shard would know other durations.
+    """
+    if before is None or before.eval_paths is None or before.shard is not None:
+        return {}
+    return {
+        key: max(round(1000 * sum(times) / len(times)), MIN_DURATION_US)
+        for key, case in before.cases()
+        if (times := [one.duration_ms for one in case.trials or (case,) if one.status.judged])
+    }

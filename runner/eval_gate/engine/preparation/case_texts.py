@@ -1,0 +1,63 @@
+"""Prompt and expectation of a case as text, as stored in its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from eval_gate.errors import GateError
+from eval_gate.evaluators.expectation import Expectation, describe_expectation
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.conversation import Message
+from eval_gate.model.limits import KEPT_QUESTION
+from eval_gate.model.result import AskedWords
+from eval_gate.results.masking import TextMasking, map_case_texts
+from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
+from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.secret import MASK
+from eval_gate.text.tokens import TokenData
+
+
+def build_case_text(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> AskedWords:
+    """Question and expectation in words, cut to what a record holds. `expected` is that of the case, if it is known."""
+    question, expected = _format_prompt(case.messages), expected or describe_expectation(case, tokens)
+    return AskedWords(
+        question=question[:KEPT_QUESTION],
+        expectation=expected.lines,
+        cut=expected.is_truncated or len(question) > KEPT_QUESTION,
+    )
+
+
+def build_case_texts(
+    suites: Iterable[EvalSuite], tokens: TokenData, patterns: Sequence[str]
+) -> Mapping[CaseKey, AskedWords]:
+    """The same of every case, without what the patterns find. Raises GateError where they cannot look through it."""
+    known: dict[int, Expectation] = {}  # by the identity of the evaluators: cases that expect the same share them
+
+    def expected(case: EvalCase) -> Expectation:
+        if case.brief is not None or id(case.evaluators) not in known:
+            known[id(case.evaluators)] = describe_expectation(case, tokens)
+        return known[id(case.evaluators)]
+
+    found = {case.key: build_case_text(case, tokens, expected(case)) for suite in suites for case in suite.cases}
+    if not patterns:
+        return found
+    masked = TextMasking()
+    for asked in found.values():
+        map_case_texts(asked, masked.collect_text)
+    try:
+        masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
+    except PatternError as error:
+        hint = "a simpler pattern: one without a repetition within a repetition"
+        raise GateError("invalid-configuration", f"redact cannot look through the questions: {error}", hint) from error
+    return {key: map_case_texts(asked, masked.mask_text) for key, asked in found.items()}
+
+
+def _format_prompt(messages: tuple[Message, ...]) -> str:
+    """One message is its content; several are paragraphs, each behind its role."""
+    if len(messages) == 1:
+        return _format_content(messages[0])
+    return "\n\n".join(f"{message.role}: {_format_content(message)}" for message in messages)
+
+
+def _format_content(message: Message) -> str:
+    return message.content if isinstance(message.content, str) else dump_compact_json(message.content)

@@ -1,0 +1,363 @@
+"""Builds the run plan from configuration, selection and context; reports every problem first."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, CacheMode, ResponseRetention, RubricMode, RunConfig
+from eval_gate.engine.judge_targets import skip_ungradable
+from eval_gate.engine.preparation.assignment import Assignment, assign_targets
+from eval_gate.engine.preparation.base_agent_target import build_base_agent_target, describe_unused_base_agent
+from eval_gate.engine.preparation.case_filter import describe_missed_files, find_shard_cut, select_cases
+from eval_gate.engine.preparation.case_texts import build_case_texts
+from eval_gate.engine.preparation.program_user import check_command_user, check_programs
+from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.engine.preparation.setup_fingerprints import MAX_COMMAND, build_measurement, build_setup_fingerprints
+from eval_gate.engine.preparation.snapshot import capture_snapshot, iter_missing_sources, load_seed
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.errors import GateError, Problem
+from eval_gate.formats.base import ReadOptions
+from eval_gate.formats.discovery import find_eval_files, load_suites
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalSuite
+from eval_gate.model.conversation import ToolSpec
+from eval_gate.model.result import ShardCut
+from eval_gate.model.specs.evaluator import (
+    ToolParams,
+    ToolsAcceptable,
+    ToolsCalled,
+    ToolsCalledAnyOrder,
+    ToolTrajectory,
+)
+from eval_gate.process.environment import WithheldVariables, filter_environment, find_secrets
+from eval_gate.results.run_reader import read_resumed_run
+from eval_gate.results.run_setup import RunSetup
+from eval_gate.staleness.mcp_servers import ProgramEnvironment
+from eval_gate.staleness.registry_loader import find_server_file, load_registry
+from eval_gate.staleness.staleness_checks import check_staleness
+from eval_gate.staleness.tool_registry import ToolRegistry
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.base import Target
+from eval_gate.targets.build import BuildContext
+from eval_gate.targets.catalog import TargetCatalog
+from eval_gate.targets.model.recording import RECORDING_NAME, RecordedResponse, Recording, RecordingFile, read_recording
+from eval_gate.targets.program_files import ProgramFiles
+from eval_gate.text.escape import to_one_line
+from eval_gate.text.globs import check_unmatched_patterns
+from eval_gate.text.quoting import looks_like_key
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.tokens import TokenData
+from eval_gate.text.urls import iter_url_secrets, to_public_url
+
+TOKEN_VARIABLES = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+"""Variables that hold a secret wherever they are set, whether a target uses them or not."""
+_TOOL_EVALUATORS = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolParams, ToolTrajectory)
+"""What a model that is told of no tools can hardly pass."""
+
+
+class RunInputs(FrozenStruct):
+    """Eval files and the files they refer to. `suites` hold only the selected cases."""
+
+    suites: tuple[EvalSuite, ...]
+    registry: ToolRegistry | None
+    seed: JsonValue
+    warnings: tuple[str, ...]
+    planned_cases: int = 0
+    """Cases of all suites that can be run, the selected ones among them."""
+    shard_cut: ShardCut | None = None
+    """How they were cut into shards; None where they were not."""
+
+    __repr__ = object.__repr__
+
+
+async def read_inputs(
+    config: RunConfig, selection: Selection, context: RunContext, *, offline: bool = False
+) -> RunInputs:
+    """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once.
+
+    A registry that is a program gets of the environment what all programs get. `offline` leaves one that is a server
+    alone, and says so.
+    """
+    root, answerer = context.root, context.custom_target
+    registry, said = await _read_registry(config, context, offline=offline)
+    names = {tool.name for tool in registry.tools} if registry else set()
+    instead = answerer.identity.name if answerer else _find_chosen_target(config)
+    reading = ReadOptions(config.strict, names, instead, root / context.tmp.folder, context.tmp.in_place)
+    others: list[str] = []
+    suites = load_suites(find_eval_files(config.evals, root), root, reading, others)
+    seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
+    seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
+    narrowed = replace(selection, paths=())  # which have led to these files
+    chosen = select_cases(suites, narrowed)
+    every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
+    # what other files hold is not known
+    idle = (
+        () if selection.paths else check_unmatched_patterns(config.policy.must_pass, every_case, strict=config.strict)
+    )
+    planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
+    said = (*said, *others, *idle, *describe_missed_files(suites, chosen))
+    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed))
+
+
+async def _read_registry(
+    config: RunConfig, context: RunContext, *, offline: bool
+) -> tuple[ToolRegistry | None, tuple[str, ...]]:
+    """The tool definitions, and what is worth a line about them."""
+    location, root, environment = config.tool_registry_path, context.root, context.environment
+    if not location:
+        return None, ()
+    by_address = location.lower().startswith(("http://", "https://"))
+    servers = None if by_address else find_server_file(location, root)
+    if offline and (by_address or servers):
+        return None, (f"{to_public_url(location) if by_address else location} was not asked for its tools",)
+    who: tuple[str, ...] = ()
+    if servers and any(one.command for one in servers[0].select_servers(servers[1])):
+        who = check_command_user(environment)
+    given = filter_environment(environment, names=config.pass_env)
+    secrets = _build_redactor(config, context)
+    if by_address:
+        secrets.add_secrets(iter_url_secrets(location))
+    programs = ProgramEnvironment(given, WithheldVariables.from_environment(environment, given), secrets.mask_bytes)
+    registry = await load_registry(location, root, programs)
+    if servers or by_address:  # models are told of what a server says, and warnings quote it
+        registry = secrets.mask_struct(registry)
+    return registry, (*registry.notices, *who)
+
+
+def _build_redactor(config: RunConfig, context: RunContext) -> Redactor:
+    """Knows the secrets that are so whatever a target uses: an agent may have been given any key that is set here."""
+    given = (context.environment[name] for name in (*TOKEN_VARIABLES, *config.pass_env) if name in context.environment)
+    keys = (value for value in find_secrets(context.environment) if looks_like_key(value))
+    return Redactor((*given, *keys, *(iter_url_secrets(config.snapshot_path) if config.snapshot_path else ())))
+
+
+def _find_chosen_target(config: RunConfig) -> str | None:
+    """Who was chosen for the run, whatever eval files ask for; None when nobody was."""
+    chosen = config.target
+    return "the agent's endpoint" if chosen.endpoint else chosen.name or chosen.model or chosen.provider
+
+
+async def build_run_plan(config: RunConfig, selection: Selection, context: RunContext) -> RunPlan:
+    """Everything decided. The snapshot is captured last, immediately before the run.
+
+    Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
+    registry or snapshot that is configured and cannot be had.
+    """
+    inputs = await read_inputs(config, selection, context)
+    home, home_notices = build_home(inputs.suites, context.root, context.tmp)
+    files = ProgramFiles(context.root)
+    shared = replace(
+        _build_context(config, inputs, context),
+        program_files=files,
+        home=home,
+        shards=selection.shard.count if selection.shard else 1,
+    )
+    book = TargetCatalog(config.target, shared, context.custom_target)
+    assigned = assign_targets(inputs.suites, book, config)
+    book.learn_secrets(suite.file for suite in inputs.suites)
+    _check_stubs(inputs.suites, assigned)
+    target = assigned.main
+    suites = skip_ungradable(inputs.suites, config.rubric, assigned.judges)
+    control = build_base_agent_target(config, shared, target, suites[0].file)
+    run_id, timestamp, resumed = _choose_run_identity(Path(config.output_dir), target, context.resume)
+    who = tuple(one for one in check_programs(config, suites, book, context.environment) if one not in inputs.warnings)
+    tokens = TokenData(seed=inputs.seed, snapshot=await _read_snapshot(config, shared))
+    targets = assigned.targets
+    yardstick_of = build_setup_fingerprints(
+        suites,
+        assigned.judges,
+        tokens,
+        files,
+        digest_contents(home),
+        lambda case: targets.get((case.suite, case.target), target),
+    )
+    how = build_measurement(
+        config,
+        files,
+        _find_recording_file(config, shared, context),
+        control=control.name if control else None,
+        judges=assigned.judges,
+        mask=shared.redact,
+    )
+    given = filter_environment(context.environment, names=config.pass_env)
+    return RunPlan(
+        run_id=run_id,
+        timestamp=timestamp,
+        resumed_setup=resumed,
+        suites=suites,
+        target=target,
+        base_agent=control.target if control else None,
+        targets=targets,
+        judges=assigned.judges,
+        environment=given,
+        withheld=WithheldVariables.from_environment(context.environment, given),
+        redactor=shared.redact,
+        recording=shared.recording,
+        keeps_artifacts=home.existing_folder is None,
+        rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
+        limits=config.limits,
+        concurrency=config.target.concurrency,
+        tokens=tokens,
+        patterns=config.redact,
+        case_texts=build_case_texts(suites, tokens, config.redact),
+        setup_fingerprints=yardstick_of,
+        measurement=shared.redact.mask_struct(how),
+        staleness={suite.file: check_staleness(suite, inputs.registry) for suite in inputs.suites},
+        git=context.git,
+        shard=selection.shard,
+        shard_cut=inputs.shard_cut,
+        selections=selection.chosen_cases,
+        planned_cases=inputs.planned_cases,
+        warnings=inputs.warnings
+        + shared.recording.warnings
+        + home_notices
+        + book.notices
+        + (control.notices if control else describe_unused_base_agent(config))
+        + tuple(filter(None, (book.describe_unread_list(),)))
+        + who
+        + _describe_unknown_files(files)
+        + tuple(iter_missing_sources(suites, tokens))
+        + _describe_disabled_recording(config)
+        + _describe_missing_tools(assigned, inputs),
+    )
+
+
+def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
+    """What targets are made with, but for where agents work: tools, recorded answers, time, secrets."""
+    shared = Path(config.output_dir) / RECORDING_NAME
+    known = read_recording(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else None
+    kept = ResponseRetention.NONE is not config.limits.store
+    return BuildContext(
+        environment=context.environment,
+        root=context.root,
+        tools=_build_tool_specs(inputs.registry),
+        recording=Recording(config.cache, shared if kept else None, known, _read_baseline_responses(known, context)),
+        timeout_s=config.limits.timeout_ms / 1000,
+        pass_env=config.pass_env,
+        secret_policy=context.secret_policy,
+        redact=_build_redactor(config, context),
+    )
+
+
+def _read_baseline_responses(known: RecordingFile | None, context: RunContext) -> Sequence[RecordedResponse]:
+    """The responses that the baseline itself was given, as its own folder has them."""
+    if known is None or not known.entries or context.baseline_folder is None:
+        return ()
+    try:
+        return read_recording(context.baseline_folder / RECORDING_NAME).entries
+    except GateError:  # then nobody knows, and the report says that they may be anybody's
+        return ()
+
+
+def _find_recording_file(config: RunConfig, shared: BuildContext, context: RunContext) -> str | None:
+    """The file of answers that were there before this run, and that it may take; None for those of the baseline.
+
+    A program that runs before they are read, such as a registry's, could write others in their place.
+    """
+    recording = shared.recording
+    if not recording.has_earlier_responses or recording.digest == context.baseline_recording_digest:
+        return None
+    return (Path(config.output_dir) / RECORDING_NAME).as_posix()
+
+
+def _describe_disabled_recording(config: RunConfig) -> tuple[str, ...]:
+    """That nothing is recorded, where that was wished for and nothing of responses may be kept."""
+    if config.limits.store is not ResponseRetention.NONE or config.cache not in {CacheMode.RECORD, CacheMode.AUTO}:
+        return ()
+    return (f"cache: {config.cache} records nothing, because `store: none` keeps no response: the next run asks anew",)
+
+
+def _build_tool_specs(registry: ToolRegistry | None) -> tuple[ToolSpec, ...]:
+    """The registry's tools as a model is told of them; what was removed is not there any more."""
+    return tuple(
+        ToolSpec(name=tool.name, description=tool.description or "", parameters=tool.parameters)
+        for tool in (registry.tools if registry else ())
+        if tool.status != "removed"
+    )
+
+
+def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[str, ...]:
+    """A model that knows no tool cannot choose one: worth saying before somebody wonders about a failed choice."""
+    asked = any(
+        assigned.targets[case.suite, case.target].takes_stubs
+        for suite in inputs.suites
+        for case in suite.cases
+        if case.skip_reason is None and any(isinstance(spec, _TOOL_EVALUATORS) for spec in case.evaluators)
+    )
+    if inputs.registry is not None or not asked:
+        return ()
+    return ("no tool registry is configured: the model is told of no tools but those that cases stub",)
+
+
+def _describe_unknown_files(files: ProgramFiles) -> tuple[str, ...]:
+    """Which commands that grade nobody can compare with those of the baseline."""
+    return tuple(
+        f"no file of the repository was found in the command `{to_one_line(command, MAX_COMMAND)}`: a change "
+        "of the files "
+        "that it runs is not noticed"
+        for command in files.unknown
+    )
+
+
+def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str, RunSetup | None]:
+    """Run id and timestamp: new, or those of the run that is resumed; and what that was set up with."""
+    if resume is None:
+        return str(uuid.uuid4()), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), None
+    earlier = read_resumed_run(output_dir, resume)
+    if earlier.target.identity != target.identity.identity:
+        raise GateError(
+            "another-target",
+            f"run {resume} evaluated {earlier.target.identity}, not {target.identity.identity}",
+            "resume with the same target, or start a new run",
+        )
+    return earlier.run_id, earlier.timestamp, RunSetup.from_run(earlier)
+
+
+def _check_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
+    """A case with stubs is a conversation with a model: never run against an endpoint as if stubs were absent."""
+    problems = [
+        Problem(f"case {case.id} has stubs", file=case.location.file, line=case.location.line, field="stubs")
+        for suite in suites
+        for case in suite.cases
+        if case.stubs is not None and case.skip_reason is None
+        if not assigned.targets[case.suite, case.target].takes_stubs
+    ]
+    if problems:
+        raise GateError(
+            "stubs-need-a-model",
+            "cases with stubs need a model, and an agent endpoint cannot take stubs",
+            "leave these cases out with --case, or move them to a suite that is run against a model",
+            problems=problems,
+        )
+
+
+async def _read_snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:
+    """The snapshot. Not configured is None: assertions that need it are skipped."""
+    configured = config.snapshot_path is not None or config.snapshot_command is not None
+    if config.snapshot_enabled and not configured:
+        raise GateError(
+            "no-snapshot-source",
+            "snapshotEnabled is true, but there is nothing to capture it from",
+            "give snapshotPath (a file or URL) or snapshotCommand",
+        )
+    if not configured or config.snapshot_enabled is False:
+        return None
+    given = filter_environment(shared.environment, names=config.pass_env)
+    path, command = config.snapshot_path, config.snapshot_command
+    try:
+        return await capture_snapshot(
+            path=path, command=command, root=shared.root, environment=given, redact=shared.redact
+        )
+    except GateError as error:
+        missing = (
+            WithheldVariables.from_environment(shared.environment, given).find_hint(command, error.message)
+            if command
+            else None
+        )
+        error.hint = missing or error.hint
+        raise

@@ -1,0 +1,38 @@
+"""Run context: environment, root, commit and other inputs beside the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from eval_gate.engine.preparation.project_tmp import ProjectTmp
+from eval_gate.model.result import GitFacts
+from eval_gate.struct import FrozenStruct, field
+from eval_gate.targets.base import Target
+from eval_gate.targets.variables import SecretPolicy
+
+
+class RunContext(FrozenStruct):
+    """Inputs of a run that are not configuration. Later code reads no environment itself."""
+
+    root: Path
+    """What the paths of eval files, seeds, snapshots and registries are relative to."""
+    environment: Mapping[str, str]
+    """The variables that the run may see."""
+    git: GitFacts | None = None
+    resume: str | None = None
+    """Id of the run that is gone on with."""
+    secrets: tuple[str, ...] = ()
+    """Texts that nobody may see, beside those that the run finds by itself."""
+    secret_policy: SecretPolicy | None = None
+    """Decides which targets are given variables; None where all are."""
+    baseline_recording_digest: str | None = None
+    """The sha256 of recorded answers that came with the baseline; others somebody may have written here."""
+    baseline_folder: Path | None = None
+    """The folder of the run that is the baseline, where it is on this machine: with the responses that it used."""
+    custom_target: Target | None = None
+    """Who answers, where that is nobody whom a configuration could describe, such as a function."""
+    tmp: ProjectTmp = field(default_factory=ProjectTmp)
+    """The folder that agents of Agent Evals suites work in, or in copies of."""
+    owns_process: bool = True
+    """Whether nothing else happens in this process: a run may then take its signals and tune it."""

@@ -1,0 +1,223 @@
+"""Setup fingerprints of every case, computed before the first request.
+
+A case's question and expectation come with the case. Added here is what stands outside of the eval file: the prompts
+and programs that grade, who judges, and what tokens stood for. A part that a case does not have is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pydantic_core import to_jsonable_python
+
+from eval_gate.config.setting import iter_values
+from eval_gate.config.settings import POLICY_KEYS, RunConfig
+from eval_gate.engine.judge_targets import AnyJudge, Judges, list_judge_names
+from eval_gate.engine.preparation.snapshot import iter_token_texts
+from eval_gate.engine.workspaces import digest_preceding_cases
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import Yardstick
+from eval_gate.model.setup import SettingValue
+from eval_gate.model.specs import evaluator as specs
+from eval_gate.targets.base import Target
+from eval_gate.targets.program_files import ProgramFiles
+from eval_gate.targets.setup import (
+    Mask,
+    compute_agent_setup,
+    compute_setup_fingerprint,
+    format_value,
+    format_value_or_empty,
+    hide_keys,
+    map_texts,
+)
+from eval_gate.text.digest import compute_digest
+from eval_gate.text.escape import to_one_line
+from eval_gate.text.tokens import TokenData, find_snapshot_tokens, find_tokens, resolve_tokens
+from eval_gate.text.urls import mask_addresses, to_public_url
+
+MAX_COMMAND: Final = 300
+"""Characters of a command that are kept."""
+
+
+def build_setup_fingerprints(
+    suites: Sequence[EvalSuite],
+    judges: Judges,
+    tokens: TokenData,
+    scripts: ProgramFiles,
+    tmp: str | None = None,
+    target_of: Callable[[EvalCase], Target | None] = lambda _: None,
+) -> Mapping[CaseKey, Yardstick]:
+    """What every case of these suites is measured with. `tmp` names the files that agents of suites begin with."""
+    fingerprints: dict[int, str | None] = {}
+
+    def target_fingerprint(case: EvalCase) -> str | None:
+        target = target_of(case)
+        if target is None:
+            return None
+        if id(target) not in fingerprints:
+            fingerprints[id(target)] = target.identity.fingerprint
+        return fingerprints[id(target)]
+
+    # cases that expect the same share their evaluators; all of them are here as long as this takes
+    known: dict[tuple[str, str | None, int], _EvaluatorFingerprints] = {}
+
+    def graded(case: EvalCase) -> _EvaluatorFingerprints:
+        key = case.suite, case.target, id(case.evaluators)
+        if key not in known:
+            known[key] = _EvaluatorFingerprints(
+                grader=_fingerprint_graders(case, scripts),
+                judge="; ".join(sorted({one.identity for one in _list_judges(case, judges)})) or None,
+                judge_setup=_fingerprint_judges(case, judges),
+                seeds=_digest_token_values(case, tokens, snapshot=False),
+                snapshot=_digest_token_values(case, tokens, snapshot=True),
+            )
+        return known[key]
+
+    before = {key: digest for suite in suites for key, digest in digest_preceding_cases(suite).items()}
+    return {
+        case.key: Yardstick(
+            question=_fingerprint_question(case, tmp),
+            before=before.get(case.key),
+            expectation=case.expectation,
+            target=target_fingerprint(case),
+            agent=agent,
+            timeout_ms=case.timeout_ms,
+            **graded(case)._asdict(),
+        )
+        for suite in suites
+        for agent in (_fingerprint_agent(suite),)
+        for case in suite.cases
+    }
+
+
+class _EvaluatorFingerprints(NamedTuple):
+    """The parts of a yardstick that come with the evaluators."""
+
+    grader: str | None
+    judge: str | None
+    judge_setup: str | None
+    seeds: str | None
+    snapshot: str | None
+
+
+def _fingerprint_question(case: EvalCase, tmp: str | None) -> str | None:
+    """What the agent is asked, with the files that it finds: it may be they that the assertions are about."""
+    return compute_digest([case.question, tmp]) if tmp is not None and case.uses_files else case.question
+
+
+def _fingerprint_agent(suite: EvalSuite) -> str | None:
+    """The agent that a suite describes for all of its cases. Its name and the model it wishes for change nothing."""
+    agent = next((case.agent for case in suite.cases if case.agent is not None), None)
+    return compute_agent_setup(agent).fingerprint if agent else None
+
+
+def list_result_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, ...]:
+    """The settings of a run that differ from their defaults, can change a result and are not compared in another way.
+
+    A setting is among them unless its row says why not.
+    """
+    return tuple(
+        SettingValue(
+            name=row.key,
+            value=format_value_or_empty(_mask_value(value, mask)),
+            default=format_value(_mask_value(row.default, mask)),
+        )
+        for row, value in iter_values(config)
+        if not (row.no_effect or row.compared_as or row.key in POLICY_KEYS)
+        if value != row.default
+    )
+
+
+def _mask_value(value: object, mask: Mask) -> JsonValue:
+    return map_texts(to_jsonable_python(value), lambda text: hide_keys(mask_addresses(mask(text))))
+
+
+def build_measurement(
+    config: RunConfig,
+    scripts: ProgramFiles,
+    recorded: str | None = None,
+    control: str | None = None,
+    judges: Iterable[AnyJudge] = (),
+    mask: Mask = lambda value: value,
+) -> Measuring:
+    """How all cases are measured.
+
+    `recorded` is the file of recorded answers that may stand in for models, `control` names the base branch's agent,
+    `mask` hides secrets.
+    """
+    path, command = config.snapshot_path, config.snapshot_command
+    if config.snapshot_enabled is False:
+        path = command = None
+    is_url = path is not None and path.lower().startswith(("http://", "https://"))
+    named = scripts.collect_command_content(command, scripts.root) if command else []
+    return Measuring(
+        trials=config.limits.trials,
+        confirm=config.policy.most_reruns,
+        snapshot=to_public_url(path) if path and is_url else path or (_format_command(command) if command else None),
+        snapshot_fixed=path is not None and not is_url,
+        snapshot_scripts=compute_digest(named) if command else None,
+        recorded=recorded,
+        control=control,
+        settings=list_result_settings(config, mask),
+        judges=tuple(judge.target_identity for judge in judges),
+    )
+
+
+def _format_command(command: str) -> str:
+    """The command in one line, without what addresses in it give away."""
+    return to_one_line(mask_addresses(command), MAX_COMMAND)
+
+
+def _fingerprint_graders(case: EvalCase, scripts: ProgramFiles) -> str | None:
+    found = [_describe_grader(spec, scripts) for spec in case.evaluators]
+    return compute_digest(found) if any(found) else None
+
+
+def _describe_grader(
+    part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, scripts: ProgramFiles
+) -> JsonValue:
+    """Own prompts by their text, programs by the content of the files that their command names; nothing for others."""
+    match part:
+        case specs.LlmJudge() | specs.JudgeAggregator():
+            return part.prompt
+        case specs.CodeJudge() | specs.CodeAggregator():
+            cwd = Path(part.cwd)
+            return [scripts.format_relative_folder(cwd), *scripts.collect_command_content(part.command, cwd)]
+        case specs.Composite():
+            aggregator = part.aggregator
+            by = None
+            if isinstance(aggregator, specs.CodeAggregator | specs.JudgeAggregator):
+                by = _describe_grader(aggregator, scripts)
+            found = [by, *(_describe_grader(member, scripts) for member in part.members)]
+            return found if any(found) else None
+        case _:
+            return None
+
+
+def _list_judges(case: EvalCase, judges: Judges) -> list[AnyJudge]:
+    """Those who grade the case."""
+    wanted = {name for spec in case.evaluators for name in list_judge_names(spec)}
+    named = judges.get_named(case.suite)
+    asked = (judges.find_default(case) if name is None else named.get(name) for name in wanted)
+    return [judge for judge in asked if judge is not None]
+
+
+def _fingerprint_judges(case: EvalCase, judges: Judges) -> str | None:
+    """What those who grade the case are set up with; None where nobody grades it, or nobody described them."""
+    found = {fingerprint for judge in _list_judges(case, judges) if (fingerprint := judge.target_identity.fingerprint)}
+    return compute_setup_fingerprint(sorted(found)) if found else None
+
+
+def _digest_token_values(case: EvalCase, data: TokenData, *, snapshot: bool) -> str | None:
+    """What the case's tokens of one source stand for; one that leads nowhere stands for nothing."""
+    found: dict[str, JsonValue] = {}
+    for text in chain.from_iterable(map(iter_token_texts, case.evaluators)):
+        of_snapshot = find_snapshot_tokens(text)
+        tokens = of_snapshot if snapshot else [token for token in find_tokens(text) if token not in of_snapshot]
+        found.update({token: resolve_tokens(token, data).text for token in tokens})
+    return compute_digest(found) if found else None

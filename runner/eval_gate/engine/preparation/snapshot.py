@@ -1,0 +1,251 @@
+"""Values of seed and snapshot tokens, and sources that are missing (tool-forge runner contract)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST
+from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.files.certificates import load_ssl_context
+from eval_gate.files.file_paths import format_path
+from eval_gate.files.reading import read_limited
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.specs import evaluator as specs
+from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
+from eval_gate.text.quoting import describe_name
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.sources.json import parse_json
+from eval_gate.text.sources.validation_errors import describe_value
+from eval_gate.text.tokens import SOURCES, TokenData, find_tokens
+from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
+from eval_gate.text.urls import to_public_url
+
+TIME_LIMIT_S: Final = limits.SNAPSHOT_S
+MAX_BYTES: Final = limits.SNAPSHOT_BYTES
+_MAX_REDIRECTS: Final = 5
+_MAX_QUOTE: Final = 200
+_MAX_STDERR: Final = 1_000
+NO_SEED: Final = f"there is no seed manifest ({DEFAULT_SEED_MANIFEST}, or what seedManifestPath names)"
+_NO_SOURCE: Final = {
+    "seed": NO_SEED,
+    "snapshot": "no snapshot is captured (snapshotPath or snapshotCommand says from what)",
+}
+
+
+class _CaptureError(Exception):
+    """Why there is no snapshot, in words."""
+
+
+def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
+    """The seed manifest, or None when there is none.
+
+    `explicit`: somebody asked for this file, so that it must exist (tool-forge behaviour A-16). Raises GateError for
+    that, for what is not JSON, and for anything but an object.
+    """
+    if path is None:
+        return None
+    name = describe_name(format_path(path))
+    try:
+        data = _read_file(path, name)
+    except FileNotFoundError as error:
+        if not explicit:
+            return None
+        hint = "create it, or leave out --seed-manifest: then assertions with {{seed:…}} are skipped"
+        raise GateError("seed-manifest-not-found", f"the seed manifest {name} does not exist", hint) from error
+    except OSError as error:
+        why = error.strerror
+        raise GateError("seed-manifest-unreadable", f"the seed manifest {name} cannot be read: {why}") from error
+    except _CaptureError as error:
+        raise GateError("seed-manifest-unreadable", f"the seed manifest cannot be read: {error}") from error
+    return _parse_object(data, name)
+
+
+async def capture_snapshot(
+    *,
+    path: str | None = None,
+    command: str | None = None,
+    root: Path,
+    environment: Mapping[str, str],
+    redact: Redactor | None = None,
+    time_limit_s: float = TIME_LIMIT_S,
+) -> JsonValue:
+    """The current values from a file or URL (`path`), or from what a command prints; None when neither is given.
+
+    To be called immediately before the run. The command is given to the shell, in `root`: it must come from trusted
+    configuration (tool-forge behaviour A-18). Raises GateError: `snapshot-twice` (usage) for two sources, and
+    `snapshot-failed` (exit 3) when there is no snapshot to be had, since without it the run cannot be trusted.
+    """
+    if path is not None and command is not None:
+        raise GateError(
+            "snapshot-twice",
+            "both snapshotPath and snapshotCommand are given",
+            "keep one of them: which is to be used?",
+        )
+    if path is None and command is None:
+        return None
+    redact = redact or Redactor()
+    try:
+        if command is not None:
+            source = "the output of the snapshot command"
+            data = await _run_command(
+                Command(
+                    command,
+                    root,
+                    environment,
+                    timeout_s=time_limit_s,
+                    max_output=MAX_BYTES,
+                    end_when_cut=True,
+                    mask=redact.mask_bytes,
+                )
+            )
+        else:
+            source, data = await _read_source(str(path), root, time_limit_s, redact)
+        return redact.mask_json(_parse_object(data, source))
+    except _CaptureError as error:
+        raise _build_snapshot_error(str(error), ()) from error
+    except OSError as error:
+        raise _build_snapshot_error(f"{describe_name(path) if path else 'the shell'}: {error.strerror}", ()) from error
+    except GateError as error:
+        raise _build_snapshot_error(redact(error.message), error.problems) from error
+
+
+def _build_snapshot_error(what: str, problems: tuple[Problem, ...]) -> GateError:
+    return GateError(
+        "snapshot-failed",
+        f"the snapshot could not be captured: {what}",
+        "correct its source, or set snapshotEnabled to false: then assertions with {{snapshot:…}} are skipped",
+        problems=problems,
+        exit_code=ExitCode.INCOMPLETE,
+    )
+
+
+def _parse_object(data: bytes, source: str) -> JsonValue:
+    """The JSON object in `mask_bytes`. Raises GateError naming source and line."""
+    value, _ = parse_json(data, source)
+    if isinstance(value, dict):
+        return value
+    raise GateError(
+        "invalid-json",
+        f"{source} holds no JSON object",
+        problems=[Problem(f"expected a mapping, got {describe_value(value)}", file=source, line=1)],
+    )
+
+
+async def _run_command(command: Command) -> bytes:
+    """What the command prints to stdout. It is ended when it takes too long or prints too much."""
+    try:
+        finished = await run(command)
+    except ProcessError as error:
+        raise _CaptureError(error.message) from error
+    if finished.timed_out:
+        raise _CaptureError(f"the command did not end within {command.timeout_s:g} s{_format_stderr_end(finished)}")
+    if finished.stdout.is_truncated:
+        raise _CaptureError(f"the command printed more than {command.max_output:,} bytes")
+    if finished.code:
+        raise _CaptureError(f"the command {finished.ending}{_format_stderr_end(finished)}")
+    return finished.stdout.data
+
+
+def _format_stderr_end(finished: FinishedProgram) -> str:
+    """The end of stderr in one line, as the end of a sentence."""
+    words = finished.stderr.format_last_line(_MAX_STDERR)
+    return f": {words}" if words else ""
+
+
+async def _read_source(location: str, root: Path, time_limit_s: float, redact: Redactor) -> tuple[str, bytes]:
+    """What the source is called, and what it holds."""
+    if not location.lower().startswith(("http://", "https://")):
+        name = describe_name(location)
+        return name, _read_file(root / location, name)
+    shown = to_public_url(location)
+    try:
+        async with asyncio.timeout(time_limit_s):
+            return shown, await _download_source(location, shown, time_limit_s, redact)
+    except TimeoutError as error:
+        raise _CaptureError(f"{shown} did not answer within {time_limit_s:g} s") from error
+
+
+def _read_file(path: Path, name: str) -> bytes:
+    if path.exists() and not path.is_file():
+        raise _CaptureError(f"{name} is not a file")
+    return _check_size(read_limited(path, MAX_BYTES, made=True), name)
+
+
+async def _download_source(url: str, shown: str, time_limit_s: float, redact: Redactor) -> bytes:
+    import httpx
+
+    data = bytearray()
+    try:
+        async with (
+            httpx.AsyncClient(
+                follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=time_limit_s, verify=load_ssl_context()
+            ) as client,
+            client.stream("GET", url, headers={"Accept": "application/json"}) as response,
+        ):
+            unpacker = Decompressor(response.headers.get_list("content-encoding"))
+            async for chunk in response.aiter_raw():
+                for piece in unpacker.iter_pieces(chunk):
+                    data += piece
+                    if len(data) > MAX_BYTES:
+                        raise _build_size_error(shown)
+    except DecompressionError as error:
+        raise _CaptureError(f"what {shown} answered {error}") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _CaptureError(f"{shown}: {redact(str(error)) or type(error).__name__}") from error
+    if not response.is_success:
+        words = " ".join(redact.mask_bytes(bytes(data)).decode("utf-8", "replace").split())[:_MAX_QUOTE]
+        raise _CaptureError(f"{shown} answered {response.status_code}: {words}")
+    return bytes(data)
+
+
+def _check_size(data: bytes, name: str) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise _build_size_error(name)
+    return data
+
+
+def _build_size_error(name: str) -> _CaptureError:
+    return _CaptureError(f"{name} is larger than {MAX_BYTES:,} bytes")
+
+
+def iter_missing_sources(suites: Sequence[EvalSuite], data: TokenData) -> Iterator[str]:
+    """A sentence for each source of values that is not there, and that tokens of these cases need."""
+    for source in SOURCES:
+        if data.get_source(source) is None:
+            needing = sum(_has_token(case, f"{{{{{source}:") for suite in suites for case in suite.cases)
+            if needing:
+                cases = "1 case has" if needing == 1 else f"{needing:,} cases have"
+                tokens = f"{cases} {{{{{source}:…}}}} tokens"
+                yield f"{_NO_SOURCE[source]}, and {tokens}: what needs one is not compared"
+
+
+def iter_token_texts(spec: specs.EvaluatorSpec) -> Iterator[str]:
+    """The texts of an assertion that may hold tokens."""
+    match spec:
+        case specs.ResponseContains() | specs.ResponseNotContains():
+            values: Sequence[JsonValue] = spec.values
+        case specs.ResponseContainsAny():
+            values = [member for group in spec.groups for member in group]
+        case specs.ToolParams():
+            values = [
+                value
+                for check in spec.checks
+                for value in (check.value if isinstance(check.value, list) else [check.value])
+            ]
+        case _:
+            return
+    yield from (value for value in values if isinstance(value, str) and "{{" in value)
+
+
+def _has_token(case: EvalCase, beginning: str) -> bool:
+    return any(
+        token.startswith(beginning)
+        for spec in case.evaluators
+        for text in iter_token_texts(spec)
+        for token in find_tokens(text)
+    )

@@ -1,1 +1,0 @@
-"""Everything that is read, chosen and checked before a run asks anything."""

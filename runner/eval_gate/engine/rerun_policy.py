@@ -1,0 +1,82 @@
+"""Interface that decides which cases to re-run. The engine knows no rules of its own for this."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence, Set
+from typing import Protocol
+
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Trial
+from eval_gate.model.result import RerunEnd, RunResult
+
+
+class BaseAgentRequest(Protocol):
+    """Next request to the base branch's agent."""
+
+    @property
+    def keys(self) -> Sequence[CaseKey]:
+        """Each of these once; nothing where no more is needed."""
+        ...
+
+    @property
+    def rounds(self) -> int:
+        """How often that has to be done, this time counted, to be worth anything."""
+        ...
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is asked that would have to be, in a sentence."""
+        ...
+
+
+class RerunPolicy(Protocol):
+    """Policy for re-runs: which cases to re-run, how often, and when to ask the base branch's agent."""
+
+    @property
+    def new_cases(self) -> Set[CaseKey]:
+        """Those of the doubtful cases that are only run more often because nothing is known of them yet.
+
+        They are run so often whatever comes of it, so that these are no re-runs but first executions.
+        """
+        ...
+
+    def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
+        """Every case whose first execution (or trials) leaves something to decide.
+
+        Asked in a thread of its own: it may have to fetch what it compares with. Asked again where more cases were
+        run since. Raises GateError.
+        """
+        ...
+
+    def is_red(self, result: RunResult) -> bool:
+        """Whether failures fail the gate already, whatever becomes of the cases that were not run yet.
+
+        Asked in a thread of its own, after `find_rerun_candidates` and the re-runs.
+        """
+        ...
+
+    def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
+        """Those of the waiting cases that are run again next; none where no more is needed.
+
+        Asked again about the others when these are done.
+        """
+        ...
+
+    def should_rerun(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether to run this case once more after these re-runs. Asked after every one, so it must answer at once."""
+        ...
+
+    def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
+        """Why a case in doubt is not run again any more, after all of its re-runs."""
+        ...
+
+    def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentRequest:
+        """What to ask the base branch's agent after all that it has answered so far, of the cases it may be asked.
+
+        Asked in a thread of its own, as `find_rerun_candidates` is, after re-runs are done and after every round.
+        """
+        ...
+
+    def has_cleared_failures(self, result: RunResult) -> bool:
+        """Whether its answers cleared what had made the gate red, so that cases that were spared may need re-runs."""
+        ...

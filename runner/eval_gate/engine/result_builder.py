@@ -1,0 +1,189 @@
+"""Builds the run result: the initial one, and the one of all trials so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from eval_gate import __version__
+from eval_gate.engine.case_result import (
+    CaseSetup,
+    add_preparatory_cost,
+    build_base_agent_trials,
+    build_unrun_result,
+    count_reruns_as_new,
+    join_trials,
+)
+from eval_gate.engine.journal import FinishedTrials, TrialRecord
+from eval_gate.engine.retention import prepare_for_result
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.unknown_tool_calls import ListingTargets, find_listing_targets, mark_unlisted_calls
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.execution import Status
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import (
+    HELD_BACK,
+    CaseResult,
+    Control,
+    RerunEnd,
+    RunResult,
+    SuiteResult,
+    Summary,
+    ToolFacts,
+    ToolIdentity,
+)
+from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.totals import summarise
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.setup import compute_agent_setup
+
+_Item = TypeVar("_Item")
+NO_BASE_AGENT_TRIALS: Final[Mapping[CaseKey, Sequence[TrialRecord]]] = MappingProxyType({})
+"""Of the base branch's agent."""
+
+
+class RunProgress(FrozenStruct):
+    """Progress of a run. `held_back`: rubric cases were not started because other cases failed."""
+
+    trials: FinishedTrials
+    stop_reason: str | None
+    notices: tuple[str, ...]
+    held_back: bool
+    rerun_ends: Mapping[CaseKey, RerunEnd]
+    """Why cases in doubt were not run again any more."""
+    base_agent_trials: Mapping[CaseKey, Sequence[TrialRecord]]
+    """What the base branch's agent did, by case."""
+    base_agent: Control | None = None
+    new_cases: Set[CaseKey] = frozenset()
+    """Cases that were run more often because no earlier run knows them."""
+    is_final: bool = False
+    """Nobody asks for the trials again."""
+    requested_trials: Mapping[CaseKey, int] = MappingProxyType({})
+    """How many executions were asked for of a case, where a run that was resumed had asked for more than this one."""
+
+
+def build_initial_result(plan: RunPlan) -> RunResult:
+    """The record of a run that has only begun: what it is about, and no case yet."""
+    total = sum(len(suite.cases) for suite in plan.suites)
+    targets = plan.list_targets()
+    return RunResult(
+        run_id=plan.run_id,
+        timestamp=plan.timestamp,
+        complete=False,
+        tool=ToolIdentity(version=__version__),
+        target=plan.target.identity,
+        targets=tuple(target.identity for target in targets) if len(targets) > 1 else (),
+        agents=tuple(_iter_agents(plan.suites)),
+        git=plan.git,
+        shard=plan.shard,
+        cut=plan.shard_cut,
+        partial=bool(plan.selections),
+        selections=plan.selections,
+        planned=plan.planned_cases,
+        confirm=plan.max_reruns,
+        measuring=plan.measurement,
+        summary=Summary(total_cases=total, not_run=total),
+        warnings=plan.warnings,
+    )
+
+
+def _iter_agents(suites: Iterable[EvalSuite]) -> Iterator[TargetIdentity]:
+    """The agents that these suites bring along."""
+    for suite in suites:
+        agent = suite.cases[0].agent if suite.cases else None
+        if agent is not None:
+            bare = TargetIdentity(name=suite.file, provider=suite.format, identity=agent.name[:200])
+            yield compute_agent_setup(agent).apply_to(bare)
+
+
+def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> RunResult:
+    """The result of all trials so far, in file order. A case without any was not run, and the run is not complete.
+
+    Where it is the last time that anybody asks (`progress.over`), each case and its trials are let go as its result is
+    made, as far as nobody else holds the plan: all of them at once would be in memory at the peak of a large run.
+    """
+    lists = find_listing_targets(plan, progress.trials)
+    record, left = build_initial_result(plan), _drain_items(plan.suites)
+    plan = plan.without_cases()
+    suites = tuple([_build_suite_result(plan, progress, suite, lists) for suite in left])
+    cases = [case for suite in suites for case in suite.cases]
+    told = (notice for target in plan.list_targets() for notice in target.notices)
+    return replace(
+        record,
+        measuring=_build_measurement(plan, cases),
+        complete=all(case.status is not Status.NOT_RUN for case in cases),
+        suites=suites,
+        summary=_summarize_run(suites, cases, wall_ms),
+        stopped=progress.stop_reason,
+        control=progress.base_agent,
+        warnings=(*plan.warnings, *progress.notices, *told, *plan.list_judge_notices()),
+    )
+
+
+def _drain_items(things: Iterable[_Item]) -> Iterator[_Item]:
+    """One after the other, held here no longer than until it is given."""
+    left = list(things)[::-1]
+    return (left.pop() for _ in range(len(left)))
+
+
+def _summarize_run(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], wall_ms: float) -> Summary:
+    """Of all suites; of a single one all is counted already."""
+    if len(suites) == 1:
+        return replace(suites[0].summary, wall_ms=wall_ms)
+    return summarise(cases, wall_ms)
+
+
+def _build_measurement(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
+    """How it was measured: recorded answers that nobody took say nothing. Of a resumed run its cases know."""
+    how = plan.measurement
+    if how is None or how.recorded is None:
+        return how
+    resumed = plan.resumed_setup is not None and any(case.details.replayed for case in cases)
+    taken = resumed or (plan.recording is not None and plan.recording.used)
+    return how if taken else replace(how, recorded=None)
+
+
+def _build_suite_result(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: ListingTargets) -> SuiteResult:
+    staleness = plan.staleness.get(suite.file)
+    endpoint, left = plan.get_target(suite.cases[0]).identity.identity, _drain_items(suite.cases)
+    suite = replace(suite, cases=())
+    cases = tuple([_build_case_result(plan, progress, case, lists) for case in left])
+    return SuiteResult(
+        run_id=plan.run_id,
+        timestamp=plan.timestamp,
+        tier=suite.tier,
+        tool_name=suite.tool_name,
+        agent_endpoint=endpoint,
+        metadata=staleness.facts if staleness else ToolFacts(eval_file_hash=suite.file_hash),
+        staleness_warnings=staleness.warnings if staleness else (),
+        stale=staleness.is_stale if staleness else False,
+        stale_facts=staleness.stale_facts if staleness else (),
+        notices=staleness.notices if staleness else (),
+        cases=cases,
+        summary=summarise(cases),
+        eval_file=suite.file,
+        format=suite.format,
+        warnings=suite.warnings,
+    )
+
+
+def _build_case_result(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: ListingTargets) -> CaseResult:
+    key = case.key
+    records, preparatory = progress.trials.load_trials(key), progress.trials.load_preparatory_trials(key)
+    if progress.is_final:
+        progress.trials.forget_case(key)
+    if not records and progress.held_back and plan.is_deferred(case):
+        case = replace(case, skip_reason=HELD_BACK)
+    target = plan.get_target(case)
+    other = None if target is plan.target else target.identity.name
+    end = progress.rerun_ends.get(key)
+    counted = mark_unlisted_calls(records, lists=id(target) in lists)
+    measure = CaseSetup(plan.case_texts.get(key), plan.setup_fingerprints.get(key))
+    if not counted:
+        return replace(build_unrun_result(case, other), asked=measure.texts, yardstick=measure.setup_fingerprint)
+    first = progress.requested_trials.get(key, plan.limits.trials)
+    result = add_preparatory_cost(join_trials(case, counted, other, first=first, end=end, measure=measure), preparatory)
+    if asked := progress.base_agent_trials.get(key):
+        result = replace(result, control=build_base_agent_trials(asked, result))
+    return prepare_for_result(count_reruns_as_new(result) if key in progress.new_cases else result, plan.limits.store)

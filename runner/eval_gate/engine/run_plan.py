@@ -1,0 +1,143 @@
+"""Everything a run needs, read and validated before the first request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
+from eval_gate.config.settings import RunLimits
+from eval_gate.engine.judge_targets import Judges, is_rubric_case
+from eval_gate.engine.rerun_policy import RerunPolicy
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import AskedWords, GitFacts, Shard, ShardCut, Yardstick
+from eval_gate.model.selection import ChosenCases
+from eval_gate.process.environment import WithheldVariables
+from eval_gate.results.run_setup import RunSetup
+from eval_gate.staleness.staleness_checks import Staleness
+from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.targets.base import Target
+from eval_gate.targets.model.recording import Recording
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.tokens import TokenData
+
+SUITE_RERUNS: Final = 3
+"""How often the usual budget for re-runs reaches for the whole of the longest suite whose cases work on each other's
+files: four failures in a row decide most cases."""
+
+
+class RunPlan(FrozenStruct):
+    """One planned run. `suites` hold only the selected cases; `staleness` is keyed by eval file."""
+
+    run_id: str
+    timestamp: str
+    suites: tuple[EvalSuite, ...]
+    target: Target
+    limits: RunLimits
+    tokens: TokenData
+    concurrency: int | None = None
+    """Cases in flight at once; None leaves it to each target."""
+    staleness: Mapping[str, Staleness] = field(default_factory=dict)
+    git: GitFacts | None = None
+    shard: Shard | None = None
+    shard_cut: ShardCut | None = None
+    """How all cases were cut into shards; None where they were not."""
+    selections: tuple[ChosenCases, ...] = ()
+    """Which cases were chosen; empty where all were."""
+    planned_cases: int | None = None
+    """Cases of the whole plan that can be run: of all shards, and those that were not chosen among them."""
+    warnings: tuple[str, ...] = ()
+    targets: Mapping[tuple[str, str | None], Target] = field(default_factory=dict)
+    """By eval file and the target its case wants, where that is not `target`."""
+    judges: Judges = field(default_factory=Judges)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What commands of eval files get of the environment."""
+    withheld: WithheldVariables = field(default_factory=WithheldVariables)
+    """What of it they do not get."""
+    redactor: Redactor = field(default_factory=Redactor)
+    """Knows every secret of the run."""
+    patterns: tuple[str, ...] = ()
+    """What they find is masked in everything that is stored."""
+    case_texts: Mapping[CaseKey, AskedWords] = field(default_factory=dict)
+    """Question and expectation of every case, as the result has them."""
+    recording: Recording | None = None
+    base_agent: Target | None = None
+    """The base branch's agent, which is asked where the gate would be red; None for none."""
+    rerun_policy: RerunPolicy | None = None
+    """Who says which cases are run again; None runs none again."""
+    max_reruns: int = 0
+    """How often `rerun_policy` may have one case run again."""
+    setup_fingerprints: Mapping[CaseKey, Yardstick] = field(default_factory=dict)
+    """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
+    measurement: Measuring | None = None
+    """How all cases are measured: trials, re-runs, recordings, source of the snapshot."""
+    resumed_setup: RunSetup | None = None
+    """What the run was set up with before it was resumed; None for a new one."""
+    keeps_artifacts: bool = False
+    """What failing cases leave in folders of agents is kept beside the record: the folders themselves are removed."""
+    rubrics_wait: bool = False
+    """Rubric cases are run after the others, and only when these pass."""
+
+    def is_deferred(self, case: EvalCase) -> bool:
+        """Whether this case is run after the others."""
+        return self.rubrics_wait and is_rubric_case(case)
+
+    def list_judge_notices(self) -> tuple[str, ...]:
+        """What happened while judges were asked."""
+        return tuple(notice for judge in self.judges for notice in judge.notices)
+
+    def get_target(self, case: EvalCase) -> Target:
+        """Who is asked this case."""
+        return self.targets.get((case.suite, case.target), self.target)
+
+    def list_targets(self) -> tuple[Target, ...]:
+        """All that are asked, each once, the run's own first."""
+        return tuple({id(target): target for target in (self.target, *self.targets.values())}.values())
+
+    def get_concurrency(self, target: Target) -> int:
+        """How many cases at once: as many as were asked for, else as the target says, else one."""
+        return self.concurrency or target.workers or 1
+
+    def with_rerun_policy(self, confirming: RerunPolicy, confirm: int) -> RunPlan:
+        """The same run, with up to `max_reruns` re-runs of each case that `rerun_policy` finds doubtful."""
+        return replace(self, rerun_policy=confirming, max_reruns=confirm)
+
+    def without_cases(self) -> RunPlan:
+        """All but the cases, for those who hand these over."""
+        return replace(self, suites=())
+
+    async def aclose(self) -> None:
+        """Give back what targets and judges hold."""
+        for holder in (*self.list_targets(), *self.judges, *((self.base_agent,) if self.base_agent else ())):
+            await holder.aclose()
+
+    def list_base_agent_cases(self) -> frozenset[CaseKey]:
+        """The cases that the base branch's agent can be asked in place of the run's own target, each by itself."""
+        control = self.base_agent
+        if control is None:
+            return frozenset()
+        return frozenset(
+            case.key
+            for case in self.list_runnable_cases()
+            if self.get_target(case) is self.target
+            and not case.dependent
+            and case.agent is None
+            and (case.stubs is None or control.takes_stubs)
+        )
+
+    def compute_rerun_budget(self) -> RerunBudget:
+        """What all re-runs together may take, those of the control too."""
+        if self.limits.rerun_budget is not None:
+            return parse_rerun_budget(self.limits.rerun_budget)
+        usual = RerunBudget.compute_default(
+            len(self.list_runnable_cases()) * self.limits.trials, control=self.base_agent is not None
+        )
+        whole = Counter(case.suite for case in self.list_runnable_cases() if case.dependent)
+        least = SUITE_RERUNS * max(whole.values(), default=0)
+        return replace(usual, executions=max(usual.executions or 0, least))
+
+    def list_runnable_cases(self) -> tuple[EvalCase, ...]:
+        """The cases that can be run, in file order."""
+        return tuple(case for suite in self.suites for case in suite.cases if case.skip_reason is None)

@@ -1,0 +1,181 @@
+"""Workspaces of suite agents: which cases share one, and the artifacts of failing cases.
+
+The cases of an Agent Evals suite whose agent changes files share a folder for each trial (agent-evals behaviour 3.2).
+So what a case finds is part of what it is measured with, and a trial of a suite is finished as a whole or not at all.
+
+What a failing case left in its folder becomes one Markdown file beside the record: one, because paths that an agent
+chose are text in it and lead nowhere; Markdown, because people read it and it is no result that anybody could take for
+one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.engine.journal import TrialKey, TrialRecord
+from eval_gate.files.writing import remove_file, write_atomically
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.conversation import FileEntry
+from eval_gate.model.limits import LEFT_CASE, LEFT_FILE, LEFT_RUN
+from eval_gate.results.masking import MARGIN
+from eval_gate.text.digest import compute_digest
+from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
+from eval_gate.text.secret import MASK
+
+_EMPTY_DIGEST: Final = compute_digest([])
+_ARTIFACT_PREFIX: Final = "left"
+_MAX_NAME: Final = 40
+"""Characters of a case's id, and of its file's name, in the name of what is kept."""
+
+
+def digest_preceding_cases(suite: EvalSuite) -> Mapping[CaseKey, str]:
+    """What every case of a suite that brings its agent runs after: the first 16 hex digits of a SHA-256.
+
+    That is how often and what the agent was asked before, and how long it had for it. What these cases expected, and
+    what they are called, leaves nothing in a folder.
+    """
+    found, before = {}, _EMPTY_DIGEST
+    for case in suite.cases:
+        if case.agent is not None and case.skip_reason is None:
+            found[case.key] = before
+            before = compute_digest([before, *_list_agent_inputs(case)])
+    return found
+
+
+def _list_agent_inputs(case: EvalCase) -> list[JsonValue]:
+    return [[[message.role, message.content] for message in case.messages], case.timeout_ms]
+
+
+class SharedWorkspaces:
+    """Names of shared workspaces, so that a resumed run knows which executions shared one."""
+
+    def __init__(self, suites: tuple[EvalSuite, ...]) -> None:
+        """`suites` hold the cases of the run and no others."""
+        self._process = uuid.uuid4().hex[:8]
+        self._cases = {suite.file: mine for suite in suites if (mine := _list_dependent_cases(suite))}
+        self._order = {
+            suite.file: compute_digest(
+                [[case.fingerprint, *_list_agent_inputs(case)] for case in self._cases[suite.file]]
+            )
+            for suite in suites
+            if suite.file in self._cases
+        }
+
+    def name_workspace(self, case: EvalCase) -> str | None:
+        """The folder in which this process has this case run; None for a case that needs no other one."""
+        return f"{self._process} {self._order[case.suite]}" if case.dependent else None
+
+    def list_sharing_cases(self, case: EvalCase) -> Sequence[EvalCase]:
+        """All cases that share a folder with this one, in the order they are run, itself among them."""
+        return self._cases[case.suite]
+
+    def iter_interrupted(self, trials: int, named: Callable[[TrialKey], str | None]) -> Iterator[TrialKey]:
+        """Every execution that has to be made anew, because its suite was not finished in one folder and this order.
+
+        `named` says in which folder one was made; None where it is not finished.
+        """
+        for file, cases in self._cases.items():
+            for trial in range(trials):
+                keys = [(case.key, trial) for case in cases]
+                folders = {named(key) for key in keys}
+                if len(folders) > 1 or not all(one and one.endswith(self._order[file]) for one in folders):
+                    yield from keys
+
+
+def _list_dependent_cases(suite: EvalSuite) -> list[EvalCase]:
+    return [case for case in suite.cases if case.dependent and case.skip_reason is None]
+
+
+class WorkspaceArtifacts:
+    """Workspace artifacts of failing cases, stored in the run's `folder` and redacted by `patterns`."""
+
+    def __init__(self, folder: Path, patterns: Sequence[str]) -> None:
+        self._folder = folder
+        self._patterns = patterns
+        self._room = LEFT_RUN
+
+    async def store(self, record: TrialRecord, files: Iterable[FileEntry], matcher: PatternMatcher) -> str | None:
+        """Write it, and say where in one sentence; None when it left nothing that was not there before.
+
+        `files` are without secrets. Raises GateError where nothing can be written.
+        """
+        entries = [entry for entry in files if entry.kind != "folder"]
+        changed = [entry for entry in entries if not entry.unchanged]
+        if not changed:
+            return None
+        count = f"{len(changed):,} file{'' if len(changed) == 1 else 's'}"
+        try:
+            shown = await self._render_files(changed, matcher)
+        except (PatternError, PatternWorkerError) as error:
+            return f"what it left in tmp/ ({count}) is not kept, because it could not be looked through: {error}"
+        text = _render_page(record, shown, len(entries) - len(changed))
+        if len(text) > self._room:
+            return f"what it left in tmp/ ({count}) is not kept: other cases of this run left {LEFT_RUN:,} characters"
+        self._room -= len(text)
+        name = _build_file_name(record)
+        write_atomically(self._folder / name, text)
+        return f"what it left in tmp/ is kept beside the record: {name} ({count})"
+
+    async def _render_files(self, entries: Sequence[FileEntry], matcher: PatternMatcher) -> list[tuple[str, str]]:
+        """Path and text of each file, as far as there is room; why there is none where that is so."""
+        texts, room = [], LEFT_CASE
+        for entry in entries:
+            text = entry.text or ""
+            limit = max(0, min(LEFT_FILE, room))
+            texts.append((entry.path, text[: limit + MARGIN], limit, len(text), entry.problem))
+            room -= min(len(text), limit)
+        masked = [part for path, text, *_ in texts for part in (path, text)]
+        if self._patterns:
+            masked = await matcher.replace_matches(self._patterns, masked, MASK)
+        pairs = zip(masked[::2], masked[1::2], strict=True)
+        return [
+            (path, _render_file(text, limit, whole, problem))
+            for (path, text), (_, _, limit, whole, problem) in zip(pairs, texts, strict=True)
+        ]
+
+
+def _render_file(text: str, limit: int, whole: int, problem: str | None) -> str:
+    if problem is not None:
+        return f"Not kept: {problem}\n"
+    kept = text[:limit]
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", kept)), default=0))
+    end = "" if kept.endswith("\n") or not kept else "\n"
+    cut = f"\nCut: it has {whole:,} characters.\n" if whole > limit else ""
+    return f"{fence}\n{kept}{end}{fence}\n{cut}"
+
+
+def _render_page(record: TrialRecord, files: Sequence[tuple[str, str]], unchanged: int) -> str:
+    said = f"What the case left in its folder, trial {record.trial + 1}: {len(files):,} files.\n"
+    if unchanged:
+        more = "1 more file is" if unchanged == 1 else f"{unchanged:,} more files are"
+        said += f"{more} as {'it was' if unchanged == 1 else 'they were'} before the run.\n"
+    parts = [f"# {_format_inline_code(record.case_id)} of {_format_inline_code(record.eval_file)}\n", said]
+    parts += [f"## {_format_inline_code(path)}\n\n{text}" for path, text in files]
+    return "\n".join(parts)
+
+
+def _format_inline_code(text: str) -> str:
+    """A path or id as code within a line."""
+    plain = re.sub(r"[\x00-\x1f\x7f`]", "?", text)
+    return f"`{plain}`"
+
+
+def remove_artifacts(folder: Path) -> None:
+    """Remove what cases of this run left, where nothing of it may be kept any more. Raises GateError."""
+    for file in folder.glob(f"{_ARTIFACT_PREFIX}-*.md"):
+        remove_file(file)
+
+
+def _build_file_name(record: TrialRecord) -> str:
+    """The same for the same execution, also of a run that is resumed; of names only letters, digits, `.` and `-`."""
+    whole = f"{record.eval_file}\0{record.case_id}\0{record.trial}".encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(whole).hexdigest()[:8]
+    parts = (Path(record.eval_file).stem, record.case_id)
+    plain = [re.sub(r"[^A-Za-z0-9.]+", "-", part).strip(".-")[:_MAX_NAME] for part in parts]
+    return "-".join([_ARTIFACT_PREFIX, *filter(None, plain), digest]) + ".md"

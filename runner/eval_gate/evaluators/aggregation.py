@@ -1,0 +1,132 @@
+"""Score of a case from its evaluators, by the suite's aggregation rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, EvaluatorScore
+from eval_gate.evaluators.dispatch import build_evaluator_result, run_evaluator, run_evaluators
+from eval_gate.evaluators.trace import summarize_trace
+from eval_gate.evaluators.weighted_mean import compute_weighted_mean, is_below_full
+from eval_gate.evaluators.wording import format_score, truncate
+from eval_gate.model.case import Aggregation
+from eval_gate.model.specs.evaluator import EvaluatorSpec
+from eval_gate.model.usage import Usage, total
+from eval_gate.struct import replace
+
+MAX_ERROR = 500
+"""Characters of the sentence that says why a case failed."""
+
+
+async def score_case(context: EvaluationContext) -> CaseScore:
+    """Judge the response by the case's evaluators and rule.
+
+    Raises EvaluatorError when an evaluator could not judge.
+    """
+    match context.case.aggregation:
+        case Aggregation.FIRST_FAILURE:
+            return await _score_until_failure(context)
+        case Aggregation.WEIGHTED_MEAN:
+            return await _score_weighted(context)
+        case Aggregation.ALL:
+            return await _score_all(context)
+
+
+async def _score_until_failure(context: EvaluationContext) -> CaseScore:
+    """In order, stopping at the first failure (tool-forge runner contract, "Assertion Execution")."""
+    evaluations: list[EvaluatorScore] = []
+    failed, score, run = None, 1.0, 0
+    for spec in context.case.evaluators:
+        said = await run_evaluator(spec, context)
+        evaluations.append(said)
+        run += said.checks_run
+        if not said.passed:
+            failed, score = said, said.score
+            break
+        score = min(score, said.score)  # an assertion's score is 1 or 0; a rubric may pass with less than all of it
+    joined = _build_case_score(
+        context, evaluations, score, failed.error if failed else None, passed=failed is None, assertions_run=run
+    )
+    return joined if run else _warn_nothing_checked(joined)
+
+
+def _warn_nothing_checked(joined: CaseScore) -> CaseScore:
+    """A judgement that rests on no check at all, with a warning that says so."""
+    if joined.assertions_skipped:
+        idle = "all assertions skipped"
+    elif joined.results:
+        idle = "nothing is checked: the assertions hold whatever the agent answers"
+    else:
+        idle = "the case has no assertions"
+    return replace(joined, warnings=(*joined.warnings, idle))
+
+
+async def _score_all(context: EvaluationContext) -> CaseScore:
+    """Every one of them, and all have to pass (Agent Evals); the score is the share that does."""
+    specs = context.case.evaluators
+    evaluations = [await run_evaluator(spec, context) for spec in specs]
+    failed = [said for said in evaluations if not said.passed]
+    score = (len(specs) - len(failed)) / len(specs) if specs else 1.0
+    joined = _build_case_score(context, evaluations, score, failed[0].error if failed else None, passed=not failed)
+    return joined if joined.assertions_run else _warn_nothing_checked(joined)
+
+
+async def _score_weighted(context: EvaluationContext) -> CaseScore:
+    """All of them; the score is their weighted mean, and only 1 passes (AgentV, "Score Aggregation").
+
+    Each counts as one assertion, however many things it looks at. One of weight 0 is recorded and counts for nothing.
+    """
+    specs = context.case.evaluators
+    if not specs:
+        raise EvaluatorError("the case has no evaluators")
+    evaluations = await run_evaluators(specs, context, run_evaluator)
+    score = compute_weighted_mean((spec.weight, said.score) for spec, said in zip(specs, evaluations, strict=True))
+    if any(said.zeroes_case for said in evaluations):
+        score = 0.0
+    error = _find_shortfall(specs, evaluations)
+    joined = _build_case_score(context, evaluations, score, error and truncate(error, MAX_ERROR), passed=error is None)
+    return replace(joined, trace_summary=summarize_trace(context.response))
+
+
+def _build_case_score(
+    context: EvaluationContext,
+    evaluations: Sequence[EvaluatorScore],
+    score: float,
+    error: str | None,
+    *,
+    passed: bool,
+    assertions_run: int | None = None,
+) -> CaseScore:
+    """What the first evaluators of the case, or all of them, said.
+
+    Each that may fail counts as one assertion, unless their number is given.
+    """
+    # lists, not generators: this is done for every case, and most have a handful of evaluators that say nothing else
+    specs = context.case.evaluators
+    return CaseScore(
+        passed=passed,
+        score=score,
+        error=error,
+        assertions_run=sum([not spec.checks_nothing for spec in specs]) if assertions_run is None else assertions_run,
+        assertions_skipped=sum([said.checks_skipped for said in evaluations]),
+        skipped_tokens=tuple([token for said in evaluations for token in said.skipped_tokens]),
+        warnings=tuple([warning for said in evaluations for warning in said.warnings]),
+        results=tuple(
+            [build_evaluator_result(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)]
+        ),
+        judge_usage=Usage.total([said.usage for said in evaluations]),
+        judge_cost_usd=total([said.cost_usd for said in evaluations]),
+    )
+
+
+def _find_shortfall(specs: Sequence[EvaluatorSpec], evaluations: Sequence[EvaluatorScore]) -> str | None:
+    """What the first evaluator that counts and falls short says; None when the case passes."""
+    counted = [
+        (spec, said) for spec, said in zip(specs, evaluations, strict=True) if spec.weight > 0 or said.zeroes_case
+    ]
+    if not counted:
+        return "every evaluator has weight 0: there is nothing to make a score of"
+    for spec, said in counted:
+        if is_below_full(said):
+            return said.error or f"{truncate(spec.name)}: score {format_score(said.score)}"
+    return None

@@ -1,0 +1,146 @@
+"""Run the evaluators of a case, apply their requirements and build their results.
+
+Each dialect has a table of functions by class of spec, loaded when it is needed: most runs need one dialect, and what
+asks judges or starts commands takes its time to load.
+
+Of several evaluators all run, whatever the others say. Those that ask a judge wait for it side by side. The others take
+turns: each of them may start a program, and a case must not start as many programs at once as it has evaluators.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Final
+
+from eval_gate.evaluators.base import (
+    EvaluationContext,
+    EvaluatorError,
+    EvaluatorFunction,
+    EvaluatorScore,
+    EvaluatorTable,
+    RunEvaluator,
+)
+from eval_gate.evaluators.wording import format_score, truncate
+from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, LlmJudge, NamedEvaluatorSpec, Rubric, RubricJudge
+from eval_gate.struct import replace
+from eval_gate.text.distinct_values import format_value_and_limit
+from eval_gate.text.javascript.regex import PatternWorkerError
+
+DIALECTS: Final = ("tool_forge", "agent_evals", "agentv")
+"""Folders of this room whose `table` has a `TABLE`. Asked in this order: the quickest to load is first."""
+_JUDGE_SPECS: tuple[type[EvaluatorSpec], ...] = (LlmJudge, RubricJudge, Rubric)
+
+
+async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> EvaluatorScore:
+    """Judge by one evaluator. Raises EvaluatorError when it could not be judged: never a failed assertion."""
+    grader = _get_evaluator(type(spec))
+    try:
+        if isinstance(spec, Composite):  # asks its members in turn
+            return _apply_requirements(spec, await grader(spec, context, run_evaluator))
+        return _apply_requirements(spec, await grader(spec, context))
+    except PatternWorkerError as error:
+        raise EvaluatorError(f"{spec.type}: {error}") from error
+
+
+async def run_evaluators(
+    specs: Sequence[EvaluatorSpec], context: EvaluationContext, evaluate: RunEvaluator
+) -> list[EvaluatorScore]:
+    """One answer of each, in their order.
+
+    Raises EvaluatorError as soon as one could not judge; by then the others have ended too, and nothing goes on.
+    """
+    turns = asyncio.Lock()
+
+    async def one(spec: EvaluatorSpec) -> EvaluatorScore:
+        if isinstance(spec, _JUDGE_SPECS):
+            return await evaluate(spec, context)
+        async with turns:
+            return await evaluate(spec, context)
+
+    if len(specs) == 1:
+        return [await evaluate(specs[0], context)]
+    tasks = [asyncio.ensure_future(one(spec)) for spec in specs]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@cache
+def _get_evaluator(kind: type[EvaluatorSpec]) -> EvaluatorFunction:
+    for dialect in DIALECTS:
+        table: EvaluatorTable = import_module(f"eval_gate.evaluators.{dialect}.table").TABLE
+        if kind in table:
+            return table[kind]
+    raise LookupError(f"no dialect has an evaluator {kind.__name__}")
+
+
+def _apply_requirements(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorScore:
+    """The evaluation as it counts: it may be turned round, and a case may need it to reach a floor.
+
+    Source: AgentV 4.42.4, `negate`, `required` and `min_score` of an assertion.
+    """
+    if not isinstance(spec, NamedEvaluatorSpec):
+        return evaluation
+    if spec.negate:
+        evaluation = _negate(spec, evaluation)
+    if spec.floor is not None and evaluation.score < spec.floor:
+        score, floor = format_value_and_limit(evaluation.score, spec.floor, 2)
+        said = evaluation.error or f"{truncate(spec.name)}: score {score}"
+        needed = f"{said} (required: at least {floor})"
+        return replace(evaluation, error=needed, vetoed=True, zeroes_case=True)
+    return evaluation
+
+
+def _negate(spec: NamedEvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorScore:
+    """What was found is missed, and what was missed is found."""
+    score = 1 - evaluation.score
+    error = None
+    if score < 1:
+        found = evaluation.hits[0] if evaluation.hits else f"score {format_score(evaluation.score)}"
+        error = f"{truncate(spec.name)}: must not hold: {truncate(found, 200)}"
+    return replace(
+        evaluation,
+        score=score,
+        hits=evaluation.misses,
+        misses=evaluation.hits,
+        error=error,
+        vetoed=False,
+        zeroes_case=False,
+    )
+
+
+def build_evaluator_result(spec: EvaluatorSpec, evaluation: EvaluatorScore, weight: float) -> EvaluatorResult:
+    """The record of one evaluator, with the weight that counted."""
+    if evaluation.score == 1.0 and evaluation.passed and not _has_details(evaluation):
+        return _build_passed_result(spec.name, spec.type, weight)
+    return EvaluatorResult(
+        name=spec.name,
+        type=spec.type,
+        score=evaluation.score,
+        weight=weight,
+        hits=evaluation.hits,
+        misses=evaluation.misses,
+        reasoning=evaluation.reasoning,
+        evaluator_provider_request=evaluation.provider_request,
+        evaluator_results=evaluation.members,
+        vetoed=evaluation.vetoed,
+    )
+
+
+def _has_details(evaluation: EvaluatorScore) -> bool:
+    """Whether there is more to keep than that it passed, as with most assertions of most cases there is not."""
+    said = evaluation.hits or evaluation.misses or evaluation.members
+    return bool(said or evaluation.reasoning or evaluation.provider_request)
+
+
+@lru_cache(maxsize=1_000)
+def _build_passed_result(name: str, kind: str, weight: float) -> EvaluatorResult:
+    """One object for all that only passed."""
+    return EvaluatorResult(name=name, type=kind, score=1.0, weight=weight)

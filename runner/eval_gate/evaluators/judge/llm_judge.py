@@ -1,0 +1,224 @@
+"""Evaluator that asks an LLM judge, with retries until the reply holds a verdict.
+
+Source: agentv evaluation spec, "LLM Judge Evaluator JSON Contract", "LLM judge may consume trace"; behaviour 6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Generic, TypeVar
+
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore, Judge, JudgeReply
+from eval_gate.evaluators.judge.prompt import (
+    VERDICT_SCHEMA,
+    Prompts,
+    build_custom_prompt,
+    build_default_prompt,
+    format_json,
+)
+from eval_gate.evaluators.judge.reply import JudgeVerdict, read_verdict
+from eval_gate.evaluators.trace import build_prompt_messages, format_calls, summarize_trace, summary_to_json
+from eval_gate.evaluators.wording import format_names, format_score, truncate
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import Brief
+from eval_gate.model.conversation import Response
+from eval_gate.model.specs.evaluator import LlmJudge
+from eval_gate.model.usage import Usage, total
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.judge_template import find_template_problem
+from eval_gate.text.turns import flatten_messages
+
+MAX_REPLIES: Final = 3
+"""A reply that cannot be read is asked for again at most twice."""
+MAX_EXCERPT: Final = 300
+"""Characters of an unreadable reply that are shown."""
+
+VerdictT = TypeVar("VerdictT")
+
+
+class JudgeExchange(FrozenStruct, Generic[VerdictT]):
+    """One request to a judge with all its replies; `verdict` is None when no reply could be parsed."""
+
+    prompts: Prompts
+    verdict: VerdictT | None
+    replies: tuple[JudgeReply, ...]
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens over all replies; what no reply says stays unknown."""
+        return Usage.total(reply.usage for reply in self.replies)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost over all replies, as far as it is known."""
+        return total(reply.cost_usd for reply in self.replies)
+
+    @property
+    def request(self) -> dict[str, JsonValue]:
+        """What goes into `evaluatorProviderRequest`: the prompts, the number of replies, the model where known."""
+        request: dict[str, JsonValue] = {
+            "systemPrompt": self.prompts.system,
+            "userPrompt": self.prompts.user,
+            "replies": len(self.replies),
+        }
+        if self.replies[-1].model is not None:
+            request["model"] = self.replies[-1].model
+        if self.verdict is None:
+            request["judgeParseFailed"] = True
+        return request
+
+    def to_error(self, name: str) -> EvaluatorError:
+        """Replies nobody could read, where that says nothing about the answer; what they cost is kept."""
+        return EvaluatorError(
+            f"{self._describe_failure(name)}; the last one: {self._last_excerpt}",
+            usage=self.usage,
+            cost_usd=self.cost_usd,
+        )
+
+    def to_zero_score(self, name: str, checks_run: int = 1) -> EvaluatorScore:
+        """The zero that stands for replies nobody could read (AgentV). No warning: the spec wants none."""
+        count = len(self.replies)
+        return EvaluatorScore(
+            score=0.0,
+            error=self._describe_failure(name),
+            checks_run=checks_run,
+            reasoning=f"None of {count} replies held a valid JSON verdict; the last one: {self._last_excerpt}",
+            provider_request=self.request,
+            usage=self.usage,
+            cost_usd=self.cost_usd,
+            warnings=self.prompts.warnings,
+        )
+
+    def _describe_failure(self, name: str) -> str:
+        return f"{truncate(name)}: none of {len(self.replies)} replies of the judge held a valid JSON verdict"
+
+    @property
+    def _last_excerpt(self) -> str:
+        return truncate(" ".join(self.replies[-1].text[: MAX_EXCERPT * 4].split()), MAX_EXCERPT) or "(empty)"
+
+
+def get_judge(name: str, context: EvaluationContext, target: str | None = None) -> Judge:
+    """Who grades for the evaluator `name`: the target it names, else the default.
+
+    Raises EvaluatorError when there is nobody.
+    """
+    if target is not None:
+        judge = context.judges.get(target)
+        if judge is None:
+            known = f"; there are {format_names(sorted(context.judges))}" if context.judges else ""
+            raise EvaluatorError(f"{truncate(name)}: there is no judge target '{truncate(target)}'{known}")
+        return judge
+    if context.judge is None:
+        raise EvaluatorError(
+            f"{truncate(name)}: no judge is configured: set `judge` in the configuration to a target's name or to "
+            "`provider:model`, or `judge_target` at the target that is evaluated"
+        )
+    return context.judge
+
+
+async def ask_judge(
+    name: str,
+    judge: Judge,
+    prompts: Prompts,
+    read: Callable[[str], VerdictT | None],
+    schema: Mapping[str, JsonValue] = VERDICT_SCHEMA,
+) -> JudgeExchange[VerdictT]:
+    """Ask until `read` makes something of a reply, three times at most.
+
+    `schema` is the form that the prompts ask for. The last time it is left out: what a model writes when it is held to
+    a form may be the very reason why nobody can read it.
+
+    Raises EvaluatorError when the judge cannot be reached: that is never a bad grade.
+    """
+    replies: list[JudgeReply] = []
+    verdict: VerdictT | None = None
+    while verdict is None and len(replies) < MAX_REPLIES:
+        number = len(replies) + 1
+        try:
+            replies.append(
+                await judge.ask(
+                    prompts.system, prompts.format_attempt(number), schema if number < MAX_REPLIES else None
+                )
+            )
+        except EvaluatorError as error:
+            raise EvaluatorError(
+                f"{truncate(name)}: {error}",
+                usage=Usage.total(reply.usage for reply in replies),
+                cost_usd=total(reply.cost_usd for reply in replies),
+            ) from error
+        verdict = read(replies[-1].text)
+    return JudgeExchange(prompts, verdict, tuple(replies))
+
+
+async def evaluate_llm_judge(spec: LlmJudge, context: EvaluationContext) -> EvaluatorScore:
+    """The judge's score. Only 1 passes here; what a gate makes of less is the policy's affair."""
+    judge = get_judge(spec.name, context, spec.judge_target)
+    prompts = render_prompts(spec, get_brief(context), context.response)
+    said = collect_target_text(context.response)
+    asked = await ask_judge(spec.name, judge, prompts, lambda reply: read_verdict(reply, said))
+    if asked.verdict is None:
+        return asked.to_zero_score(spec.name)
+    made = score_from_verdict(spec.name, asked.verdict, asked.request)
+    warnings = (*made.warnings, *prompts.warnings)
+    return replace(made, usage=asked.usage, cost_usd=asked.cost_usd, warnings=warnings)
+
+
+def score_from_verdict(name: str, verdict: JudgeVerdict, request: dict[str, JsonValue]) -> EvaluatorScore:
+    """What an evaluator of this name says by the verdict of whoever it asked `request`."""
+    what = verdict.misses[0] if verdict.misses else verdict.reasoning
+    short = f"{truncate(name)}: score {format_score(verdict.score)}{f', {truncate(what, 200)}' if what else ''}"
+    outside = f"{truncate(name)}: the score {verdict.raw_score} is outside of 0 to 1 and counts as {verdict.score:g}"
+    return EvaluatorScore(
+        score=verdict.score,
+        hits=verdict.hits,
+        misses=verdict.misses,
+        error=None if verdict.score >= 1.0 else short,
+        checks_run=1,
+        reasoning=verdict.reasoning,
+        provider_request=request,
+        warnings=() if verdict.raw_score is None else (outside,),
+    )
+
+
+def collect_target_text(response: Response) -> str:
+    """Everything the target said that a judge may be shown: a verdict in it is none of the judge's own."""
+    contents = (message.content for message in response.messages or ())
+    return "\n".join((response.text, *(content for content in contents if isinstance(content, str))))
+
+
+def get_brief(context: EvaluationContext) -> Brief:
+    """What the case says to graders; of a format that says nothing more, its messages as one text."""
+    if context.case.brief is not None:
+        return context.case.brief
+    question = flatten_messages(context.case.messages)
+    return Brief(
+        question=question,
+        linked_question=question,
+        expected_outcome=context.case.description,
+        input_messages=[{"role": message.role, "content": message.content} for message in context.case.messages],
+    )
+
+
+def render_prompts(spec: LlmJudge, brief: Brief, response: Response) -> Prompts:
+    """Both prompts of this evaluator for this response. Raises EvaluatorError for a template without an answer."""
+    trace = summarize_trace(response) if spec.include_trace else None
+    trace_text = None if trace is None else format_json(summary_to_json(trace))
+    values = {
+        "candidate_answer": response.text,
+        "reference_answer": brief.reference_answer or "",
+        "expected_outcome": brief.expected_outcome,
+        "question": brief.question,
+    }
+    if spec.prompt is None:
+        return build_default_prompt(values, trace_text)
+    problem = find_template_problem(spec.prompt)
+    if problem is not None:
+        raise EvaluatorError(f"{truncate(spec.name)}: {problem}")
+    values["input_messages"] = format_json(brief.input_messages)
+    values["expected_messages"] = format_json(brief.expected_messages)
+    values["output_messages"] = format_json(build_prompt_messages(response))
+    values["agentv_tool_calls"] = "\n".join(f"- {line}" for line in format_calls(response))
+    values["agentv_metadata"] = "" if brief.metadata is None else format_json(brief.metadata)
+    values["agentv_metadata_json"] = "" if brief.metadata is None else dump_compact_json(brief.metadata)
+    return build_custom_prompt(spec.prompt, values, trace_text)

@@ -1,0 +1,164 @@
+"""AgentV results (4.x): `index.jsonl` of a run and the files that its rows name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from eval_gate.external_results.json_streaming import iter_json_lines, parse_value
+from eval_gate.external_results.result_rows import (
+    ExecutionEnding,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_ending,
+    build_incomplete_error,
+    build_unreadable_error,
+    build_usage,
+    get_members,
+    get_nested,
+    parse_milliseconds,
+    parse_number,
+    require_mapping,
+    require_name,
+    to_text,
+)
+from eval_gate.files.reading import read_limited_result
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import BROUGHT_TEXT
+from eval_gate.text.digest import compute_fingerprint
+
+INDEX: Final = "index.jsonl"
+_SUMMARIES: Final = ("benchmark.json", "summary.json")
+"""Beside the index, from a run's beginning: of version 4, and of version 5."""
+_AGENT: Final = "agent"
+_EVALUATOR: Final = "evaluator"
+"""Values of `failure_stage`: what failed. All others, such as `repo_setup`, come before the agent is asked."""
+_STATUSES: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
+
+
+def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every row of the index. Raises GateError, as for a run with fewer rows than AgentV had planned."""
+    facts.tool = "AgentV"
+    beside = _RowFiles(file.parent, _find_shared_folders(file, shown))
+    count, seen = 0, dict[str, RowPlace]()
+    for place, value in iter_json_lines(file, shown):
+        row = require_mapping(value, place)
+        first = seen.setdefault(compute_fingerprint(row), place)
+        if first is not place:
+            facts.notes.append(f"{place} is the same row as {first}, as --rerun-failed writes it: it was read once")
+            continue
+        yield _build_row(row, beside, place)
+        count += 1
+    said = (
+        get_nested(beside.read_json(name, RowPlace(shown)), "metadata", "planned_test_count") for name in _SUMMARIES
+    )
+    planned = max((found for one in said if (found := parse_number(one)) is not None), default=0)
+    if count < planned:  # rows are written one by one
+        raise build_incomplete_error(RowPlace(shown), f"holds {count} of {planned:.0f} results that AgentV had planned")
+
+
+def _find_shared_folders(file: Path, shown: str) -> frozenset[str]:
+    """Folders that rows of several targets name: AgentV lets the last target overwrite what the others left there."""
+    targets: dict[str, set[str]] = {}
+    for _, value in iter_json_lines(file, shown):
+        if isinstance(folder := get_nested(value, "artifact_dir"), str):
+            targets.setdefault(folder, set()).add(to_text(get_nested(value, "target")))
+    return frozenset(folder for folder, several in targets.items() if len(several) > 1)
+
+
+class _RowFiles:
+    """The files that rows name. What leads out of the index's folder is not read."""
+
+    def __init__(self, folder: Path, shared: Collection[str]) -> None:
+        self._folder = folder.resolve()
+        self._shared = shared
+
+    def has_own_files(self, row: Mapping[str, JsonValue]) -> bool:
+        """Whether what the row's files say of an answer is about this row, and not about another target's."""
+        return row.get("artifact_dir") not in self._shared
+
+    def read_text(self, named: JsonValue, place: RowPlace) -> str | None:
+        """The file's text; None where none is named, or it is not there."""
+        if not isinstance(named, str) or not named:
+            return None
+        try:
+            file = (self._folder / named).resolve()
+            if not file.is_relative_to(self._folder):
+                raise build_unreadable_error(place, f"names a file outside of its folder: {named[:100]}")
+            data = read_limited_result(file, BROUGHT_TEXT)[:BROUGHT_TEXT] if file.is_file() else None
+            return None if data is None else data.decode("utf-8", "replace")
+        except (OSError, ValueError):
+            return None
+
+    def read_json(self, named: JsonValue, place: RowPlace) -> JsonValue:
+        """The file's value; None where it is not there."""
+        text = self.read_text(named, place)
+        return parse_value(text, place) if text else None
+
+
+def _build_row(row: dict[str, JsonValue], beside: _RowFiles, place: RowPlace) -> ResultRow:
+    scores = tuple(_build_score(one) for one in get_members(row.get("scores")))
+    ended = _build_ending(row, scores)
+    own = beside.has_own_files(row)
+    timing = beside.read_json(row.get("timing_path"), place) if own else None
+    asked = beside.read_text(row.get("input_path"), place) or ""
+    suite, target = to_text(row.get("suite")) or "agentv", to_text(row.get("target"))[:200]
+    variant = to_text(get_nested(row, "projection_identity", "dimensions", "variant"))
+    attempt = get_nested(row, "projection_identity", "dimensions", "attempt")
+    return ResultRow(
+        suite=", ".join(filter(None, (suite[:300], target, variant[:100]))),
+        id=require_name(row.get("test_id"), place, "test_id"),
+        status=ended.status,
+        place=place,
+        scores=scores,
+        score=parse_number(row.get("score")),
+        prompt=asked,
+        response=beside.read_text(row.get("answer_path") or row.get("output_path"), place) if own else None,
+        error=ended.error,
+        blame=ended.blame,
+        duration_ms=parse_milliseconds(get_nested(timing, "duration_ms")),
+        usage=build_usage(get_nested(timing, "token_usage", "input"), get_nested(timing, "token_usage", "output")),
+        target=target or None,
+        content=compute_fingerprint([asked]) if asked else None,
+        repeat=to_text(get_nested(row, "projection_identity", "dimensions", "run_id"))
+        if isinstance(attempt, int)
+        else None,
+        run=to_text(get_nested(row, "projection_identity", "dimensions", "run_id")) or None,
+        named_by="suite, target and test_id",
+    )
+
+
+def _build_ending(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> ExecutionEnding:
+    """How the row's test ended. What did not get to the agent, or broke behind it, says nothing about the agent."""
+    status, why = _STATUSES.get(to_text(row.get("execution_status")), Status.ERROR), _describe_failure(row, scores)
+    stage = to_text(row.get("failure_stage") or get_nested(row, "execution_error", "stage"))
+    if stage and stage != _AGENT and (status is Status.ERROR or stage == _EVALUATOR):
+        return ExecutionEnding(Status.ERROR, Blame.OURS, f"{stage}: {why}")
+    if not stage and not row.get("execution_status"):
+        return ExecutionEnding(Status.ERROR, Blame.OURS, why)
+    return build_ending(status, scores, why, weighed=True)
+
+
+def _build_score(one: JsonValue) -> RowScore:
+    verdict, said = get_nested(one, "verdict"), get_members(get_nested(one, "assertions"))
+    missed = [to_text(get_nested(each, "text")) for each in said if get_nested(each, "passed") is not True]
+    shown = missed or [to_text(get_nested(each, "text")) for each in said]
+    passed = {"pass": True, "fail": False}.get(verdict) if isinstance(verdict, str) else None
+    return RowScore(
+        to_text(get_nested(one, "name"))[:200] or "score",
+        parse_number(get_nested(one, "score")),
+        passed,
+        "; ".join(shown) or None,
+    )
+
+
+def _describe_failure(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> str:
+    missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False]
+    said = to_text(
+        get_nested(row, "error", "message") or row.get("error") or get_nested(row, "execution_error", "message")
+    )
+    return said or "; ".join(missed) or to_text(row.get("execution_status")) or "no verdict"

@@ -1,0 +1,144 @@
+"""DeepEval test run: `.deepeval/.latest_run_full.json` or a file of its results folder (since 4.3).
+
+A case is named by its `name`. One that pytest named holds its parameters, and these may hold the answer; one that
+DeepEval named holds its number, which shifts. Then the question is its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from eval_gate.external_results.json_streaming import read_document
+from eval_gate.external_results.result_rows import (
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_ending,
+    build_incomplete_error,
+    build_usage,
+    get_members,
+    get_nested,
+    iter_list_members,
+    parse_cost,
+    parse_count,
+    parse_number,
+    parse_seconds,
+    require_mapping,
+    require_name,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import Status
+from eval_gate.text.digest import compute_digest, compute_fingerprint
+
+_GENERATED_NAME: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)?test_case_\d+", re.DOTALL)
+_MAX_NAME_LENGTH: Final = 200
+
+
+def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every test case, then every conversation."""
+    facts.tool = "DeepEval"
+    run = require_mapping(read_document(file, shown), RowPlace(shown))
+    facts.failures = parse_count(run.get("testFailed"))
+    facts.executions = facts.failures + parse_count(run.get("testPassed"))
+    suite, graded = to_text(run.get("testFile")) or "deepeval", Counter[str]()
+    for _, case, place in iter_list_members(run, ("testCases", "conversationalTestCases"), shown):
+        graded.update(map(_classify_metric, get_members(case.get("metricsData"))))
+        yield _build_row(case, suite, place)
+    if not run.get("traceMetricsScores"):  # else the metrics of spans are counted among the others
+        _check_metric_counts(run.get("metricsScores"), graded, shown)
+
+
+def _classify_metric(metric: JsonValue) -> str:
+    """As what DeepEval counts a metric."""
+    success = get_nested(metric, "success")
+    if get_nested(metric, "score") is None or success is None:
+        return "errors"
+    return "passes" if success is True else "fails"
+
+
+def _check_metric_counts(counted: JsonValue, graded: Counter[str], shown: str) -> None:
+    """Raise GateError where fewer metrics of a kind were found than DeepEval counted."""
+    for kind in ("fails", "errors", "passes"):
+        said = sum(parse_count(get_nested(one, kind)) for one in get_members(counted))
+        if graded[kind] < said:
+            what = f"counts {said:,} {kind} of metrics, and {graded[kind]:,} are in it"
+            raise build_incomplete_error(RowPlace(shown, field="metricsScores"), what)
+
+
+def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> ResultRow:
+    scores = tuple(_build_score(one) for one in get_members(case.get("metricsData")))
+    question = to_text(case.get("input")) or "\n".join(
+        to_text(get_nested(turn, "content")) for turn in get_members(case.get("turns"))
+    )
+    failed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
+    ended = build_ending(Status.PASSED if case.get("success") is True else Status.FAILED, scores, failed or None)
+    name, by = _choose_name(case, question, place)
+    content = compute_fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])
+    return ResultRow(
+        suite=suite[:300],
+        id=name,
+        status=ended.status,
+        place=place,
+        scores=scores,
+        prompt=question,
+        expectation=(to_text(case["expectedOutput"]),) if case.get("expectedOutput") is not None else (),
+        response=to_text(case["actualOutput"]) if case.get("actualOutput") is not None else None,
+        error=ended.error,
+        blame=ended.blame,
+        duration_ms=parse_seconds(case.get("runDuration")),
+        cost_usd=parse_cost(case.get("tokenCost")),
+        usage=build_usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
+        calls=tuple(_build_tool_call(one) for one in get_members(case.get("toolsCalled"))),
+        tags=tuple(to_text(tag)[:100] for tag in get_members(case.get("tags"))[:50]),
+        content=content,
+        repeat=content,
+        longer_name=f"{name}: {asked}" if by == "name" and (asked := _shorten_prompt(question)) else None,
+        named_by=by,
+    )
+
+
+def _choose_name(case: dict[str, JsonValue], question: str, place: RowPlace) -> tuple[str, str]:
+    name = require_name(case.get("name"), place, "name")
+    if not _GENERATED_NAME.fullmatch(name) or not question:
+        return name, "name"
+    return _shorten_prompt(question), "input"
+
+
+def _shorten_prompt(question: str) -> str:
+    return (
+        question
+        if len(question) <= _MAX_NAME_LENGTH
+        else f"{question[:_MAX_NAME_LENGTH]}… {compute_digest(question)[:8]}"
+    )
+
+
+def _build_score(one: JsonValue) -> RowScore:
+    """A metric's score; one that has none, or no verdict on it, has not graded, also where nothing says why.
+
+    One that is marked as flaky decides nothing.
+    """
+    error, score, success = get_nested(one, "error"), parse_number(get_nested(one, "score")), get_nested(one, "success")
+    broke, decides = bool(error) or score is None or not isinstance(success, bool), get_nested(one, "flaky") is not True
+    return RowScore(
+        to_text(get_nested(one, "name"))[:200] or "metric",
+        score,
+        success is True if decides and not broke else None,
+        to_text(error or get_nested(one, "reason")) or None,
+        grader_failed=broke and decides,
+    )
+
+
+def _build_tool_call(one: JsonValue) -> ToolCall:
+    given = get_nested(one, "inputParameters")
+    return ToolCall(
+        name=to_text(get_nested(one, "name"))[:1_000],
+        params=given if isinstance(given, dict) else {},
+        result=get_nested(one, "output"),
+    )

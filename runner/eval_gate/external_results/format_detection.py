@@ -1,0 +1,191 @@
+"""Detection of the tool that wrote a file, by its content and never by its name alone."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, cast
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import GateError
+from eval_gate.external_results.json_streaming import CUT_OFF, is_cut_off
+from eval_gate.external_results.result_rows import (
+    DOCS,
+    ResultsReader,
+    RowPlace,
+    build_incomplete_error,
+    build_unreadable_error,
+)
+from eval_gate.files.reading import read_limited_result
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.untrusted.unsupported_files import describe_content, identify_text
+
+_HEAD: Final = 1 << 16
+_ZIP: Final = b"PK\x03\x04"
+_KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
+
+
+class KnownFormat(FrozenStruct):
+    """Format with the reader that fits a file: `module:function` of this package, loaded on use."""
+
+    format: ResultsFormat
+    function: str
+
+    def load_reader(self) -> ResultsReader:
+        """The function. Most files need one, and XML or CSV take their time to load."""
+        module, _, name = self.function.partition(":")
+        return cast("ResultsReader", getattr(import_module(f"eval_gate.external_results.{module}"), name))
+
+
+JSONL: Final = KnownFormat(ResultsFormat.JSONL, "jsonl:read_jsonl")
+CSV: Final = KnownFormat(ResultsFormat.JSONL, "jsonl:read_csv")
+JUNIT: Final = KnownFormat(ResultsFormat.JUNIT, "junit:read_junit")
+PROMPTFOO: Final = KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo")
+PROMPTFOO_LINES: Final = KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo_lines")
+DEEPEVAL: Final = KnownFormat(ResultsFormat.DEEPEVAL, "deepeval:read_deepeval")
+INSPECT: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect")
+INSPECT_ARCHIVE: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect_archive")
+PYDANTIC_EVALS: Final = KnownFormat(ResultsFormat.PYDANTIC_EVALS, "pydantic_evals:read_pydantic_evals")
+AGENTV: Final = KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv")
+OPENAI: Final = KnownFormat(ResultsFormat.OPENAI, "openai_evals:read_openai")
+
+_LINE_KEYS: Final = (
+    ({"spec"}, OPENAI),
+    ({"test_id", "execution_status"}, AGENTV),
+    ({"promptIdx", "testCase"}, PROMPTFOO_LINES),
+    ({"id"}, JSONL),
+)
+"""Keys of a line that only this format has, the surest first."""
+_VERDICTS: Final = ("status", "score")
+"""Keys of a line of our own format, of which one is needed; other tools name their rows by an `id`, too."""
+_LONG_LINE_KEYS: Final = (*_LINE_KEYS[:-1], ({"id", "status"}, JSONL), ({"id", "score"}, JSONL))
+"""The same of a first line so long that its end is not seen. What is no line of results says so when it is read."""
+_DOCUMENT_KEYS: Final = (
+    ({"evalId", "results"}, PROMPTFOO),
+    ({"testCases"}, DEEPEVAL),
+    ({"eval", "status"}, INSPECT),
+    ({"cases", "failures"}, PYDANTIC_EVALS),
+    ({"cases", "analyses"}, PYDANTIC_EVALS),
+)
+"""The same for the beginning of a document. Of a large one only its first keys are seen."""
+_READERS: Final[Mapping[ResultsFormat, KnownFormat]] = MappingProxyType(
+    {known.format: known for known in (JSONL, JUNIT, PROMPTFOO, DEEPEVAL, INSPECT, PYDANTIC_EVALS, AGENTV, OPENAI)}
+)
+"""Who reads a file that somebody says is of this format, where its beginning does not show it."""
+SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
+    {
+        ".jsonl": (ResultsFormat.JSONL, ResultsFormat.PROMPTFOO, ResultsFormat.AGENTV, ResultsFormat.OPENAI),
+        ".ndjson": (ResultsFormat.JSONL, ResultsFormat.PROMPTFOO, ResultsFormat.AGENTV, ResultsFormat.OPENAI),
+        ".csv": (ResultsFormat.JSONL,),
+        ".xml": (ResultsFormat.JUNIT,),
+        ".json": (ResultsFormat.PROMPTFOO, ResultsFormat.DEEPEVAL, ResultsFormat.INSPECT, ResultsFormat.PYDANTIC_EVALS),
+        ".eval": (ResultsFormat.INSPECT,),
+    }
+)
+"""What may be in a file that ends like this; in a folder only such files are looked at."""
+
+
+def detect_format(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> KnownFormat:
+    """The format of a file and its reader. Raises GateError where it is none that is known, or not `wanted`."""
+    try:
+        head = read_limited_result(file, _HEAD)
+    except OSError as error:
+        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+    found = _detect_from_head(head, file)
+    if found is None and not head.strip():
+        raise build_unreadable_error(RowPlace(shown), "is empty")
+    if found is None and wanted in _READERS:
+        return (
+            CSV if wanted is ResultsFormat.JSONL and not _decode_head(head).startswith(("{", "[")) else _READERS[wanted]
+        )
+    if found is None:
+        if head.startswith(_ZIP) or (
+            len(head) < _HEAD and _decode_head(head).startswith("{") and is_cut_off(_decode_head(head))
+        ):
+            raise build_incomplete_error(RowPlace(shown), CUT_OFF)
+        raise _build_unknown_error(_decode_head(head), shown)
+    if wanted is not ResultsFormat.AUTO and found.format is not wanted:
+        raise build_unreadable_error(RowPlace(shown), f"is {found.format}, and not {wanted} as --results-format says")
+    return found
+
+
+def find_tool(file: Path) -> ResultsFormat | None:
+    """Whose results a file holds; None where that is not known, or there is no such file."""
+    try:
+        return detect_format(file, file.name).format
+    except GateError:
+        return None
+
+
+def _build_unknown_error(text: str, shown: str) -> GateError:
+    """The error for a file of no format: whose it is, or else what it looks like."""
+    other = identify_text(text)
+    if other is not None:
+        return build_unreadable_error(RowPlace(shown), other.describe_alternative(shown))
+    names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)
+    return build_unreadable_error(
+        RowPlace(shown),
+        f"is none of the formats that are read, and looks like {describe_content(text)}",
+        f"--results-format says which one it is, and the error then says what is missing: {names}; {DOCS} shows what "
+        "each format needs",
+    )
+
+
+def _decode_head(head: bytes) -> str:
+    encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return head.decode(encoding, "replace").lstrip()
+
+
+def _detect_from_head(head: bytes, file: Path) -> KnownFormat | None:
+    if zipfile.is_zipfile(file):
+        return INSPECT_ARCHIVE
+    text = _decode_head(head)
+    if text.startswith("<"):
+        return JUNIT
+    if not text.startswith("{"):
+        return CSV if "id" in _split_columns(text) else None
+    line = text.partition("\n")[0].strip()
+    keys = _parse_line_keys(line)
+    table = _DOCUMENT_KEYS if keys is None else _LINE_KEYS
+    if keys is not None:
+        keyed = next((known for marks, known in _LINE_KEYS if marks <= keys), None)
+        if keyed is JSONL and keys.isdisjoint(_VERDICTS) and identify_text(line) is not None:
+            return None
+        if keyed is not None:
+            return keyed
+        table = _DOCUMENT_KEYS  # a whole document in one line
+    seen = _find_first_keys(text) if keys is None else keys
+    found = next((known for marks, known in table if marks <= seen), None)
+    if found is None and keys is None and len(line) == len(text.strip()):
+        found = next((known for marks, known in _LONG_LINE_KEYS if marks <= seen), None)
+    return found
+
+
+def _parse_line_keys(line: str) -> set[str] | None:
+    """The keys of an object that is one line; None where the line is not all of it."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return set(value) if isinstance(value, dict) else None
+
+
+def _find_first_keys(text: str) -> set[str]:
+    """The keys near the beginning, at whatever depth: of a large document its end is not looked at."""
+    return {match[1] for match in _KEY.finditer(text)}
+
+
+def find_separator(line: str) -> str:
+    """What stands between the columns of a table: a comma, or a semicolon or tab where its first line has no comma."""
+    return next((one for one in ",;\t" if one in line), ",")
+
+
+def _split_columns(text: str) -> list[str]:
+    line = text.partition("\n")[0]
+    return [name.strip().strip('"') for name in line.split(find_separator(line))]

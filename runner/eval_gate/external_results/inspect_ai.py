@@ -1,0 +1,365 @@
+"""Inspect logs: `.eval` (a zip compressed with zstd) or `.json` (since 0.3.285).
+
+An Inspect score is a value and no verdict: C passes, I and N do not, true and false, yes and no are what they say. Of
+P and of numbers, also such that are texts, a rule has to say from where on they pass. Of a scorer that gives several
+values each is a score of its own, `scorer.key`. An epoch is a trial.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Final
+
+from eval_gate.errors import require_extra
+from eval_gate.external_results.json_streaming import open_document, parse_value
+from eval_gate.external_results.result_rows import (
+    ExecutionEnding,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_ending,
+    build_incomplete_error,
+    build_unreadable_error,
+    build_usage,
+    get_members,
+    get_nested,
+    parse_count,
+    parse_number,
+    parse_seconds,
+    require_mapping,
+    require_name,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import ARCHIVE_ENTRIES, BROUGHT_LINE_BYTES
+from eval_gate.model.usage import Usage
+from eval_gate.results.archive import ARCHIVE_ERRORS, has_more_entries
+from eval_gate.text.digest import compute_fingerprint
+
+_GRADER_FAILED: Final = "grader_failed"
+"""A score's `reason` where the model that grades gave no grade; its value is not a number then, or a list of such."""
+_SCORER_FRAME: Final = re.compile(
+    r"[\\/]inspect_ai[\\/](?:scorer[\\/]|[^\n]{0,200}\n[ |]*[^\n]{0,100}\bawait scorer\()"
+)
+"""Inspect's own frames in a traceback where a scorer broke: its scorers, and the line that calls everybody else's."""
+_SOLVER_FRAME: Final = re.compile(r"[\\/]inspect_ai[\\/](?:solver|agent)[\\/]")
+"""The same of a solver or an agent: what is called like a scorer is their own then."""
+_SCORE_FUNCTION: Final = re.compile(r", in (?:\w{1,60}\.<locals>\.)?score$", re.MULTILINE)
+"""How Inspect's documentation calls the function of a scorer, for a traceback without frames of Inspect's."""
+_ZSTD: Final = 93
+_MAX_ENTRY_BYTES: Final = 4 * BROUGHT_LINE_BYTES
+"""Bytes of one member, unpacked."""
+_MAX_WINDOW_BYTES: Final = 1 << 25
+"""Bytes that unpacking may keep to look back at: twice the largest member."""
+_LOCAL_HEADER: Final = struct.Struct("<26xHH")
+HEADER: Final = "header.json"
+_JOURNAL_PREFIX: Final = "_journal/"
+"""What a log has from its beginning."""
+_PLAIN: Final = frozenset({"C", "I"})
+"""Values of which Inspect's accuracy is the share of `C`."""
+_ROUNDING: Final = 1e-6
+_VERDICTS: Final = {"C": True, "I": False, "N": False, "yes": True, "true": True, "no": False, "false": False}
+_VALUES: Final = {"P": 0.5} | {word: float(passed) for word, passed in _VERDICTS.items()}
+
+
+def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every sample and epoch of a log as JSON."""
+    head, graded = dict[str, JsonValue](), _GradeCounter()
+    with open_document(file, shown) as walked:
+        for key in walked.iter_keys():
+            if key == "samples":
+                _check_finished(head, shown)
+                for at, sample in enumerate(walked.iter_members()):
+                    place = RowPlace(shown, field=f"samples[{at}]")
+                    yield graded.add_sample(
+                        require_mapping(sample, place), _build_row(require_mapping(sample, place), head, place)
+                    )
+            elif key in {"status", "eval", "error", "results"}:
+                head[key] = walked.read_value()
+            else:
+                walked.read_value()
+        walked.require_end()
+    _check_finished(head, shown)  # it may stand behind the samples
+    _set_facts(head, facts)
+    graded.check_counts(head, shown)
+
+
+def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """The same of an `.eval` archive."""
+    try:
+        if has_more_entries(file, ARCHIVE_ENTRIES):
+            raise build_unreadable_error(RowPlace(shown), f"has more than {ARCHIVE_ENTRIES:,} entries")
+        with zipfile.ZipFile(file) as archive:
+            entries = {one.filename: one for one in archive.infolist()}
+            if HEADER not in entries:
+                if any(name.startswith(_JOURNAL_PREFIX) for name in entries):
+                    raise build_incomplete_error(
+                        RowPlace(shown), f"has no {HEADER} yet: Inspect was ended before it wrote one"
+                    )
+                raise build_unreadable_error(RowPlace(shown), f"has no {HEADER}, and is no log of Inspect's")
+            head = require_mapping(_read_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
+            _check_finished(head, shown)
+            _set_facts(head, facts)
+            graded = _GradeCounter()
+            for name, one in entries.items():
+                if name.startswith("samples/") and name.endswith(".json"):
+                    place = RowPlace(f"{shown}!{name[:200]}")
+                    sample = require_mapping(_read_entry(archive, one, shown), place)
+                    yield graded.add_sample(sample, _build_row(sample, head, place))
+            graded.check_counts(head, shown)
+    except (struct.error, NotImplementedError, *ARCHIVE_ERRORS) as error:
+        raise build_unreadable_error(RowPlace(shown), f"is not an archive that can be read: {error}") from None
+
+
+def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> JsonValue:
+    place = RowPlace(f"{shown}!{one.filename[:200]}")
+    if one.compress_type == _ZSTD:
+        data = _decompress_entry(archive, one)
+    else:
+        try:
+            with archive.open(one) as stream:
+                data = stream.read(_MAX_ENTRY_BYTES + 1)
+        except (
+            NotImplementedError,
+            RuntimeError,
+            *ARCHIVE_ERRORS,
+        ) as error:  # the first two: another method, and a password
+            raise build_unreadable_error(place, f"cannot be unpacked: {error}") from None
+    if len(data) > _MAX_ENTRY_BYTES:
+        raise build_unreadable_error(place, f"is larger than {_MAX_ENTRY_BYTES:,} bytes")
+    return parse_value(data, place)
+
+
+def _decompress_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:
+    """The member's bytes; Python's own zipfile knows zstd only from 3.14 on."""
+    with require_extra("inspect", "an Inspect log in its .eval form"):
+        import zstandard
+    packed = _read_compressed(archive.fp, one)
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).stream_reader(packed) as stream:
+            return stream.read(_MAX_ENTRY_BYTES + 1)
+    except zstandard.ZstdError as error:
+        raise zipfile.BadZipFile(str(error)) from None
+
+
+def _read_compressed(stream: IO[bytes] | None, one: zipfile.ZipInfo) -> bytes:
+    if stream is None or one.compress_size > _MAX_ENTRY_BYTES:
+        raise zipfile.BadZipFile(f"{one.filename[:200]} is too large")
+    stream.seek(one.header_offset)
+    name, extra = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+    stream.seek(name + extra, 1)
+    return stream.read(one.compress_size)
+
+
+def _check_finished(head: dict[str, JsonValue], shown: str) -> None:
+    status = head.get("status")
+    if status is not None and status != "success":
+        why = to_text(get_nested(head, "error", "message"))[:300]
+        raise build_incomplete_error(
+            RowPlace(shown, field="status"), f"is {to_text(status)[:40]}{f': {why}' if why else ''}"
+        )
+
+
+def _set_facts(head: dict[str, JsonValue], facts: FileFacts) -> None:
+    facts.tool = _format_tool(head)
+    facts.executions = parse_count(get_nested(head, "results", "total_samples"))
+
+
+class _GradeCounter:
+    """What each scorer gave, to be held against what Inspect counted."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, set[str]] = {}
+        """The samples that each scorer graded."""
+        self._values: dict[str, Counter[str]] = {}
+        self._count = 0
+
+    def add_sample(self, sample: dict[str, JsonValue], row: ResultRow) -> ResultRow:
+        """The row of this sample, which is counted."""
+        self._count += 1
+        given = sample.get("scores")
+        for name, one in given.items() if isinstance(given, dict) else ():
+            value = get_nested(one, "value")
+            plain = isinstance(value, str) and value in _PLAIN and not get_members(get_nested(one, "history"))
+            self._samples.setdefault(name, set()).add(row.id)
+            self._values.setdefault(name, Counter())[str(value) if plain else ""] += 1
+        return row
+
+    def check_counts(self, head: dict[str, JsonValue], shown: str) -> None:
+        """Raise GateError where a scorer graded fewer samples, or let more of them pass, than Inspect counted."""
+        for at, one in enumerate(get_members(get_nested(head, "results", "scores"))):
+            place, scorer = RowPlace(shown, field=f"results.scores[{at}]"), to_text(get_nested(one, "scorer"))
+            said, found = parse_count(get_nested(one, "scored_samples")), len(self._samples.get(scorer, ()))
+            if found < said:
+                raise build_incomplete_error(
+                    place, f"counts {said:,} samples that {scorer[:100]} graded, and {found:,} are in it"
+                )
+            accuracy = parse_number(get_nested(one, "metrics", "accuracy", "value"))
+            values = self._values.get(scorer, Counter())
+            if accuracy is None or found != values.total() or found != self._count or not set(values) <= _PLAIN:
+                continue  # of epochs, and of values that a metric reads in its own way, it is another figure
+            if accuracy < (made := values["C"] / found) - _ROUNDING:
+                raise build_incomplete_error(
+                    place, f"reports an accuracy of {accuracy:g}, and the samples in it make {made:g}"
+                )
+
+
+def _format_tool(head: dict[str, JsonValue]) -> str:
+    version = to_text(get_nested(head, "eval", "packages", "inspect_ai"))[:40]
+    return f"Inspect {version}".rstrip()
+
+
+def _build_row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPlace) -> ResultRow:
+    scores = _build_scores(sample.get("scores"))
+    if not sample.get("error"):
+        scores = (*scores, *_iter_missing_scores(sample.get("scores"), head))
+    error = to_text(get_nested(sample, "error", "message"))
+    ended = _build_ending(sample.get("error"), scores)
+    limit = to_text(get_nested(sample, "limit", "type"))
+    given = sample.get("input")
+    content = compute_fingerprint([given, sample.get("target")])
+    question = given if isinstance(given, str) else "\n\n".join(_format_message(one) for one in get_members(given))
+    target = sample.get("target")
+    epoch, suite = sample.get("epoch"), _format_suite(head)
+    model = to_text(get_nested(head, "eval", "model"))[:200]
+    return ResultRow(
+        suite=suite,
+        id=require_name(sample.get("id"), place, "id"),
+        status=ended.status,
+        place=place,
+        scores=scores,
+        prompt=to_text(question),
+        expectation=(to_text(target),) if target not in (None, "", []) else (),
+        response=to_text(get_nested(sample, "output", "completion")) or None,
+        error=error or (f"stopped by its {limit} limit" if limit else ended.error),
+        blame=ended.blame,
+        duration_ms=parse_seconds(sample.get("total_time")),
+        cost_usd=None,
+        usage=_sum_usage(sample.get("model_usage")),
+        calls=tuple(_iter_tool_calls(sample.get("messages"))),
+        content=content,
+        repeat=f"{content} {model}" if isinstance(epoch, int) else None,
+        run=to_text(get_nested(head, "eval", "run_id")) or None,
+        trial=f"epoch {epoch} of {model}" if isinstance(epoch, int) else None,
+        longer_suites=(f"{suite}, {model}",) if model else (),
+        named_by="task and sample id",
+    )
+
+
+def _format_suite(head: dict[str, JsonValue]) -> str:
+    task, given = to_text(get_nested(head, "eval", "task")) or "inspect", get_nested(head, "eval", "task_args_passed")
+    return f"{task[:200]} {to_text(given)[:200]}" if given else task[:200]
+
+
+def _build_ending(error: JsonValue, scores: tuple[RowScore, ...]) -> ExecutionEnding:
+    """How the sample ended. An error is the agent's, but where the way that it came goes through a scorer."""
+    if error:
+        said = to_text(get_nested(error, "message"))
+        if _has_scorer_frame(to_text(get_nested(error, "traceback"))):
+            return ExecutionEnding(Status.ERROR, Blame.OURS, said)
+        return build_ending(Status.ERROR, scores, said)
+    if not scores:
+        return ExecutionEnding(Status.ERROR, Blame.OURS, "nothing was scored")
+    return build_ending(None, scores, _describe_failure(scores))
+
+
+def _has_scorer_frame(traceback: str) -> bool:
+    if _SCORER_FRAME.search(traceback):
+        return True
+    return _SOLVER_FRAME.search(traceback) is None and _SCORE_FUNCTION.search(traceback) is not None
+
+
+def _build_scores(given: JsonValue) -> tuple[RowScore, ...]:
+    found = given.items() if isinstance(given, dict) else ()
+    return tuple(score for name, one in found for score in _iter_scores(name[:200], one))
+
+
+def _iter_missing_scores(given: JsonValue, head: dict[str, JsonValue]) -> Iterator[RowScore]:
+    """The scorers that graded samples of this log, and not this one."""
+    there = given if isinstance(given, dict) else {}
+    for one in get_members(get_nested(head, "results", "scores")):
+        scorer = to_text(get_nested(one, "scorer"))[:200]
+        if scorer not in there and parse_count(get_nested(one, "scored_samples")):
+            yield RowScore(scorer, None, None, "it graded other samples, and not this one", grader_failed=True)
+
+
+def _iter_scores(name: str, one: JsonValue) -> Iterator[RowScore]:
+    value, reason = get_nested(one, "value"), to_text(get_nested(one, "explanation")) or None
+    broke = get_nested(one, "reason") == _GRADER_FAILED
+    if value in ({}, []):
+        yield RowScore(name, None, None, reason or "its value is empty", grader_failed=True)
+    elif isinstance(value, dict):
+        yield from (_build_score(f"{name}.{key[:200]}", inner, reason, broke=broke) for key, inner in value.items())
+    elif isinstance(value, list):
+        yield from (_build_score(f"{name}.{at}", inner, reason, broke=broke) for at, inner in enumerate(value))
+    else:
+        yield _build_score(name, value, reason, broke=broke)
+
+
+def _build_score(name: str, value: JsonValue, reason: str | None, *, broke: bool) -> RowScore:
+    if broke:
+        return RowScore(name, None, None, reason, grader_failed=True)
+    if isinstance(value, bool):
+        return RowScore(name, float(value), value, reason)
+    if isinstance(value, str):
+        word = value if value in _VALUES else value.lower()
+        return RowScore(name, _VALUES.get(word, _parse_number_text(value)), _VERDICTS.get(word), reason)
+    return RowScore(
+        name, parse_number(value), None, reason, grader_failed=value is None
+    )  # not-a-number: it was not scored
+
+
+def _parse_number_text(text: str) -> float | None:
+    try:
+        return parse_number(float(text))
+    except ValueError:
+        return None
+
+
+def _describe_failure(scores: tuple[RowScore, ...]) -> str | None:
+    missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is not True]
+    return "; ".join(missed) or None
+
+
+def _format_message(one: JsonValue) -> str:
+    content = get_nested(one, "content")
+    parts = (
+        [content]
+        if isinstance(content, str)
+        else [get_nested(piece, "text") or piece for piece in get_members(content)]
+    )
+    return f"{to_text(get_nested(one, 'role'))}: {' '.join(to_text(piece) for piece in parts)}"
+
+
+def _iter_tool_calls(messages: JsonValue) -> Iterator[ToolCall]:
+    results = {
+        to_text(get_nested(one, "tool_call_id")): one
+        for one in get_members(messages)
+        if get_nested(one, "role") == "tool"
+    }
+    for message in get_members(messages):
+        for call in get_members(get_nested(message, "tool_calls")):
+            answer, given = results.get(to_text(get_nested(call, "id"))), get_nested(call, "arguments")
+            yield ToolCall(
+                name=to_text(get_nested(call, "function"))[:1_000],
+                params=given if isinstance(given, dict) else {},
+                result=get_nested(answer, "content"),
+                success=None if answer is None else get_nested(answer, "error") is None,
+            )
+
+
+def _sum_usage(given: JsonValue) -> Usage | None:
+    sides = list(given.values()) if isinstance(given, dict) else []
+    counted = [
+        sum(int(parse_number(get_nested(one, name)) or 0) for one in sides)
+        for name in ("input_tokens", "output_tokens")
+    ]
+    return build_usage(counted[0], counted[1]) if sides else None

@@ -1,0 +1,395 @@
+"""Eval Gate's own results format: one JSON object per line, or CSV with the same columns.
+
+A key that is nearly one of ours is misspelt, any other is whoever's own.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticKnownError
+
+from eval_gate.config.values import find_boolean_mistake
+from eval_gate.errors import GateError, Problem, format_suggestion
+from eval_gate.external_results.format_detection import find_separator
+from eval_gate.external_results.json_streaming import detect_encoding, iter_raw_lines, parse_value
+from eval_gate.external_results.result_rows import (
+    MAX_NAME,
+    ExecutionEnding,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_ending,
+    build_problems_error,
+    build_unreadable_error,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import Location
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import (
+    BROUGHT_COLUMNS,
+    BROUGHT_NEAR_KEYS,
+    BROUGHT_SCORES,
+    BROUGHT_TEXT,
+    FINDINGS,
+    MAX_COST_USD,
+    MAX_DURATION_MS,
+    MAX_TOKENS,
+)
+from eval_gate.model.usage import Usage
+from eval_gate.text.digest import compute_fingerprint
+from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
+from eval_gate.text.untrusted.surrogates import to_well_formed
+
+_MAX_CACHED_KEYS: Final = 10_000
+"""Keys of which it is remembered what they were meant to be: those of most files are the same in every line."""
+
+Line = TypeVar("Line")
+_Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+_Text = Annotated[str, Field(max_length=BROUGHT_TEXT)]
+
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_LISTS: Final = ("tool_calls", "checks", "tags")
+_HEAD: Final = 1 << 16
+_AS_LINES: Final = "write each member on a line of its own, such as by `jq -c '.[]' out.json > out.jsonl`"
+_BLANK: Final = ("", None)
+_VERDICTS: Final = ("passed", "pass", "success")
+"""What other tools call a status. It is none here, but must not contradict it."""
+_NEGATIVE_WORDS: Final = frozenset({"false", "no", "0", "failed", "fail"})
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_true(cls, value: object, info: ValidationInfo) -> object:
+        """Python takes true for 1. Raises PydanticKnownError."""
+        if isinstance(value, bool) and (
+            mistake := find_boolean_mistake(cls.model_fields[info.field_name or ""].annotation)
+        ):
+            raise PydanticKnownError(mistake)
+        return value
+
+
+class LineCheck(_Part):
+    """Result of one scorer or assertion. `passed` may be omitted when there is a score."""
+
+    name: _Name
+    score: _Number | None = None
+    passed: bool | None = None
+    reason: _Text | None = None
+
+
+class LineCall(_Part):
+    """One tool call, in call order."""
+
+    name: _Name
+    params: JsonValue = None
+    output: JsonValue = None
+    success: bool | None = None
+    duration_ms: float | None = Field(default=None, ge=0, le=MAX_DURATION_MS)
+
+
+class ResultLine(_Part):
+    """One case, or one of several trials of it. Only `id`, and `status` or `score`, are required."""
+
+    suite: _Name = Field(default="results", description="What the case belongs to; suite and id together are its name.")
+    id: _Name = Field(description="The case's name: the same in every run.")
+    status: Literal["passed", "failed", "error", "skipped"] | None = None
+    score: _Number | None = Field(
+        default=None, description="From 0 to 1; without a status `threshold` or passScore decides."
+    )
+    threshold: _Number | None = Field(default=None, description="The score from which this case passes.")
+    input: JsonValue = Field(
+        default=None, description="What was asked; a case that asks something else is another case."
+    )
+    expected: JsonValue = Field(default=None, description="What a good answer is.")
+    output: JsonValue = Field(default=None, description="The answer.")
+    error: _Text | None = Field(default=None, description="Why it failed, or what broke.")
+    duration_ms: float | None = Field(default=None, ge=0, le=MAX_DURATION_MS)
+    cost_usd: float | None = Field(default=None, ge=0, le=MAX_COST_USD)
+    input_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
+    output_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
+    tool_calls: tuple[LineCall, ...] = ()
+    checks: tuple[LineCheck, ...] = ()
+    trial: int | None = Field(
+        default=None, ge=0, description="Which of several executions of the same case; from 0 or 1."
+    )
+    rerun: bool = Field(default=False, description="It was run again because the first executions left a doubt.")
+    blame: Blame | None = Field(default=None, description="Whose fault an error is: crashed, unreachable, ours.")
+    file: _Text | None = Field(default=None, description="Where the case is written, relative to the repository.")
+    line: int | None = Field(default=None, ge=1)
+    tags: tuple[_Name, ...] = ()
+    description: _Text = ""
+    target: _Name | None = Field(default=None, description="What was asked, where it is not the same for all.")
+
+
+def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every line of the file."""
+    facts.tool, near = "JSON lines", MisspeltKeys()
+    if _is_json_list(file):
+        raise build_unreadable_error(RowPlace(shown), "is one list of JSON, and not an object a line", _AS_LINES)
+    return _iter_rows(
+        iter_raw_lines(file, shown), lambda text, place: _build_row(parse_value(text, place), place, near)
+    )
+
+
+def _is_json_list(file: Path) -> bool:
+    """Whether a file begins as a list does; who cannot be read says so later."""
+    try:
+        with file.open(encoding=detect_encoding(file), errors="replace") as stream:
+            return stream.read(_HEAD).lstrip("\ufeff \t\r\n").startswith("[")
+    except OSError:
+        return False
+
+
+def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
+    facts.tool, near = "CSV", MisspeltKeys()
+    return _iter_rows(_iter_table_rows(file, shown), lambda cells, place: _build_table_row(cells, place, near))
+
+
+def _iter_table_rows(file: Path, shown: str) -> Iterator[tuple[RowPlace, dict[str, str]]]:
+    place = RowPlace(shown, 1)
+    csv.field_size_limit(BROUGHT_TEXT)
+    try:
+        encoding = detect_encoding(file).replace("utf-8", "utf-8-sig")
+        with file.open(encoding=encoding, errors="replace", newline="") as stream:
+            beginning = stream.readline(_HEAD)
+            stream.seek(0)
+            table = csv.DictReader(stream, delimiter=find_separator(beginning))
+            names = table.fieldnames or ()
+            if len(names) > BROUGHT_COLUMNS:  # every row would have as many cells
+                raise build_unreadable_error(RowPlace(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")
+            if twice := next((name for name in names if name and names.count(name) > 1), None):
+                raise build_unreadable_error(
+                    RowPlace(shown, 1, twice[:100]), "is a column twice: nobody knows which one counts"
+                )
+            for cells in table:
+                place = RowPlace(shown, table.line_num)
+                yield place, cells
+    except csv.Error as error:
+        raise build_unreadable_error(place, f"is not CSV: {error}") from None
+    except OSError as error:
+        raise build_unreadable_error(place, f"cannot be read: {error.strerror}") from error
+
+
+def _build_table_row(cells: dict[str, str], place: RowPlace, near: MisspeltKeys) -> ResultRow:
+    if None in cells:
+        raise build_unreadable_error(place, "has more cells than there are columns")
+    return _build_row(
+        {name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell not in _BLANK}, place, near
+    )
+
+
+def _iter_rows(
+    lines: Iterable[tuple[RowPlace, Line]], read: Callable[[Line, RowPlace], ResultRow]
+) -> Iterator[ResultRow]:
+    """The row of every line. Raises GateError at the end, with what is wrong in all of them."""
+    problems: list[Problem] = []
+    try:
+        for place, line in lines:
+            try:
+                row = read(line, place)
+            except GateError as error:
+                problems += error.problems
+                if len(problems) >= FINDINGS:
+                    problems[FINDINGS:] = [Problem("there may be more: this is how many are named", file=place.file)]
+                    break
+            else:
+                if not problems:
+                    yield row
+    except GateError as error:  # what comes after this line cannot be read
+        if not problems:
+            raise
+        problems += error.problems
+    if problems:
+        raise build_problems_error(problems)
+
+
+def _parse_cell(name: str, cell: str, place: RowPlace) -> JsonValue:
+    """The value of a cell: lists as JSON, tags also as words between semicolons, texts as they are."""
+    if name == "tags" and not cell.lstrip().startswith("["):
+        return [tag.strip() for tag in cell.split(";") if tag.strip()]
+    if name in _LISTS:
+        return parse_value(cell, RowPlace(place.file, place.line, name))
+    return cell
+
+
+def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultRow:
+    if not isinstance(value, dict):
+        raise build_unreadable_error(place, "is not a mapping")
+    for name in _LISTS:
+        given = value.get(name)
+        if isinstance(given, list) and len(given) > BROUGHT_SCORES:  # a mistake in each of them would be kept
+            raise build_unreadable_error(
+                RowPlace(place.file, place.line, name), f"has more than {BROUGHT_SCORES:,} members"
+            )
+    try:
+        line = ResultLine.model_validate(value)
+    except ValidationError as error:
+        wrong = [
+            RowPlace(place.file, place.line, format_field_path(one["loc"])).build_problem(describe_error(one))
+            for one in list_errors(error)
+        ]
+        raise build_problems_error([*wrong, *near.iter_problems(ResultLine, value, place)]) from None
+    parts: list[_Part] = [line, *line.checks, *line.tool_calls]
+    misspelt = [one for part in parts for one in near.iter_problems(type(part), part.model_extra or {}, place)]
+    if misspelt:
+        raise build_problems_error(misspelt)
+    if line.status is None and line.score is None:
+        raise build_unreadable_error(place, "has neither a status nor a score: one of them says whether it passed")
+    scores = tuple(RowScore(one.name, one.score, one.passed, one.reason) for one in line.checks)
+    ended = _build_ending(line, scores)
+    return ResultRow(
+        suite=to_well_formed(line.suite),
+        id=to_well_formed(line.id),
+        status=ended.status,
+        place=place,
+        scores=scores,
+        score=line.score,
+        threshold=line.threshold,
+        prompt=to_text(line.input),
+        expectation=(to_text(line.expected),) if line.expected is not None else (),
+        response=None if line.output is None else to_text(line.output),
+        error=ended.error,
+        blame=ended.blame,
+        duration_ms=line.duration_ms,
+        cost_usd=line.cost_usd,
+        usage=_build_usage(line),
+        calls=tuple(
+            ToolCall(
+                name=one.name,
+                params=_get_params(one),
+                result=one.output,
+                success=one.success,
+                duration_ms=one.duration_ms,
+            )
+            for one in line.tool_calls
+        ),
+        location=Location(file=line.file, line=line.line or 1) if line.file else None,
+        tags=line.tags,
+        description=line.description,
+        target=line.target,
+        content=None if line.input is None else compute_fingerprint([line.input, line.expected]),
+        repeat=None if line.trial is None else "",
+        trial=None if line.trial is None else f"{'re-run' if line.rerun else 'trial'} {line.trial}",
+        rerun=line.rerun,
+        named_by="suite and id",
+    )
+
+
+def _build_ending(line: ResultLine, scores: tuple[RowScore, ...]) -> ExecutionEnding:
+    """How the line's case ended: as it says, but a pass that the line contradicts is none.
+
+    Checks beside a score of the whole are weighed, as those of an eval with a weighted mean are.
+    """
+    if line.status == "passed":
+        return build_ending(
+            Status.PASSED, scores, line.error, weighed=line.score is not None, against=_find_contradiction(line)
+        )
+    return ExecutionEnding(Status(line.status) if line.status else None, line.blame or Blame.CRASHED, line.error)
+
+
+def _find_contradiction(line: ResultLine) -> str | None:
+    """What says that a case did not pass, beside its status."""
+    if line.score is not None and line.threshold is not None and line.score < line.threshold:
+        return f"a score of {line.score:g}, below the threshold of {line.threshold:g}"
+    for name in _VERDICTS:
+        said = (line.model_extra or {}).get(name)
+        if said is False or (isinstance(said, str) and said.strip().lower() in _NEGATIVE_WORDS):
+            return f"`{name}` {to_text(said)}"
+    return f"the error {line.error}" if line.error and line.error.strip() else None
+
+
+def _get_params(call: LineCall) -> dict[str, JsonValue]:
+    """The arguments by name; what is no mapping, such as a text that was cut, under one name."""
+    if call.params is None:
+        return {}
+    return call.params if isinstance(call.params, dict) else {"…": call.params}
+
+
+def _build_usage(line: ResultLine) -> Usage | None:
+    if line.input_tokens is None and line.output_tokens is None:
+        return None
+    return Usage(input_tokens=line.input_tokens, output_tokens=line.output_tokens)
+
+
+class KnownKeys:
+    """Known keys of a part of a result, with a fast filter for keys similar to a word.
+
+    Comparing a word with each of them costs as much as reading fifty lines. Its letters rule out nearly all, in a tenth
+    of that, and none that `format_suggestion` would find: it wants six letters of ten to be shared, in order besides.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._lengths = {name: len(name) for name in names}
+        self._longest = max(self._lengths.values())
+        # eight bits of a number for each name: that of ("t", 1) has a one for every name with a second t
+        self._having: Counter[tuple[str, int]] = Counter()
+        for at, name in enumerate(self._lengths):
+            for letter, often in Counter(name).items():
+                self._having.update({(letter, nth): 1 << 8 * at for nth in range(often)})
+
+    def find_similar(self, word: str) -> list[str]:
+        """Those that are not ruled out."""
+        if 3 * len(word) > 7 * self._longest:  # not even all letters of the longest were enough
+            return []
+        shared, seen = 0, dict[str, int]()
+        folded = word.casefold()
+        for letter in folded:
+            nth = seen.get(letter, 0)
+            seen[letter] = nth + 1
+            shared += self._having.get((letter, nth), 0)
+        counts = zip(self._lengths.items(), shared.to_bytes(len(self._lengths), "little"), strict=True)
+        return [name for (name, length), count in counts if 10 * count >= 3 * (length + len(folded))]
+
+
+class MisspeltKeys:
+    """Detector of misspelt keys in one file."""
+
+    def __init__(self) -> None:
+        self._meant: dict[tuple[type[BaseModel], str], str] = {}
+        self._compared = 0
+
+    def iter_problems(self, part: type[BaseModel], keys: Iterable[str], place: RowPlace) -> Iterator[Problem]:
+        """A key that is nearly one of ours is a mistake; any other is whoever's own and is left alone.
+
+        Raises GateError `results-unreadable` for a file with more keys that look like ours than can be compared.
+        """
+        for key in keys:
+            if key not in part.model_fields and (meant := self._get_suggestion(part, key, place)):
+                yield RowPlace(place.file, place.line, key[:80]).build_problem(f"is not known{meant}")
+
+    def _get_suggestion(self, part: type[BaseModel], key: str, place: RowPlace) -> str:
+        meant = self._meant.get((part, key))
+        if meant is None:
+            meant = self._find_suggestion(part, key, place)
+            if len(self._meant) < _MAX_CACHED_KEYS:
+                self._meant[part, key] = meant
+        return meant
+
+    def _find_suggestion(self, part: type[BaseModel], key: str, place: RowPlace) -> str:
+        alike = _get_known_keys(part).find_similar(key)
+        if not alike:
+            return ""
+        self._compared += 1
+        if self._compared > BROUGHT_NEAR_KEYS:
+            what = f"more than {BROUGHT_NEAR_KEYS:,} keys look like ones that are known"
+            raise build_unreadable_error(place, f"{what}: whether one is misspelt, nobody can tell")
+        return format_suggestion(key, alike)
+
+
+@cache
+def _get_known_keys(part: type[BaseModel]) -> KnownKeys:
+    return KnownKeys(part.model_fields)

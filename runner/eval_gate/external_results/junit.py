@@ -1,0 +1,522 @@
+"""JUnit XML of test runners. Suites may be nested; each test case is one row.
+
+Names are `classname` and `name`. A case without failure, error and skip passed; `rerunFailure`, `rerunError`,
+`flakyFailure` and `flakyError` are executions before or after the one that counts (Maven's Surefire).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from xml.parsers import expat
+
+from eval_gate.external_results.json_streaming import CUT_OFF, detect_encoding
+from eval_gate.external_results.result_rows import (
+    DOCS,
+    MAX_NAME,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    build_incomplete_error,
+    build_unreadable_error,
+    build_usage,
+    parse_cost,
+    parse_number,
+    parse_seconds,
+)
+from eval_gate.model.case import Location
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_TEXT
+from eval_gate.struct import Struct, field
+
+_TRUNCATION_ERRORS: Final = frozenset(
+    {
+        expat.errors.XML_ERROR_NO_ELEMENTS,
+        expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+        expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+        expat.errors.XML_ERROR_PARTIAL_CHAR,
+    }
+)
+"""What is wrong with XML at its end alone."""
+_CHUNK: Final = 1 << 16
+_RERUN_STATUSES: Final = {
+    "rerunFailure": Status.FAILED,
+    "rerunError": Status.ERROR,
+    "flakyFailure": Status.FAILED,
+    "flakyError": Status.ERROR,
+}
+_OUTCOME_STATUSES: Final = {"failure": Status.FAILED, "error": Status.ERROR, "skipped": Status.SKIPPED}
+_STATUSES_BY_SEVERITY: Final = (Status.PASSED, Status.SKIPPED, Status.ERROR, Status.FAILED)
+"""Of several ways in which one test ended the last one counts: what failed was judged, whatever else is said of it."""
+_ATTRIBUTE_STATUSES: Final = {
+    **dict.fromkeys(("failed", "failure", "fail"), Status.FAILED),
+    **dict.fromkeys(("error", "errored", "broken", "timeout", "timedout", "aborted", "crashed"), Status.ERROR),
+    **dict.fromkeys(
+        ("skipped", "notrun", "not_run", "disabled", "ignored", "suppressed", "pending", "todo"), Status.SKIPPED
+    ),
+}
+"""Values of a test's attributes `status` and `result` that say that it did not pass."""
+_NOT_RUN_STATUSES: Final = frozenset({"untested"})
+"""Those of a test that nobody left out and that was not run all the same, as behave says it."""
+_TEXTS: Final = frozenset({*_RERUN_STATUSES, *_OUTCOME_STATUSES, "system-out"})
+_VITEST: Final = "vitest tests"
+_NOT_LOADED: Final = "Test suite failed to run"
+"""The `classname` of a file that jest could not load, where jest-junit reports it."""
+_MAX_QUOTED: Final = 300
+_FIRST_SIGN: Final = 0x20
+"""The first byte that is no control character."""
+_THOUSANDS: Final = 3
+"""Digits behind a comma that may stand for thousands."""
+_PYTEST: Final = frozenset({"pytest", "pytest tests"})
+"""How pytest names its suite, and all suites together."""
+_HEADING: Final = re.compile(r"^-+ Captured \w+ -+$\n?", re.MULTILINE)
+"""What pytest writes above the output of a test."""
+_TEARDOWN_FAILURE: Final = "failed on teardown"
+_EXCEPTION: Final = re.compile(r"(?!\S*Assert)[\w.]*(Error|Exception|Timeout|Refused)\b")
+"""How a message begins where the test did not say no: it was ended by an exception."""
+_UNREACHABLE: Final = re.compile(
+    r"""ECONNREFUSED | \bENOTFOUND\b | EAI_AGAIN | EHOSTUNREACH | connection\ refused | could\ not\ resolve
+      | name\ or\ service\ not\ known | \bAPIConnectionError\b | ConnectionRefusedError
+      | RateLimit(?:ed|Error|Exceeded) | AuthenticationError | PermissionDeniedError
+      | insufficient_quota | rate_limit_error | RESOURCE_EXHAUSTED
+      | \b(?:HTTP(?:/[\d.]+)?|status(?:[ _]?code)?|error\ code)[\s:=]{1,3}(?:401|402|403|407|429|529)\b
+      | \b401\ Unauthorized | \b402\ Payment | \b403\ Forbidden | \b407\ Proxy | \b429\ Too\ Many
+      | \b(?:401|402|403|407|429|529)\ Client\ Error
+      | (?:^|:\s)(?:401|402|403|407|429|529)\s?(?:$|[{-])
+      | (?:^|:\s)unauthori[sz]ed\.?$
+      | \brate.?limit(?:s|ed)?(?:\ was|\ has\ been)?\ (?:exceeded|reached|hit) | \bexceeded\ .{0,20}\bquota\b
+      | \bquota\ (?:was\ |is\ |has\ been\ )?exceeded\b
+      | \b(?:invalid|incorrect)\b.{0,20}\bapi.?key | \bno\ api\ key
+    """,
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+"""What clients say of no connection, credentials and limits. A number or a word alone may be what the test is about."""
+_MAX_SEARCHED: Final = 2_000
+_MAY_FAIL: Final = "TEST_CASE tagged with !mayfail"
+"""What Catch2 calls a test skipped for that is expected to fail, beside its failure."""
+_NODES: Final = "test"
+"""The `classname` of every test of Node's runner: only its suites tell where a test is."""
+_COUNTING_TESTS: Final = frozenset({"AllTests", "jest tests", "vitest tests"})
+"""Who counts the tests alone: GoogleTest, jest-junit, vitest. pytest counts subtests too, and Catch2 its checks."""
+_HOOK: Final = re.compile(
+    r"""(^|\s)"(before|after)\ (all|each)"\ hook\b   # mocha and Cypress
+      |^Test\ execution\ failure:\ could\ be\ caused\ by\ test\ hooks   # jest-junit
+      |^(setUp|tearDown)(Class|Module)\ \(   # unittest
+    """,
+    re.VERBOSE,
+)
+"""How test runners name what failed before or after tests, and is none."""
+_SUBTEST: Final = re.compile(r"(?P<test>test\w*) (\[.*\]|\(.*\)|\[.*\] \(.*\))", re.DOTALL)
+"""How unittest names a `subTest`: by the test, a message and parameters."""
+_SUBTEST_REPEAT: Final = "parts"
+"""Failures of one test of unittest, which are of one case."""
+_RERUNFAILURES_HINT: Final = (
+    "pytest-rerunfailures (`--reruns`) writes each attempt as a test, and none of the failures that it ran again: run "
+    f"pytest without it, and let the gate run again what fails, by `--rerun-command` ({DOCS})"
+)
+_PROMPTFOO_HINT = (
+    "promptfoo numbers the names in its JUnit files, and they are others as soon as a test is added: "
+    "write `-o out.json` and give that file"
+)
+
+
+class _Case(Struct):
+    """One test, as its element begins and what stands in it."""
+
+    attributes: dict[str, str]
+    suites: tuple[str, ...]
+    """The names of the suites that it is in, the innermost last."""
+    line: int
+    project: str = ""
+    """Of Playwright's, with which browser and settings it ran."""
+    status: Status = Status.PASSED
+    error: str | None = None
+    reruns: list[tuple[Status, str]] = field(default_factory=list)
+    response: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    is_pytest: bool = False
+    may_fail: bool = False
+    is_evaluation_error: bool = False
+    """Nothing is known of it, and that is not the agent's fault."""
+    message: str = ""
+    """The message of how it ended, without the text below it, which quotes code."""
+
+    def read_attributes(self) -> None:
+        """How the test ended as its attributes say it, where they say that it did not pass."""
+        said = (self.attributes.get(name, "").strip().lower() for name in ("status", "result"))
+        found = [status for one in said if (status := _ATTRIBUTE_STATUSES.get(one))]
+        self.status = max(found, default=Status.PASSED, key=_STATUSES_BY_SEVERITY.index)
+
+    @property
+    def is_not_run(self) -> bool:
+        """Whether something else kept it from being run; nobody skipped it."""
+        return self.attributes.get("status", "").strip().lower() in _NOT_RUN_STATUSES and self.status is Status.SKIPPED
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """By what it is known."""
+        return self.attributes.get("classname", ""), self.attributes.get("name", "")
+
+    @property
+    def suite(self) -> str:
+        """The innermost suite that has a name."""
+        return next((name for name in reversed(self.suites) if name), "")
+
+    @property
+    def path(self) -> str:
+        """All suites that it is in."""
+        return " > ".join(filter(None, self.suites))
+
+
+class _Suite(Struct):
+    name: str
+    line: int
+    declared_failures: int
+    """Failures and errors that the file says are in it."""
+    declared_tests: int = 0
+    """Tests that it says are in it, of a tool that counts these alone."""
+    found_failures: int = 0
+    """Failures and errors that are."""
+    found_tests: int = 0
+    host: str = ""
+    has_errors: bool = True
+    """It counts its errors, or has none that are counted elsewhere."""
+
+    @classmethod
+    def from_attributes(cls, attributes: dict[str, str], line: int, *, tool: str) -> _Suite:
+        """The suite that begins here."""
+        tests = _parse_count(attributes, "tests") if tool in _COUNTING_TESTS else 0
+        return cls(
+            attributes.get("name", ""),
+            line,
+            _parse_count(attributes, "failures") + _parse_count(attributes, "errors"),
+            tests,
+            host=attributes.get("hostname", ""),
+            has_errors="errors" in attributes or not {"tests", "failures"} <= attributes.keys(),
+        )
+
+
+def _parse_count(attributes: dict[str, str], name: str) -> int:
+    given = attributes.get(name, "").strip()
+    return int(given) if given.isdecimal() and len(given) < 10 else 0
+
+
+class _Parser:
+    """Collects the cases between two reads of the file. A document type is refused: entities are what bombs are of."""
+
+    def __init__(self, shown: str, encoding: str | None = None) -> None:
+        """`encoding` is that of the file where its declaration does not count."""
+        self.done: list[_Case] = []
+        self.tool = ""
+        self._shown = shown
+        self._suites: list[_Suite] = []
+        self._errors = 0
+        """Errors that the root counts, where no suite does: they are of the runner, as gotestsum's, and of no test."""
+        self._by_playwright = False
+        self._open: list[str] = []
+        self._case: _Case | None = None
+        self._text: list[str] = []
+        self._length = 0
+        self._fed = 0
+        """Bytes that were read before."""
+        self._message = ""
+        self._type = ""
+        self._failed: set[tuple[str, str]] = set()
+        self._expat = expat.ParserCreate(encoding)
+        self._expat.buffer_text = True
+        self._expat.StartElementHandler = self._start_element
+        self._expat.EndElementHandler = self._end_element
+        self._expat.CharacterDataHandler = self._add_text
+        self._expat.StartDoctypeDeclHandler = self._refuse_doctype
+
+    def feed_data(self, data: bytes, *, last: bool) -> None:
+        """Read on. Raises GateError for what is no JUnit XML."""
+        try:
+            self._expat.Parse(data, last)
+            self._fed += len(data)
+        except expat.ExpatError as error:
+            place, at = RowPlace(self._shown, error.lineno), self._expat.ErrorByteIndex - self._fed
+            sign = data[at] if 0 <= at < len(data) else None
+            control = sign is not None and sign < _FIRST_SIGN and sign not in b"\t\n\r"
+            said = expat.errors.messages[error.code]
+            if last and said in _TRUNCATION_ERRORS:
+                raise build_incomplete_error(place, CUT_OFF) from None
+            what = f"column {error.offset + 1} holds the control character U+{sign:04X}" if control else said
+            raise build_unreadable_error(place, f"is not XML: {what}") from None
+        except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
+            raise build_unreadable_error(
+                RowPlace(self._shown, 1), f"is in an encoding that is not read: {str(error)[:100]}"
+            ) from None
+
+    def _refuse_doctype(self, *_: object) -> None:
+        raise build_unreadable_error(
+            RowPlace(self._shown, self._expat.CurrentLineNumber), "has a document type: JUnit needs none"
+        )
+
+    def _start_element(self, name: str, attributes: dict[str, str]) -> None:
+        name = name.rpartition(":")[2]
+        if not self._open:
+            if name not in {"testsuites", "testsuite"}:
+                raise build_unreadable_error(RowPlace(self._shown), f"is not JUnit: it begins with <{name[:40]}>")
+            self.tool = attributes.get("name", "")
+            self._by_playwright = name == "testsuites" and "id" in attributes
+            self._errors = _parse_count(attributes, "errors") if name == "testsuites" else 0
+            if self.tool == "promptfoo":
+                raise build_unreadable_error(RowPlace(self._shown), "has names that do not last", _PROMPTFOO_HINT)
+        if len(self._open) > BROUGHT_DEPTH:
+            raise build_unreadable_error(RowPlace(self._shown), f"is nested deeper than {BROUGHT_DEPTH} levels")
+        self._open.append(name)
+        if name in {"testsuite", "testsuites"}:
+            suite = _Suite.from_attributes(attributes, self._expat.CurrentLineNumber, tool=self.tool)
+            if self._suites and suite.has_errors:
+                self._errors = 0
+            self._suites.append(suite)
+        elif name == "testcase":
+            self._case = self._build_case(attributes)
+        elif name == "property" and self._case is not None:
+            self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
+        elif name in _TEXTS:
+            self._text, self._length, self._message = [], 0, attributes.get("message", "")
+            self._type = attributes.get("type", "")
+
+    def _build_case(self, attributes: dict[str, str]) -> _Case:
+        """The test that begins here."""
+        inside = self._suites[1:] if self._open[0] == "testsuites" else self._suites
+        names = tuple(suite.name for suite in inside)
+        project = self._suites[-1].host if self._by_playwright and self._suites else ""
+        by_pytest = not _PYTEST.isdisjoint({self.tool, *names[-1:]})
+        case = _Case(attributes, names, self._expat.CurrentLineNumber, project, is_pytest=by_pytest)
+        case.read_attributes()
+        for suite in self._suites:
+            suite.found_tests += 1
+        return case
+
+    def _add_text(self, text: str) -> None:
+        if self._open and self._open[-1] in _TEXTS and self._length < BROUGHT_TEXT:
+            self._text.append(text[: BROUGHT_TEXT - self._length])
+            self._length += len(text)
+
+    def _end_element(self, name: str) -> None:
+        name = self._open.pop()
+        if name in {"failure", "error"}:
+            self._count_failure()
+        if name in {"testsuite", "testsuites"}:
+            self._check_counts(self._suites.pop())
+        elif self._case is not None:
+            self._end_case_element(self._case, name)
+        elif name in {"failure", "error"}:
+            self._refuse_suite()
+
+    def _end_case_element(self, case: _Case, name: str) -> None:
+        """The end of an element of a test, or of the test itself."""
+        if name == "testcase":
+            if case.is_not_run:
+                case.status, case.error, case.is_evaluation_error = (
+                    Status.ERROR,
+                    "it was not run: something before it broke",
+                    True,
+                )
+            if case.error is None and case.status in {Status.FAILED, Status.ERROR}:
+                case.error = "the attributes of the test say that it failed, and nothing says why"
+                self._count_failure()
+            if case.may_fail:
+                case.status = Status.SKIPPED
+            self._add_case(case)
+            self._case = None
+        elif name in _OUTCOME_STATUSES:
+            case.may_fail = case.may_fail or (name == "skipped" and self._message.startswith(_MAY_FAIL))
+            status = Status.ERROR if name == "failure" and self._is_unreachable() else _OUTCOME_STATUSES[name]
+            if case.error is None or _STATUSES_BY_SEVERITY.index(status) > _STATUSES_BY_SEVERITY.index(case.status):
+                case.status = max(status, case.status, key=_STATUSES_BY_SEVERITY.index)
+                case.error, case.message = self._format_message(), self._format_headline()
+        elif name in _RERUN_STATUSES:
+            case.reruns.append((_RERUN_STATUSES[name], self._format_message()))
+        elif name == "system-out":
+            case.response = "".join(self._text)
+            if case.is_pytest:
+                case.response = _HEADING.sub("", case.response).strip() or None
+
+    def _count_failure(self) -> None:
+        for suite in self._suites:
+            suite.found_failures += 1
+
+    def _check_counts(self, suite: _Suite) -> None:
+        """Raise GateError where a suite counts more tests, or more that did not pass, than stand in it."""
+        of_runner = self._errors if not self._suites and suite.found_tests else 0
+        counted = suite.declared_failures - of_runner
+        if counted > suite.found_failures:
+            raise build_incomplete_error(
+                RowPlace(self._shown, suite.line),
+                f"counts {counted:,} failures and errors and holds {suite.found_failures:,}: what failed is not in it",
+            )
+        if suite.declared_tests > suite.found_tests:
+            what = f"counts {suite.declared_tests:,} tests and holds {suite.found_tests:,}"
+            raise build_incomplete_error(RowPlace(self._shown, suite.line), what)
+
+    def _refuse_suite(self) -> None:
+        said = self._format_message().partition("\n")[0][:_MAX_QUOTED]
+        place = RowPlace(self._shown, self._expat.CurrentLineNumber)
+        what = f"says that the suite {self._suites[-1].name[:_MAX_QUOTED]} failed outside of its tests: {said}"
+        raise build_incomplete_error(place, what)
+
+    def _add_case(self, case: _Case) -> None:
+        """The case; not where it is the second that pytest writes of a test that failed and could not be torn down."""
+        if case.is_pytest and case.name in self._failed and case.message.startswith(_TEARDOWN_FAILURE):
+            if self.done and self.done[-1].name == case.name:
+                self.done[-1].response = case.response  # pytest writes the output into the second
+            return
+        if case.is_pytest and case.status is not Status.PASSED:
+            self._failed.add(case.name)
+        self.done.append(case)
+
+    def _is_unreachable(self) -> bool:
+        """Whether what is called a failure is an exception of no connection; most runners call both the same."""
+        thrown = _EXCEPTION.match(self._type) if self._type else _EXCEPTION.match(self._message)
+        return thrown is not None and _classify_blame(self._format_headline()) is Blame.UNREACHABLE
+
+    def _format_headline(self) -> str:
+        """What was thrown, without quoted code: the message, and what vitest says it was caused by."""
+        causes = [line for line in "".join(self._text).splitlines() if line.startswith("Caused by:")]
+        return "\n".join([self._message, *causes])
+
+    def _format_message(self) -> str:
+        """The message, and the text where that says more."""
+        text = "".join(self._text).strip()
+        return text if text.startswith(self._message) or not self._message else f"{self._message}\n{text}".strip()
+
+
+def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every execution of every test case."""
+    try:
+        # who writes another encoding, as PowerShell does, leaves the tool's declaration as it is
+        parser = _Parser(shown, "utf-16" if detect_encoding(file) == "utf-16" else None)
+        blocks = _VitestBlocks()
+        with file.open("rb") as stream:
+            while data := stream.read(_CHUNK):
+                parser.feed_data(data, last=False)
+                facts.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
+                for case in parser.done[:-1]:  # what follows the last one may still be of it
+                    yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
+                del parser.done[:-1]
+            parser.feed_data(b"", last=True)
+            for case in parser.done:
+                yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
+    except OSError as error:
+        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+
+
+class _VitestBlocks(Struct):
+    """The blocks that vitest's tests are in, by file: the names of those whose hooks failed stand behind the tests."""
+
+    names: dict[str, set[str]] = field(default_factory=dict)
+
+    def has_block(self, file: str, name: str) -> bool:
+        """Whether this is the name of a block; one of a test tells of those that it is in."""
+        *around, _ = name.split(" > ")
+        if around:
+            self.names.setdefault(file, set()).update(around)
+        return name in self.names.get(file, ())
+
+
+def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterator[ResultRow]:
+    place, attributes, properties = RowPlace(shown, case.line), case.attributes, case.properties
+    classname = attributes.get("classname", "").strip()
+    name, of_class = attributes.get("name", "").strip(), False
+    if not name and "name" in attributes:  # what happened to the class, or before all tests
+        name, of_class = classname or case.suite, True
+    if case.is_pytest and not classname and not name:
+        raise build_incomplete_error(
+            place, "is a test that pytest had begun when it was stopped: those behind it were not run"
+        )
+    if not name or len(name) > MAX_NAME:
+        raise build_unreadable_error(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
+    if vitest and name == attributes.get("classname") and case.status in {Status.FAILED, Status.ERROR}:
+        said = (case.error or "").partition("\n")[0][:_MAX_QUOTED]
+        raise build_incomplete_error(
+            place, f"says that {name} could not be loaded, and none of its tests was run: {said}"
+        )
+    no_pass = case.status in {Status.FAILED, Status.ERROR}
+    of_block = vitest is not None and vitest.has_block(attributes.get("classname", ""), name)
+    of_hook = no_pass and (of_block or _HOOK.search(name) is not None)
+    if classname == _NOT_LOADED and no_pass:
+        said = (case.error or "").replace(f"● {_NOT_LOADED}", "").strip().partition("\n")[0][:_MAX_QUOTED]
+        raise build_incomplete_error(
+            place, f"says that {name} could not be loaded, and none of its tests was run: {said}"
+        )
+    file = attributes.get("file")
+    of_unittest = no_pass and not of_hook and not case.is_pytest and (file or "").endswith(".py")
+    if of_unittest and (part := _SUBTEST.fullmatch(name)):
+        name = part["test"]
+    line = attributes.get("line", "")
+    if of_class:
+        suite = case.suite or "tests"
+    elif classname == _NODES and case.path and not case.is_pytest:
+        suite = case.path
+    else:
+        suite = classname or case.suite or "tests"
+    longer = (f"{case.path}: {suite}" if case.path not in {"", suite} else "", f"{case.project}: {suite}")
+    row = ResultRow(
+        suite=suite[:MAX_NAME],
+        id=name,
+        status=Status.ERROR if no_pass and (of_hook or of_class) else case.status,
+        place=place,
+        score=_parse_decimal(properties.get("score")),
+        response=case.response,
+        error=case.error,
+        blame=Blame.OURS if of_hook or case.is_evaluation_error else _classify_blame(case.message or case.error or ""),
+        duration_ms=parse_seconds(_parse_decimal(attributes.get("time"))),
+        cost_usd=parse_cost(_parse_decimal(properties.get("cost_usd"))),
+        usage=build_usage(
+            _parse_decimal(properties.get("input_tokens")), _parse_decimal(properties.get("output_tokens"))
+        ),
+        location=Location(file=file, line=_parse_line(line, case)) if file else None,
+        # it puts signs between the names of blocks, and its filter sees spaces there
+        rerun_name=name.replace(" > ", " ") if vitest else _find_node_id(file, attributes.get("classname", ""), name),
+        named_by="classname and name",
+        longer_suites=tuple(one[:MAX_NAME] for one in longer if one and not one.startswith(": ")),
+        duplicate_hint=_RERUNFAILURES_HINT if case.is_pytest else None,
+        # executions of one case are said to be; the same name a second time is another case of the same name
+        repeat=f"{place.line}" if case.reruns else _SUBTEST_REPEAT if of_unittest else None,
+    )
+    yield row
+    for status, said in case.reruns:
+        yield row._replace(status=status, error=said, response=None, duration_ms=None)
+
+
+def _classify_blame(said: str) -> Blame:
+    """Whose fault it is by what was thrown: nobody was reached, or the agent crashed."""
+    return Blame.UNREACHABLE if _UNREACHABLE.search(said[:_MAX_SEARCHED]) else Blame.CRASHED
+
+
+def _parse_line(given: str, case: _Case) -> int:
+    """The line, counted from 1: pytest counts from 0."""
+    return max(int(given) + case.is_pytest, 1) if given.isdecimal() and len(given) < 10 else 1
+
+
+def _find_node_id(file: str | None, classname: str, name: str) -> str | None:
+    """Pytest's own name of a test, `tests/test_bot.py::TestBot::test_hours`, where the file is known."""
+    if file is None or not file.endswith(".py"):
+        return None
+    module = file.removesuffix(".py").replace("/", ".")
+    inner = classname.removeprefix(module).strip(".").split(".") if classname.startswith(module) else []
+    return "::".join([file, *filter(None, inner), name])
+
+
+def _parse_decimal(text: str | None) -> float | None:
+    """The number, with commas for thousands or for decimals; None where either may be meant."""
+    plain = (text or "").strip()
+    if "," in plain:
+        whole, _, part = plain.rpartition(".")
+        if whole and "," in whole and part.isdecimal():
+            plain = f"{whole.replace(',', '')}.{part}"  # 1,234.5
+        else:
+            whole, _, part = plain.rpartition(",")
+            if "," in whole or (len(part) == _THOUSANDS and whole.lstrip("0")):
+                return None  # 1,234 is a thousand, or one and a bit
+            plain = f"{whole.replace('.', '').replace(',', '')}.{part}"
+    try:
+        return parse_number(float(plain)) if plain else None
+    except ValueError:
+        return None

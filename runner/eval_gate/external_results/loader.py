@@ -1,0 +1,346 @@
+"""Load external results: find, detect and read files, and group rows by case.
+
+A tool's answers, errors and names may repeat a key that it was given: rows come in without the secrets that are set
+here. What is asked for a digest only stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import GateError, Problem
+from eval_gate.external_results.format_detection import detect_format
+from eval_gate.external_results.result_files import ResultsFile, find_result_files
+from eval_gate.external_results.result_rows import (
+    DOCS,
+    MAX_ROWS,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    build_two_runs_error,
+    build_unreadable_error,
+)
+from eval_gate.external_results.score_rules import ScoreRules
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Status
+from eval_gate.model.limits import BROUGHT_SCORES, CASES, FINDINGS
+from eval_gate.struct import Struct, field
+from eval_gate.text.redaction import EMPTY_REDACTOR, Redactor
+
+_MAX_NAMED: Final = 10
+_NO_PASS: Final = frozenset({Status.FAILED, Status.ERROR})
+_MAX_SEARCHED: Final = 500
+"""Characters of a name that are looked through for what changes from run to run."""
+_UNSTABLE_PART: Final = re.compile(
+    r"(?P<address>\bat 0x[0-9a-fA-F]{6,16}\b)"
+    r"|(?P<uuid>\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b)"
+    r"|(?P<time>\b20\d\d-[01]\d-[0-3]\d[T_ ][0-2]\d[:.-]?[0-5]\d)"
+    r"|(?P<folder>(?:/tmp|/var/folders|\\Temp)[/\\][^/\\]|pytest-of-\w)"
+)
+_UNSTABLE_PART_NAMES: Final = {
+    "address": "a memory address",
+    "uuid": "a UUID",
+    "time": "a time",
+    "folder": "a temporary folder",
+}
+_ID_HINT: Final = "in pytest by `pytest.param(…, id=…)` or `ids=`"
+
+
+class UnstableName(NamedTuple):
+    """Reason why a case name may change in the next run, and the remedy."""
+
+    why: str
+    is_guess: bool
+    """Only what stands in the name says so: one that is in the baseline has lasted."""
+
+
+class ExternalResults(Struct):
+    """External results: all scored rows by case, in file order."""
+
+    format: ResultsFormat
+    tool: str
+    cases: Mapping[CaseKey, Sequence[ResultRow]]
+    files: tuple[str, ...]
+    """The files and folders as they were given."""
+    notes: tuple[str, ...] = ()
+    unstable_names: Mapping[CaseKey, UnstableName] = field(default_factory=dict)
+    """The cases whose names may be others in the next run."""
+
+    @property
+    def rows(self) -> Iterable[ResultRow]:
+        """Every execution."""
+        return (row for rows in self.cases.values() for row in rows)
+
+    def describe_unstable_names(self, known: Container[CaseKey]) -> str | None:
+        """What is to be said of names that may be others in the next run; `known` are those of the baseline."""
+        found = [(key, one.why) for key, one in self.unstable_names.items() if not (one.is_guess and key in known)]
+        if not found:
+            return None
+        (key, why), are = found[0], "s have" if len(found) > 1 else " has"
+        return f"{len(found)} case{are} no stable name ({key.case_id[:80]}): {why}"
+
+    def drain_cases(self) -> Iterator[tuple[CaseKey, Sequence[ResultRow]]]:
+        """Every case, once: nothing is kept of what was given."""
+        held = list(self.cases.items())[::-1]
+        self.cases = {}
+        while held:
+            yield held.pop()
+
+
+class _ResultsCollector(Struct):
+    """What the files have brought so far."""
+
+    wanted: ResultsFormat
+    rules: ScoreRules
+    redact: Redactor
+    formats: dict[ResultsFormat, str] = field(default_factory=dict)
+    """With the file that each was seen in first."""
+    tools: dict[str, None] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+    cases: dict[CaseKey, list[ResultRow]] = field(default_factory=dict)
+    files: dict[CaseKey, str] = field(default_factory=dict)
+    """The file that a case was seen in first."""
+    name_clashes: set[CaseKey] = field(default_factory=set)
+    trials: dict[tuple[CaseKey, str], RowPlace] = field(default_factory=dict)
+    """Where each numbered execution of a case stands."""
+    duplicates: list[Problem] = field(default_factory=list)
+    """Those that are there a second time."""
+    count: int = 0
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Whether there are more cases or executions than are read."""
+        return self.count > MAX_ROWS or len(self.cases) > CASES
+
+    def add_file(self, found: ResultsFile) -> None:
+        """Add one file. Raises GateError for what is wrong in it."""
+        if found.skip_reason:
+            self.notes[f"{found.shown} {found.skip_reason}"] = None
+            return
+        file, shown = found.path, found.shown
+        known, facts = detect_format(file, shown, self.wanted), FileFacts()
+        self.formats.setdefault(known.format, shown)
+        first = next(iter(self.formats))
+        if known.format is not first:
+            which = f"is {known.format}, and {self.formats[first]} is {first}"
+            raise build_unreadable_error(RowPlace(shown), f"{which}: one tool's results at a time")
+        held = _FileOverlap(shown)
+        for row in known.load_reader()(file, shown, facts):
+            self._add_row(row, held)
+        facts.check_counts(shown, held.count, held.failures)
+        self._resolve_overlap(held, several=known.format is ResultsFormat.JSONL)
+        self.tools[self.redact(facts.tool)] = None
+        self.notes.update(dict.fromkeys(map(self.redact, facts.notes)))
+
+    def _add_row(self, row: ResultRow, held: _FileOverlap) -> None:
+        self.count += 1
+        held.count += 1
+        held.failures += row.status in _NO_PASS
+        if len(row.scores) > BROUGHT_SCORES:
+            raise build_unreadable_error(row.place, f"has more than {BROUGHT_SCORES:,} scores")
+        if self.redact.has_secrets:
+            row = redact_row(row, self.redact)
+        judged, key = self.rules.apply_rules(row), row.key
+        there = self.cases.get(key)
+        if there is None:
+            self.cases[key] = [judged]
+            self.files[key] = held.file
+            self._register_trial(row)
+        else:
+            if row.repeat is None or row.repeat != there[0].repeat:
+                if row.run != there[0].run:
+                    raise _build_overlap_error(self.files[key], held.file, row)
+                self.name_clashes.add(key)
+            elif self.files[key] != held.file:
+                held.rows.append(judged)
+                return
+            there.append(judged)
+            self._register_trial(row)
+        if self.is_over_limit:
+            raise build_unreadable_error(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
+
+    def _register_trial(self, row: ResultRow) -> None:
+        """Keep in mind which execution of its case a row is, and where it stands."""
+        if row.trial is None:
+            return
+        first = self.trials.setdefault((row.key, row.trial), row.place)
+        if first is not row.place:
+            self.duplicates.append(
+                row.place.build_problem(f'{row.trial} of "{row.id[:80]}" is there twice, first at {first}')
+            )
+
+    def _resolve_overlap(self, held: _FileOverlap, *, several: bool) -> None:
+        """What is done with executions of cases that another file holds: only one's own lines may come in `several`.
+
+        One run that stands in two forms counts once. Two runs of the tool are not two trials of one: what passed in
+        an old one would make a new failure look like chance.
+        """
+        if not held.rows:
+            return
+        first = self.files[held.rows[0].key]
+        if len(held.rows) == held.count and all(_is_same_execution(row, self.cases[row.key]) for row in held.rows):
+            self.notes[f"{held.file} holds the same executions as {first}: they were read once"] = None
+        elif several:
+            for row in held.rows:
+                self.cases[row.key].append(row)
+                self._register_trial(row)
+        else:
+            raise _build_overlap_error(first, held.file, held.rows[0])
+
+
+class _FileOverlap(Struct):
+    """What a file holds of cases that are in another one."""
+
+    file: str
+    count: int = 0
+    """All executions in the file."""
+    failures: int = 0
+    """Those that did not pass."""
+    rows: list[ResultRow] = field(default_factory=list)
+
+
+def _build_overlap_error(first: str, other: str, row: ResultRow) -> GateError:
+    which = f"{first} and {other} are" if first != other else f"{first} holds"
+    return build_two_runs_error(which, row.place.build_problem(f'"{row.id[:80]}" is in {first} too'))
+
+
+def _is_same_execution(row: ResultRow, others: Sequence[ResultRow]) -> bool:
+    """Whether this execution is one of the others, as another form of the same results says it."""
+    said = row.status, row.response, row.duration_ms, row.trial
+    return any((one.status, one.response, one.duration_ms, one.trial) == said for one in others)
+
+
+def load_external_results(
+    paths: Sequence[str], wanted: ResultsFormat, rules: ScoreRules, redact: Redactor = EMPTY_REDACTOR
+) -> ExternalResults:
+    """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
+
+    Raises GateError `results-unreadable`, `results-duplicate`, `results-need-rule` and `results-incomplete`, with what
+    is wrong in all of the files.
+    """
+    gathering = _ResultsCollector(wanted, rules, redact)
+    _read_all(paths, gathering)
+    cases, notes = gathering.cases, gathering.notes
+    if gathering.duplicates:
+        raise GateError(
+            "results-duplicate",
+            "an execution of a case is there twice",
+            "give the results of one run, in which each execution of a case has a number of its own",
+            problems=gathering.duplicates[:_MAX_NAMED],
+        )
+    if gathering.name_clashes:
+        cases = _separate_cases(cases, gathering.name_clashes)
+    if not cases:
+        raise build_unreadable_error(RowPlace(paths[0]), "holds no case")
+    unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
+    tools = ", ".join(gathering.tools)
+    return ExternalResults(next(iter(gathering.formats)), tools, cases, tuple(paths), tuple(notes), unstable)
+
+
+def _read_all(paths: Sequence[str], gathering: _ResultsCollector) -> None:
+    """Read all files. Raises the GateError of the first that is wrong, which names what is wrong in the others too."""
+    wrong: list[GateError] = []
+    try:
+        for file in find_result_files(paths):
+            try:
+                gathering.add_file(file)
+            except GateError as error:
+                wrong.append(error)
+                if gathering.is_over_limit or sum(len(one.problems) for one in wrong) >= FINDINGS:
+                    break
+    except GateError as error:  # what was named after this one is not looked at
+        wrong.append(error)
+    if wrong:
+        wrong[0].problems = tuple(problem for one in wrong for problem in one.problems)
+        raise wrong[0]
+
+
+def _separate_cases(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey]) -> dict[CaseKey, list[ResultRow]]:
+    """Cases that share a name get a longer one, or that of their file or suite before it; else it is an error."""
+    most = max(len(row.longer_suites) for key in clashing for row in cases[key])
+    for level in range(most + 1):
+        parted: dict[CaseKey, list[ResultRow]] = {}
+        for key, rows in cases.items():
+            for row in rows:
+                named = _lengthen_name(row, level) if key in clashing else row
+                parted.setdefault(named.key, []).append(named)
+        still = [
+            (rows[0], other)
+            for rows in parted.values()
+            for other in rows[1:]
+            if other.repeat is None or other.repeat != rows[0].repeat
+        ]
+        if not still:
+            return parted
+    raise GateError(
+        "results-duplicate",
+        "two results have the same name and are not executions of one case",
+        _find_duplicate_hint(*still[0])
+        or f"give each case a name of its own; executions of one case say so, such as by `trial` ({DOCS})",
+        problems=[
+            row.place.build_problem(f'"{row.id[:80]}" is there twice, first at {one.place}')
+            for one, row in still[:_MAX_NAMED]
+        ],
+    )
+
+
+def _find_duplicate_hint(first: ResultRow, other: ResultRow) -> str | None:
+    """What to do about two cases of one name in one file, where the tool is known to write such."""
+    return other.duplicate_hint if first.place.file == other.place.file else None
+
+
+def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
+    """The row under a longer name: at `level` 0 by itself or its file, behind that by what its suite is in."""
+    if level:
+        return (
+            row._replace(suite=row.longer_suites[min(level, len(row.longer_suites)) - 1]) if row.longer_suites else row
+        )
+    if row.longer_name is not None:
+        return row._replace(id=row.longer_name)
+    return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row
+
+
+def _find_unstable_name(row: ResultRow) -> UnstableName | None:
+    """Why a name is another one in the next run; None for one that looks as if it lasted."""
+    if row.unstable_reason:
+        return UnstableName(row.unstable_reason, is_guess=False)
+    match = _UNSTABLE_PART.search(row.id[:_MAX_SEARCHED]) or _UNSTABLE_PART.search(row.suite[:_MAX_SEARCHED])
+    if match is None:
+        return None
+    what = next(what for group, what in _UNSTABLE_PART_NAMES.items() if match[group])
+    return UnstableName(
+        f"it holds {what}, which is another one in each run: give the case a name of its own ({_ID_HINT})",
+        is_guess=True,
+    )
+
+
+def redact_row(row: ResultRow, redact: Redactor) -> ResultRow:
+    """The row with every text masked. Its tool is still asked by the name that it knows."""
+    name = redact(row.id)
+    return row._replace(
+        suite=redact(row.suite),
+        id=name,
+        place=row.place._replace(field=row.place.field and redact(row.place.field)),
+        scores=tuple(
+            one._replace(name=redact(one.name), reason=_redact_optional(one.reason, redact)) for one in row.scores
+        ),
+        prompt=redact(row.prompt),
+        expectation=tuple(map(redact, row.expectation)),
+        response=_redact_optional(row.response, redact),
+        error=_redact_optional(row.error, redact),
+        calls=tuple(redact.mask_struct(call) for call in row.calls),
+        location=row.location and redact.mask_struct(row.location),
+        tags=tuple(map(redact, row.tags)),
+        description=redact(row.description),
+        target=_redact_optional(row.target, redact),
+        rerun_name=row.rerun_name or (row.id if name != row.id else None),
+        longer_name=_redact_optional(row.longer_name, redact),
+        unstable_reason=_redact_optional(row.unstable_reason, redact),
+    )
+
+
+def _redact_optional(text: str | None, redact: Redactor) -> str | None:
+    return text and redact(text)

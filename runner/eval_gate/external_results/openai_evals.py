@@ -1,0 +1,194 @@
+"""OpenAI evals logs: a line with the specification, then events of samples (since evals 3.0)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from eval_gate.external_results.json_streaming import iter_json_lines
+from eval_gate.external_results.result_rows import (
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_incomplete_error,
+    build_two_runs_error,
+    build_unreadable_error,
+    classify_blame,
+    get_members,
+    get_nested,
+    parse_count,
+    parse_number,
+    require_mapping,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import BROUGHT_SCORES, CASES
+from eval_gate.struct import Struct, field
+
+_BY_INDEX = "samples are named by their number, which shifts when a line is added before them: add new ones at the end"
+_COUNTS: Final = "counts/"
+_ROUNDING: Final = 1e-6
+_NO_VERDICT: Final = "nothing in the record says whether this sample passed: it has no `match` event"
+
+
+class _Sample(Struct):
+    place: RowPlace
+    verdicts: list[bool]
+    metrics: dict[str, float] = field(default_factory=dict)
+    metric_events: int = 0
+    """`metrics` events."""
+    prompt: str = ""
+    response: str | None = None
+    error: str | None = None
+    has_error: bool = False
+    """There is an `error` event."""
+
+
+class _EvalsRun(Struct):
+    """What is known of the run that a file holds."""
+
+    shown: str
+    suite: str = "openai"
+    spec_place: RowPlace | None = None
+    """Where its specification stands."""
+    run: str = ""
+    report: JsonValue = None
+    events: set[int] = field(default_factory=set)
+    """The numbers of the events that are there: evals counts them from 0."""
+    samples: dict[str, _Sample] = field(default_factory=dict)
+
+    def add_event(self, event: dict[str, JsonValue], place: RowPlace) -> None:
+        """Add a line of the file. Raises GateError for one of another run."""
+        self._require_one_run(event, place)
+        if "spec" in event:
+            self.suite = to_text(get_nested(event, "spec", "eval_name"))[:300] or self.suite
+        elif "final_report" in event:
+            self.report = event["final_report"] or {}
+        elif event.get("sample_id") is not None:
+            if len(self.samples) >= CASES:
+                raise build_unreadable_error(place, f"is of more than {CASES:,} samples")
+            if type(number := event.get("event_id")) is int:
+                self.events.add(number)
+            _add_to_sample(self.samples.setdefault(to_text(event["sample_id"])[:300], _Sample(place, [])), event)
+
+    def _require_one_run(self, event: dict[str, JsonValue], place: RowPlace) -> None:
+        """Evals writes each run into a file of its own: one with two of them was joined from two."""
+        run = to_text(event.get("run_id") or get_nested(event, "spec", "run_id"))[:100]
+        other = "spec" in event and self.spec_place is not None
+        if other or (run and self.run and run != self.run):
+            first = f"begins at {self.spec_place}" if self.spec_place else f"is {self.run}"
+            raise build_two_runs_error(
+                f"{self.shown} holds", place.build_problem(f"is of the run {run or 'after it'}; the first {first}")
+            )
+        self.run = self.run or run
+        if "spec" in event:
+            self.spec_place = place
+
+    def check_complete(self) -> None:
+        """Raise GateError where something is missing: the report often stands before the events that it is about."""
+        if self.report is None:
+            raise build_incomplete_error(RowPlace(self.shown), "has no final_report")
+        if missing := max(self.events, default=-1) + 1 - len(self.events):
+            raise build_incomplete_error(RowPlace(self.shown), f"lacks {missing:,} of the events that evals numbered")
+        said = _count_reported_samples(self.report)
+        found = sum(sample.metric_events for sample in self.samples.values())
+        if found < said:
+            raise build_incomplete_error(
+                RowPlace(self.shown), f"counts {said:,} samples in its report, and {found:,} are in it"
+            )
+        accuracy = parse_number(get_nested(self.report, "accuracy"))
+        found_of = self._compute_accuracies()
+        if accuracy is not None and not any(abs(one - accuracy) < _ROUNDING for one in found_of):
+            of = f"the events in it make {found_of[0]:.4g}" if found_of else "nothing in it was matched or measured"
+            raise build_incomplete_error(RowPlace(self.shown), f"reports an accuracy of {accuracy:.4g}, and {of}")
+
+    def _compute_accuracies(self) -> list[float]:
+        """What an eval may mean by it: of all matches, of the samples, or the mean of what it measured."""
+        samples = self.samples.values()
+        matches = [correct for sample in samples for correct in sample.verdicts]
+        each = [(all(one.verdicts), any(one.verdicts)) for one in samples if one.verdicts]
+        measured = [value for one in samples if (value := one.metrics.get("accuracy")) is not None]
+        ways: list[Sequence[float]] = [matches, [first for first, _ in each], [second for _, second in each], measured]
+        return [sum(way) / len(way) for way in ways if way]
+
+
+def _count_reported_samples(report: JsonValue) -> int:
+    """The samples that an eval graded by a model has put into classes, by `counts/Y`, or `counts/choice/Y` of each."""
+    sums = Counter[str]()
+    for name, count in report.items() if isinstance(report, dict) else ():
+        if name.startswith(_COUNTS):
+            sums[name.rpartition("/")[0]] += parse_count(count)
+    return max(sums.values(), default=0)
+
+
+def read_openai(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every sample: as it was matched, or broke; one that has only metrics is left to a rule about them."""
+    facts.tool = "OpenAI evals"
+    record = _EvalsRun(shown)
+    for place, value in iter_json_lines(file, shown):
+        record.add_event(require_mapping(value, place), place)
+    record.check_complete()
+    facts.notes.append(_BY_INDEX)
+    for name, sample in record.samples.items():
+        yield from _iter_rows(record.suite, name, sample)
+
+
+def _add_to_sample(sample: _Sample, event: dict[str, JsonValue]) -> None:
+    data = event.get("data")
+    match event.get("type"):
+        case "match":
+            sample.verdicts.append(get_nested(data, "correct") is True)
+            if get_nested(data, "correct") is not True and get_nested(data, "expected") is not None:
+                sample.error = f"expected {to_text(get_nested(data, 'expected'))[:300]}"
+        case "sampling":
+            prompt, sampled = get_nested(data, "prompt"), get_nested(data, "sampled")
+            sample.prompt = (
+                prompt
+                if isinstance(prompt, str)
+                else "\n\n".join(
+                    f"{to_text(get_nested(one, 'role'))}: {to_text(get_nested(one, 'content'))}"
+                    for one in get_members(prompt)
+                )
+            )
+            sample.response = to_text(sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled)
+        case "metrics" if isinstance(data, dict):
+            sample.metric_events += 1
+            values = {to_text(name)[:200]: _parse_metric(value) for name, value in islice(data.items(), BROUGHT_SCORES)}
+            sample.metrics |= {name: value for name, value in values.items() if name and value is not None}
+        case "error":
+            sample.has_error = True
+            sample.error = to_text(get_nested(data, "message")) or to_text(get_nested(data, "type")) or "an error"
+
+
+def _parse_metric(value: JsonValue) -> float | None:
+    return float(value) if isinstance(value, bool) else parse_number(value)
+
+
+def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
+    row = ResultRow(
+        suite=suite,
+        id=name,
+        status=Status.ERROR,
+        place=sample.place,
+        prompt=sample.prompt,
+        response=sample.response,
+        error=sample.error,
+        blame=classify_blame(sample.error or ""),
+        repeat="",
+        named_by="eval_name and sample_id",
+    )
+    if sample.verdicts:
+        for correct in sample.verdicts:
+            status = Status.PASSED if correct else Status.FAILED
+            yield row._replace(status=status, error=None if correct else sample.error)
+    elif sample.has_error:
+        yield row
+    elif sample.metrics:
+        yield row._replace(status=None, scores=tuple(RowScore(*one) for one in sample.metrics.items()))
+    else:
+        yield row._replace(error=_NO_VERDICT, blame=Blame.OURS)

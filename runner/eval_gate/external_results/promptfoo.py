@@ -1,0 +1,490 @@
+"""promptfoo results: `-o out.json`, or `-o out.jsonl` with one result per line (since 0.121).
+
+A result's `id`, `testIdx` and `promptId` are others in the next run. What stays is who was asked, the description and
+the variables; `metadata.testCaseId` where the team gives one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypedDict, TypeVar
+
+from msgspec import Raw
+
+from eval_gate.external_results.json_streaming import JsonReader, iter_json_lines, open_document, parse_raw
+from eval_gate.external_results.result_rows import (
+    ExecutionEnding,
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_ending,
+    build_unreadable_error,
+    build_usage,
+    classify_blame,
+    get_members,
+    get_nested,
+    parse_cost,
+    parse_count,
+    parse_milliseconds,
+    parse_number,
+    require_mapping,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import BROUGHT_LINE_BYTES
+from eval_gate.text.digest import compute_digest, dump_sorted_json, fingerprint_json
+from eval_gate.text.javascript.strings import dump_compact_json
+
+_ASSERTION, _ERROR = 1, 2
+"""`failureReason`: 0 none, 1 an assertion, 2 an error. Only this tells them apart; `error` also holds the reason of a
+plain failure."""
+_TIMED_OUT: Final = re.compile(r"Evaluation exceeded max duration of \d")
+"""What promptfoo says of a test that it did not begin, or not end, within its own time for all of them."""
+_STACK_FRAMES: Final = re.compile(r"\n[ \t]*at ")
+_GRADING_FRAME: Final = re.compile(
+    r"(?<![\w.])(?:runAssertions?|matches[A-Z]\w{2,40}) \([^\n]{0,300}[\\/]promptfoo[\\/]dist[\\/]"
+    r"|(?<![\w.])callApi \([^\n]{0,300}[\\/]promptfoo[\\/]dist[\\/]src[\\/]graders-"
+)
+"""Promptfoo's own frames below an assertion. Those of an agent go through callApi alone."""
+_BLOCKED: Final = "Content failed guardrail safety checks"
+"""The reason of a result that passes because guardrails blocked it, whatever its assertions say."""
+_NO_NAME_HINT = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
+_JOINED_RUNS_HINT: Final = "the file holds two runs of promptfoo, which are not two executions: give the results of one"
+_SHOWN_VARS = 200
+_MAX_CACHED_BYTES: Final = 4_000
+"""Bytes of what is looked for among what other results said."""
+_LATER_PROMPT = re.compile(rb'"promptIdx": ?[1-9]')
+
+_MODEL_ASSERTIONS: Final = frozenset(
+    {"answer-relevance", "classifier", "context-faithfulness", "context-recall", "context-relevance"}
+    | {"conversation-relevance", "factuality", "g-eval", "llm-rubric", "model-graded-closedqa"}
+    | {
+        "model-graded-factuality",
+        "moderation",
+        "pi",
+        "search-rubric",
+        "select-best",
+        "similar",
+        "trajectory:goal-success",
+    }
+)
+"""Assertions that ask a model."""
+_FIRST_MARKING_VERSION: Final = (0, 121, 20)
+"""From this version on promptfoo marks what a grader could not do, of the assertions in `_MARKED_ASSERTIONS`."""
+_MARKED_ASSERTIONS: Final = frozenset({"g-eval", "llm-rubric", "search-rubric", "trajectory:goal-success"})
+_VERSION: Final = re.compile(r'"promptfooVersion"\s{0,9}:\s{0,9}"(\d{1,9})\.(\d{1,9})\.(\d{1,9})')
+_VERSION_BYTES: Final = 1 << 16
+"""Bytes at a file's end in which its version stands, behind the results."""
+_STATUS: Final = (
+    r"(?:401|402|403|407|429|5\d\d)(?:$|[:,;]| ?[{<(]| (?:Unauthorized|Payment Required|Forbidden|Proxy Auth"
+    r"|Too Many Requests|Internal Server|Bad Gateway|Service Unavailable|Gateway Time|status code|Incorrect API"
+    r"|Invalid|You exceeded|Rate limit))"
+)
+_NO_GRADE: Final = re.compile(
+    r"(?:\[?FAIL\]? *)?(?:Error: )?(?:API (?:call |response )?error[: ]|Could not (?:extract JSON from|perform remote) "
+    r"|(?:Moderation|Search rubric evaluation) (?:API error|failed): |No output$|(?:Embedding not found|No embedding)$"
+    r"|Unknown error fetching |Request timed out after \d|Rate limit(?:ed| exceeded| reached)|Quota exceeded"
+    r"|You exceeded your current quota|(?:Invalid|Incorrect) API key(?: provided|$|[:.,])|Unauthorized(?:$|: )"
+    r"|(?:llm-rubric|trajectory:goal-success) produced malformed response|Model grader produced a malformed response:"
+    r"|LLM does not propose any evaluation|LLM-proposed evaluation (?:steps|result) |G-Eval (?:steps|evaluation|step-)"
+    r"|Factuality checker output did not match|Invalid category value: |Error parsing output: "
+    rf"|Invalid select-best verdict|(?:HTTP (?:call failed with status )?|status )?{_STATUS})",
+    re.IGNORECASE,
+)
+"""What promptfoo and its providers say where the model gave no grade and nothing is marked. A verdict's own words that
+begin with "Unauthorized" or "Error" go on in other ways."""
+
+_SCRIPT_ASSERTIONS: Final = frozenset({"javascript", "python", "ruby", "webhook"})
+"""Assertions that run what the team has written."""
+_SCRIPT_BROKE: Final = re.compile(
+    r"Webhook error: |Custom function threw error: Custom function must return "
+    r"|Custom function threw error: [^\n]{0,2000}\nStack Trace: ReferenceError: "
+    r"|(?:Python|Ruby) code execution failed: [^\n]{0,2000}"
+    r"\b(?:NameError|ImportError|ModuleNotFoundError|IndentationError)\b"
+)
+"""What no answer can bring about. Any other exception may be due to an answer that they did not expect: a failure."""
+
+_Read = TypeVar("_Read")
+
+
+class _TestMetadata(TypedDict, total=False):
+    testCaseId: Any
+
+
+_Case = TypedDict("_Case", {"description": Any, "assert": Raw, "metadata": _TestMetadata | None}, total=False)
+
+
+class _Response(TypedDict, total=False):
+    output: Any
+
+
+_Grading = TypedDict("_Grading", {"pass": Any, "reason": Any, "componentResults": Raw}, total=False)
+
+
+class _Tokens(TypedDict, total=False):
+    total: Any
+    prompt: Any
+    completion: Any
+
+
+class _Result(TypedDict, total=False):
+    """What is looked at: a third of what promptfoo writes of each result.
+
+    What most results say alike is left as it stands there, and read once (`_parse_cached`).
+    """
+
+    cost: Any
+    error: Any
+    failureReason: Any
+    gradingResult: _Grading | None
+    latencyMs: Any
+    metadata: _TestMetadata | None
+    promptIdx: Any
+    provider: Any
+    response: _Response | None
+    score: Any
+    success: Any
+    testCase: _Case | None
+    testIdx: Any
+    tokenUsage: _Tokens | None
+    vars: Any
+
+
+def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every result of `-o FILE.json`."""
+    facts.tool = "promptfoo"
+    found, marks = False, _read_version(file, shown) >= _FIRST_MARKING_VERSION
+    with open_document(file, shown) as walked:
+        for key in walked.iter_keys():
+            if key == "results":
+                found = True
+                yield from _iter_results(walked, shown, facts, marks=marks)
+            else:
+                value = walked.read_value()
+                if key == "metadata" and (version := get_nested(value, "promptfooVersion")):
+                    facts.tool = f"promptfoo {to_text(version)[:40]}"
+        walked.require_end()
+    if not found:
+        raise build_unreadable_error(RowPlace(shown, field="results"), "is missing")
+
+
+def _read_version(file: Path, shown: str) -> tuple[int, ...]:
+    """The version of promptfoo that wrote the file, as its last bytes say it; empty where they do not."""
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
+            end = stream.read(_VERSION_BYTES).replace(b"\0", b"")  # of UTF-16 what is ASCII is left
+    except OSError as error:
+        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+    found = _VERSION.findall(end.decode("ascii", "replace"))
+    return tuple(map(int, found[-1])) if found else ()
+
+
+def _iter_results(walked: JsonReader, shown: str, facts: FileFacts, *, marks: bool) -> Iterator[ResultRow]:
+    numbers, runs = dict[int, int](), _JoinedRuns()
+    for key in walked.iter_keys():
+        if key == "results":
+            for at, value in enumerate(walked.iter_members(_Result)):
+                yield runs.mark_joined_row(
+                    _build_row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers, marks=marks), value
+                )
+        else:
+            value = walked.read_value()
+            if key == "stats":
+                facts.failures = sum(parse_count(get_nested(value, kind)) for kind in ("failures", "errors"))
+                facts.executions = facts.failures + parse_count(get_nested(value, "successes"))
+            if key == "prompts":  # it comes before the results
+                numbers = _number_prompts(
+                    (at, to_text(get_nested(one, "provider"))) for at, one in enumerate(get_members(value))
+                )
+
+
+def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every line of `-o FILE.jsonl`."""
+    facts.tool = "promptfoo"
+    numbers = _number_prompts(_iter_prompts(file, shown)) if _has_several_prompts(file, shown) else {}
+    runs = _JoinedRuns()
+    return (
+        runs.mark_joined_row(_build_row(value, place, numbers, marks=False), value)
+        for place, value in iter_json_lines(file, shown)
+    )
+
+
+class _JoinedRuns:
+    """Tells joined runs apart: in one run each test, of which every repeat is one, has each prompt once."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int, int]] = set()
+        self._before = 0
+
+    def mark_joined_row(self, row: ResultRow, result: JsonValue) -> ResultRow:
+        """The row, which is no execution of a case of an earlier run."""
+        test, prompt = get_nested(result, "testIdx"), get_nested(result, "promptIdx")
+        if not isinstance(test, int) or not isinstance(prompt, int):
+            return row
+        if (test, prompt) in self._seen:
+            self._seen.clear()
+            self._before += 1
+        self._seen.add((test, prompt))
+        return (
+            row._replace(repeat=f"{row.repeat} {self._before}", duplicate_hint=_JOINED_RUNS_HINT)
+            if self._before
+            else row
+        )
+
+
+def _has_several_prompts(file: Path, shown: str) -> bool:
+    """Whether there is more than one pair of provider and prompt: most files have one, and are read once."""
+    try:
+        with file.open("rb") as stream:
+            return any(_LATER_PROMPT.search(line) for line in iter(lambda: stream.readline(BROUGHT_LINE_BYTES), b""))
+    except OSError as error:
+        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+
+
+def _iter_prompts(file: Path, shown: str) -> Iterator[tuple[int, str]]:
+    """Every line's number of its pair, and its provider. Lines come in the order in which tests were done."""
+    for _, value in iter_json_lines(file, shown):
+        if isinstance(value, dict) and isinstance(at := value.get("promptIdx"), int):
+            yield at, _format_provider(value)
+
+
+def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
+    """The number of the prompt among its provider's, by `promptIdx`.
+
+    That counts pairs of provider and prompt, so that a prompt or provider more is another number for those behind it.
+    """
+    by_provider: dict[str, set[int]] = {}
+    for at, provider in asked:
+        by_provider.setdefault(provider, set()).add(at)
+    return {at: number for pairs in by_provider.values() for number, at in enumerate(sorted(pairs))}
+
+
+def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *, marks: bool) -> ResultRow:
+    result = require_mapping(value, place)
+    case, variables = result.get("testCase"), result.get("vars") or {}
+    broke = result.get("failureReason") == _ERROR
+    own = Status.ERROR if broke else Status.PASSED if result.get("success") is True else Status.FAILED
+    described, asserts = (case.get("description"), case.get("assert")) if isinstance(case, dict) else (None, None)
+    description = to_text(described)
+    name = _choose_name(result, case, description, variables)
+    answered, grading = result.get("response"), result.get("gradingResult")
+    response = answered.get("output") if isinstance(answered, dict) else None
+    parts = grading.get("componentResults") if isinstance(grading, dict) else None
+    tokens, cost = result.get("tokenUsage"), result.get("cost")
+    scores = _parse_cached(
+        parts, *((_parse_marked_scores, _parse_raw_marked_scores) if marks else (_parse_scores, _parse_raw_scores))
+    )
+    why = _find_reason(result, broke=broke)
+    asked = [one for one in scores if one.grader_failed] if own is Status.PASSED and why == _BLOCKED else scores
+    ended = build_ending(own, asked, why, weighed=True, against=_find_contradiction(result))
+    if broke:
+        ended = _classify_error(why or "")
+    wanted = _parse_cached(asserts, _parse_assertions, _parse_raw_assertions)
+    content = fingerprint_json(f"[{dump_sorted_json(variables)},{wanted.json}]")
+    return ResultRow(
+        suite=_format_suite(result, numbers),
+        id=name.name,
+        status=ended.status,
+        place=place,
+        scores=scores,
+        score=parse_number(result.get("score")),
+        prompt=_format_prompt(variables),
+        expectation=wanted.descriptions,
+        response=None if response is None else to_text(response),
+        error=ended.error,
+        blame=ended.blame,
+        duration_ms=parse_milliseconds(result.get("latencyMs")),
+        cost_usd=parse_cost(cost) or None if cost else None,  # 0 where nobody knows
+        usage=build_usage(get_nested(tokens, "prompt"), get_nested(tokens, "completion"))
+        if tokens and get_nested(tokens, "total")
+        else None,
+        description=description[:500],
+        content=content,
+        repeat=content,
+        rerun_name=description.strip() if name.named_by != "metadata.testCaseId" else None,
+        longer_name=name.longer_name,
+        named_by=name.named_by,
+        unstable_reason=name.unstable_reason,
+    )
+
+
+def _classify_error(error: str) -> ExecutionEnding:
+    """Whose fault an error is: its first words say what broke, and promptfoo's own frames below them where."""
+    message, *frames = _STACK_FRAMES.split(error, maxsplit=1)
+    if _TIMED_OUT.match(message):
+        return ExecutionEnding(Status.ERROR, Blame.OURS, f"not run: {message}")
+    if frames and _GRADING_FRAME.search(frames[0]):
+        return ExecutionEnding(Status.ERROR, Blame.OURS, error)
+    return ExecutionEnding(Status.ERROR, classify_blame(message), error)
+
+
+def _find_contradiction(result: dict[str, JsonValue]) -> str | None:
+    """What says that a result did not pass, beside `success`."""
+    if get_nested(result, "gradingResult", "pass") is False:
+        return "`gradingResult.pass` false"
+    return "`failureReason` 1" if result.get("failureReason") == _ASSERTION else None
+
+
+def _format_suite(result: dict[str, JsonValue], numbers: Mapping[int, int]) -> str:
+    """Who was asked, and with which of several prompts. A prompt's text changes, its number stays."""
+    at = result.get("promptIdx")
+    number = numbers.get(at, at) if isinstance(at, int) else 0
+    named = _format_provider(result)[:300] or "promptfoo"
+    return f"{named}, prompt {number + 1}" if number > 0 else named
+
+
+def _format_provider(result: dict[str, JsonValue]) -> str:
+    provider = result.get("provider")
+    if isinstance(provider, dict):
+        return to_text(provider.get("label") or provider.get("id") or provider)
+    return to_text(provider)
+
+
+class _CaseName(NamedTuple):
+    """Hold a test's name. `longer_name`: where several share it; `unstable_reason`: why it may change by itself."""
+
+    name: str
+    named_by: str
+    longer_name: str | None = None
+    unstable_reason: str | None = None
+
+
+def _choose_name(result: dict[str, JsonValue], case: JsonValue, description: str, variables: JsonValue) -> _CaseName:
+    own = get_nested(result.get("metadata"), "testCaseId") or get_nested(case, "metadata", "testCaseId")
+    if own:
+        return _CaseName(to_text(own)[:300], "metadata.testCaseId")
+    description = description.strip()[:300]
+    shown = dump_compact_json(variables) if variables else ""
+    if len(shown) > _SHOWN_VARS:
+        shown = f"{shown[:_SHOWN_VARS]}… {compute_digest(variables)[:8]}"
+    if description:
+        return _CaseName(description, "description and vars", f"{description} {shown}" if shown else None)
+    return (
+        _CaseName(shown, "vars")
+        if shown
+        else _CaseName(f"test {result.get('testIdx')}", "place", unstable_reason=_NO_NAME_HINT)
+    )
+
+
+def _format_prompt(variables: JsonValue) -> str:
+    """The variables; of a single one its value."""
+    if isinstance(variables, dict) and len(variables) == 1:
+        return to_text(next(iter(variables.values())))
+    return to_text(variables) if variables else ""
+
+
+def _parse_cached(value: Any, read: Callable[[JsonValue], _Read], known: Callable[[bytes], _Read]) -> _Read:
+    """What `read` makes of the value; `known` does of bytes, and knows what it made of the same."""
+    if not isinstance(value, Raw):
+        return read(value)
+    data = bytes(value)
+    return known(data) if len(data) <= _MAX_CACHED_BYTES else read(parse_raw(data))
+
+
+class _Assertions(NamedTuple):
+    """What is asked of an answer: as JSON for the fingerprint, and in words."""
+
+    json: str
+    descriptions: tuple[str, ...]
+
+
+def _parse_assertions(asserts: JsonValue) -> _Assertions:
+    return _Assertions(
+        dump_sorted_json(asserts), tuple([_describe_assertion(one) for one in get_members(asserts)[:50]])
+    )
+
+
+@lru_cache(1_000)
+def _parse_raw_assertions(data: bytes) -> _Assertions:
+    return _parse_assertions(parse_raw(data))
+
+
+def _parse_scores(parts: JsonValue) -> tuple[RowScore, ...]:
+    return tuple([_build_score(one, marks=False) for one in get_members(parts)])
+
+
+@lru_cache(1_000)
+def _parse_raw_scores(data: bytes) -> tuple[RowScore, ...]:
+    return _parse_scores(parse_raw(data))
+
+
+def _parse_marked_scores(parts: JsonValue) -> tuple[RowScore, ...]:
+    """The same of a version that marks what a grader could not do."""
+    return tuple([_build_score(one, marks=True) for one in get_members(parts)])
+
+
+@lru_cache(1_000)
+def _parse_raw_marked_scores(data: bytes) -> tuple[RowScore, ...]:
+    return _parse_marked_scores(parse_raw(data))
+
+
+def _describe_assertion(one: JsonValue) -> str:
+    """An assertion in a few words: `contains "4711"`."""
+    kind, value = (one.get("type"), one.get("value")) if isinstance(one, dict) else (None, None)
+    if isinstance(kind, str) and (value is None or isinstance(value, str)):
+        return _describe_cached(kind, value)  # most tests ask for the same
+    return _format_assertion(to_text(kind), value)
+
+
+@lru_cache(1_000)
+def _describe_cached(kind: str, value: str | None) -> str:
+    return _format_assertion(to_text(kind), value)
+
+
+def _format_assertion(kind: str, value: JsonValue) -> str:
+    kind = kind or "assertion"
+    return to_text(f"{kind} {dump_compact_json(value)[:300]}") if value is not None else kind
+
+
+def _build_score(one: JsonValue, *, marks: bool) -> RowScore:
+    if not isinstance(one, dict):
+        return RowScore("assertion", None, passed=False)
+    assertion = one.get("assertion")
+    named = assertion.get("metric") or assertion.get("type") if isinstance(assertion, dict) else None
+    passed, reason = one.get("pass") is True, one.get("reason")
+    if _has_failed_grader(one, marks=marks, passed=passed, reason=reason):
+        return RowScore(to_text(named or "assertion")[:200], None, None, to_text(reason), grader_failed=True)
+    if isinstance(named, str) and (reason is None or isinstance(reason, str)):
+        return _build_cached_score(
+            named, parse_number(one.get("score")), reason, passed=passed
+        )  # nearly the same of most answers
+    return RowScore(to_text(named or "assertion")[:200], parse_number(one.get("score")), passed, to_text(reason))
+
+
+def _has_failed_grader(one: dict[str, JsonValue], *, marks: bool, passed: bool, reason: JsonValue) -> bool:
+    """Whether who grades could not: it is marked, or said in words where nothing is. A set says what is in it.
+
+    An assertion that has no weight decides nothing.
+    """
+    if get_nested(one, "assertion", "weight") == 0:
+        return False
+    if get_nested(one, "metadata", "graderError") is True:
+        return True
+    inner = [each for each in get_members(one.get("componentResults")) if isinstance(each, dict)]
+    if inner:
+        scores = [_build_score(each, marks=marks) for each in inner]
+        return any(each.grader_failed for each in scores) and all(each.grader_failed or each.passed for each in scores)
+    kind = get_nested(one, "assertion", "type")
+    plain = kind.removeprefix("not-") if isinstance(kind, str) else ""
+    if plain in _SCRIPT_ASSERTIONS:
+        return not passed and bool(_SCRIPT_BROKE.match(to_text(reason)))
+    graded = plain in _MODEL_ASSERTIONS and not (marks and plain in _MARKED_ASSERTIONS)
+    return graded and not (passed and not str(kind).startswith("not-")) and bool(_NO_GRADE.match(to_text(reason)))
+
+
+@lru_cache(1_000)
+def _build_cached_score(named: str, score: float | None, reason: str | None, *, passed: bool) -> RowScore:
+    return RowScore(to_text(named)[:200], score, passed, to_text(reason))
+
+
+def _find_reason(result: dict[str, JsonValue], *, broke: bool) -> str | None:
+    grading = to_text(get_nested(result, "gradingResult", "reason"))
+    said = to_text(result.get("error"))
+    return (said if broke else grading or said) or None

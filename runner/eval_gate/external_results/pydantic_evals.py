@@ -1,0 +1,147 @@
+"""pydantic-evals report as JSON: `EvaluationReportAdapter.dump_json(report)` (since 2.0).
+
+A case passes when all of its assertions are true, and there is at least one. Scores have no threshold: a rule has to
+say from where on they pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.external_results.json_streaming import read_document
+from eval_gate.external_results.result_rows import (
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    build_usage,
+    classify_blame,
+    get_members,
+    get_nested,
+    iter_list_members,
+    parse_cost,
+    parse_number,
+    parse_seconds,
+    require_mapping,
+    require_name,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import Blame, Status
+from eval_gate.text.digest import compute_fingerprint
+
+_NUMBERED_NAME: Final = re.compile(r"Case \d+")
+_NO_NAME_HINT: Final = "pydantic-evals numbers cases without a name, and the number shifts: give each Case a name"
+
+
+def read_pydantic_evals(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+    """Every case, then those whose task broke."""
+    facts.tool = "pydantic-evals"
+    report = require_mapping(read_document(file, shown), RowPlace(shown))
+    suite = to_text(report.get("dataset_name") or report.get("name")) or "pydantic-evals"
+    graders = _find_graders(report)
+    for kind, case, place in iter_list_members(report, ("cases", "failures"), shown):
+        yield _build_row(case, suite[:300], place, graders, broke=kind == "failures")
+    facts.notes += _iter_coverage_notes(graders)
+
+
+def _find_graders(report: dict[str, JsonValue]) -> dict[str, set[str]]:
+    """The evaluators that said something of each case, in any of its executions."""
+    found: dict[str, set[str]] = {}
+    for case in get_members(report.get("cases")):
+        found.setdefault(_get_case_name(case), set()).update(_list_evaluators(case))
+    return found
+
+
+def _list_evaluators(case: JsonValue) -> set[str]:
+    """Those that said something in this execution, if only that they failed."""
+    results = [get_nested(case, kind) for kind in ("assertions", "scores", "labels")]
+    given = [one for kind in results if isinstance(kind, dict) for one in kind.values()]
+    given += get_members(get_nested(case, "evaluator_failures"))
+    return {name[:200] for one in given if (name := to_text(get_nested(one, "source", "name")))}
+
+
+def _get_case_name(case: JsonValue) -> str:
+    return to_text(get_nested(case, "source_case_name") or get_nested(case, "name"))
+
+
+def _iter_coverage_notes(graders: dict[str, set[str]]) -> Iterator[str]:
+    """What is to be said of evaluators that graded most cases and not all: it may be meant, or they gave nothing."""
+    for grader, graded in Counter(one for said in graders.values() for one in said).items():
+        if len(graders) / 2 < graded < len(graders):
+            first = next(case for case, said in graders.items() if grader not in said)
+            yield f"{grader} graded {graded:,} of {len(graders):,} cases, and not {first[:80]}"
+
+
+def _build_row(
+    case: dict[str, JsonValue], suite: str, place: RowPlace, graders: dict[str, set[str]], *, broke: bool
+) -> ResultRow:
+    checks, failures = _build_checks(case.get("assertions")), [*get_members(case.get("evaluator_failures"))]
+    if not broke:
+        missing = sorted(graders.get(_get_case_name(case), set()) - _list_evaluators(case))
+        failures += [{"name": one, "error_message": "it graded other executions, and not this one"} for one in missing]
+    content = compute_fingerprint([case.get("inputs"), case.get("expected_output")])
+    metrics = case.get("metrics")
+    # a name may itself end like the mark of a repeat, so that only this one is without it
+    name = require_name(case.get("source_case_name") or case.get("name"), place, "name")
+    return ResultRow(
+        suite=suite,
+        id=name,
+        status=Status.ERROR if broke else _classify_status(checks, failures, scored=bool(case.get("scores"))),
+        place=place,
+        scores=(*checks, *_build_scores(case.get("scores"))),
+        prompt=to_text(case.get("inputs")),
+        expectation=(to_text(case["expected_output"]),) if case.get("expected_output") is not None else (),
+        response=None if broke or case.get("output") is None else to_text(case.get("output")),
+        error=to_text(case.get("error_message")) or _describe_failure(checks, failures),
+        blame=classify_blame(to_text(case.get("error_message"))) if broke else Blame.OURS,
+        duration_ms=parse_seconds(case.get("task_duration")),
+        cost_usd=parse_cost(get_nested(metrics, "cost")),
+        usage=build_usage(get_nested(metrics, "input_tokens"), get_nested(metrics, "output_tokens")),
+        content=content,
+        repeat=content if case.get("source_case_name") else None,
+        named_by="name",
+        unstable_reason=_NO_NAME_HINT if _NUMBERED_NAME.fullmatch(name) else None,
+    )
+
+
+def _classify_status(checks: tuple[RowScore, ...], failures: Sequence[JsonValue], *, scored: bool) -> Status | None:
+    if any(check.passed is False for check in checks):
+        return Status.FAILED
+    if failures:
+        return Status.ERROR
+    if checks:
+        return Status.PASSED
+    return None if scored else Status.ERROR
+
+
+def _describe_failure(checks: tuple[RowScore, ...], failures: Sequence[JsonValue]) -> str | None:
+    missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in checks if one.passed is False]
+    broke = [f"{to_text(get_nested(one, 'name'))}: {to_text(get_nested(one, 'error_message'))}" for one in failures]
+    said = "; ".join((*missed, *broke))
+    return said or (None if checks else "nothing was asserted")
+
+
+def _build_checks(given: JsonValue) -> tuple[RowScore, ...]:
+    found = given.items() if isinstance(given, dict) else ()
+    return tuple(
+        RowScore(
+            name[:200],
+            float(get_nested(one, "value") is True),
+            get_nested(one, "value") is True,
+            to_text(get_nested(one, "reason")) or None,
+        )
+        for name, one in found
+    )
+
+
+def _build_scores(given: JsonValue) -> tuple[RowScore, ...]:
+    found = given.items() if isinstance(given, dict) else ()
+    return tuple(
+        RowScore(name[:200], parse_number(get_nested(one, "value")), None, to_text(get_nested(one, "reason")) or None)
+        for name, one in found
+    )

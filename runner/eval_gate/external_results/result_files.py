@@ -1,0 +1,192 @@
+"""Result files: expand paths, globs and folders to the files that may hold results."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from glob import has_magic
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.external_results.agentv import INDEX
+from eval_gate.external_results.format_detection import SUFFIXES, find_tool
+from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
+from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_FILES
+
+_NON_RESULT_FILES: Final = {
+    "eval-set.json": "Inspect's",
+    "logs.json": "Inspect's",
+    "listing.json": "Inspect's",
+    "failsafe-summary.xml": "Maven's",
+    "testng-failed.xml": "TestNG's",
+    "testng-results.xml": "TestNG's",
+    "coverage.xml": "a coverage report",
+    "coverage-final.json": "Istanbul's",
+    ".last-run.json": "Playwright's",
+    ".eval-set-id": "Inspect's",
+}
+"""Files that tools write beside results and that hold none, by name; they are passed over in folders, and named."""
+_IGNORED_NAMES: Final = frozenset(
+    {".DS_Store", ".git", ".gitignore", ".gitkeep", ".pytest_cache", "Thumbs.db", "__pycache__", "desktop.ini"}
+)
+"""Files and folders of systems, of git and of Python, of which nobody needs to hear."""
+_ARCHIVE_SUFFIXES: Final = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz", ".7z")
+_SUITES: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?testsuites?[\s>/]")
+_HEAD: Final = 1 << 12
+_MAX_NAMED: Final = 3
+_OTHER_KIND: Final = "is of another kind"
+
+
+class ResultsFile(NamedTuple):
+    """File to read or skip. `shown` is its name in messages."""
+
+    path: Path
+    shown: str
+    skip_reason: str | None = None
+    """Why it is not read, as a sentence goes on behind its name; None where it is read."""
+
+
+def find_result_files(paths: Sequence[str]) -> Iterator[ResultsFile]:
+    """The files, in order. Raises GateError for one that is not there, and for a folder without results."""
+    found = 0
+    for given in (one for path in paths for one in _expand_glob(path)):
+        for file in _iter_path_files(given):
+            found += 1
+            if found > BROUGHT_FILES:
+                raise build_unreadable_error(RowPlace(given), f"holds more than {BROUGHT_FILES:,} files")
+            yield file
+
+
+def _expand_glob(given: str) -> list[str]:
+    """The paths that a glob matches; any other path is itself."""
+    if not has_magic(given) or os.path.lexists(given):
+        return [given]
+    pattern = Path(given)
+    found = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+    matched = sorted(str(path) for path in islice(found, BROUGHT_FILES + 1))
+    if not matched:
+        raise build_incomplete_error(
+            RowPlace(given), "matches no file: the tool did not write it, or wrote it somewhere else"
+        )
+    below = {path for path in matched if any(parent in matched for parent in map(str, Path(path).parents))}
+    return [path for path in matched if path not in below]
+
+
+def _iter_path_files(given: str) -> Iterator[ResultsFile]:
+    path = Path(given)
+    if path.is_file():
+        yield ResultsFile(path, given)
+        return
+    if not path.is_dir():
+        raise build_incomplete_error(
+            RowPlace(given), "is not there: the tool did not write it, or wrote it somewhere else"
+        )
+    if not any(path.iterdir()):
+        raise build_incomplete_error(RowPlace(given), "is empty: the tool made the folder and wrote no results")
+    inside, others = list[ResultsFile](), list[str]()
+    for file in _iter_folder_files(path, path.resolve(), BROUGHT_DEPTH):
+        if file.skip_reason == _OTHER_KIND:
+            others.append(file.shown)
+        else:
+            inside.append(file)
+        if len(inside) > BROUGHT_FILES:  # what is wrong in each of them is not looked for
+            raise build_unreadable_error(RowPlace(given), f"holds more than {BROUGHT_FILES:,} files")
+    if all(file.skip_reason for file in inside):
+        raise build_unreadable_error(
+            RowPlace(given), f"holds no {', '.join(SUFFIXES)}{_format_names(others, '; only ')}"
+        )
+    yield from inside
+    if others:
+        are = "files that are" if len(others) > 1 else "file that is"
+        said = f"holds {len(others):,} {are} none of {', '.join(SUFFIXES)}, and not read{_format_names(others, ': ')}"
+        yield ResultsFile(path, given, said)
+
+
+def _format_names(names: Sequence[str], before: str) -> str:
+    """The first names of a list, and how many follow; empty of an empty one."""
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return f"{before}{', '.join(names[:_MAX_NAMED])}{more}" if names else ""
+
+
+def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[ResultsFile]:
+    """Of AgentV's run its index, of DeepEval's past the newest; else every file, and those of the folders within.
+
+    What is left out is passed over with the reason, or refused, and never left unsaid.
+    """
+    if not depth:
+        raise build_unreadable_error(
+            RowPlace(str(folder)), f"is one of folders within each other, {BROUGHT_DEPTH} of them"
+        )
+    entries = [one for one in sorted(folder.iterdir()) if one.name not in _IGNORED_NAMES]
+    if find_tool(folder / INDEX) is ResultsFormat.AGENTV:
+        yield from _iter_agentv_files(folder, entries)
+        return
+    files = [one for one in entries if not one.is_dir() and _has_results_suffix(one)]
+    runs = [one for one in files if one.name.startswith("test_run_") and one.suffix == ".json"]
+    # DeepEval keeps a file for every run of the past
+    past = runs[:-1] if len(runs) == len(files) else []
+    if past:
+        said = f"holds {len(past):,} past runs of DeepEval, of which none was read: the newest is {runs[-1].name}"
+        yield ResultsFile(folder, str(folder), said)
+    for one in entries:
+        if one in past:
+            continue
+        if _is_duplicate_link(one, root):
+            yield ResultsFile(one, str(one), f"is a link to {one.resolve().relative_to(root)}, which is read itself")
+        elif one.is_dir():
+            yield from _iter_folder_files(one, root, depth - 1)
+        else:
+            yield ResultsFile(one, str(one), _find_skip_reason(one))
+
+
+def _iter_agentv_files(folder: Path, entries: Sequence[Path]) -> Iterator[ResultsFile]:
+    """The index, which names the files of the run, and what is beside it and of no run of AgentV's."""
+    yield ResultsFile(folder / INDEX, str(folder / INDEX))
+    for one in entries:
+        if one.is_file() and one.name != INDEX and _has_results_suffix(one) and find_tool(one) is not None:
+            yield ResultsFile(one, str(one))
+    for other in folder.rglob(INDEX):
+        if other.parent != folder:
+            yield ResultsFile(other, str(other))
+
+
+def _is_duplicate_link(link: Path, root: Path) -> bool:
+    """Whether this is a link to what is read under its own name: below the root, and a folder or called results."""
+    if not link.is_symlink() or not link.exists():
+        return False
+    target = link.resolve()
+    return target.is_relative_to(root) and (target.is_dir() or _has_results_suffix(target))
+
+
+def _has_results_suffix(file: Path) -> bool:
+    return file.suffix.lower() in SUFFIXES
+
+
+def _find_skip_reason(file: Path) -> str | None:
+    """Why a file of a folder is not read; None where it is. Raises GateError where it has to be read, and cannot."""
+    name, suffix = file.name.lower(), file.suffix.lower()
+    if (whose := _NON_RESULT_FILES.get(file.name)) and not _has_results(file):
+        return f"is {whose} and holds no results: it was not read"
+    if suffix in _ARCHIVE_SUFFIXES and Path(name.removesuffix(suffix)).suffix in SUFFIXES:
+        raise build_unreadable_error(
+            RowPlace(str(file)), "is packed: unpack it, or name the files beside it one by one"
+        )
+    if not _has_results_suffix(file):
+        return _OTHER_KIND
+    if not file.exists():
+        raise build_incomplete_error(RowPlace(str(file)), "is a link to nothing: what it should hold is missing")
+    return None
+
+
+def _has_results(file: Path) -> bool:
+    """Whether a file that is called like one beside results holds some all the same."""
+    if file.suffix != ".xml":
+        return find_tool(file) is not None
+    try:
+        with file.open("rb") as stream:
+            return _SUITES.search(stream.read(_HEAD)) is not None
+    except OSError:
+        return True  # reading it says what is wrong

@@ -1,0 +1,351 @@
+"""Common shape of external results: a row is one execution of one case."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from eval_gate.errors import PAGES, ExitCode, GateError, Problem
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseKey, Location
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import Blame, EvaluatorResult, Status
+from eval_gate.model.limits import BROUGHT_TEXT, CASES, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
+from eval_gate.model.usage import Usage
+from eval_gate.struct import Struct, field
+from eval_gate.text.javascript.strings import as_text
+from eval_gate.text.untrusted.surrogates import to_well_formed
+
+DOCS: Final = f"{PAGES}/results-of-other-tools.md"
+MAX_ROWS: Final = 10 * CASES
+"""Executions of all files together."""
+MAX_NAME: Final = 1_000
+"""Characters of a suite's or a case's name."""
+
+_MAX_INTERNED: Final = 64
+
+_UNREACHABLE: Final = re.compile(
+    r"ECONNREFUSED|\bENOTFOUND\b|EAI_AGAIN|EHOSTUNREACH|connection refused|could not resolve|name or service not known"
+    r"|\b(401|402|403|407|429|529)\b|unauthori[sz]ed|rate.?limit|quota|invalid.{0,20}api.?key|no api key",
+    re.IGNORECASE,
+)
+"""What providers and their clients say of no connection, credentials and limits."""
+_MAX_SEARCHED: Final = 2_000
+
+
+def classify_blame(error: str) -> Blame:
+    """Whose fault an error is, by its words, since no tool says it: nobody was reached, or the agent crashed."""
+    return Blame.UNREACHABLE if _UNREACHABLE.search(error[:_MAX_SEARCHED]) else Blame.CRASHED
+
+
+class RowPlace(NamedTuple):
+    """Position of a row: the file as it was given, and a line or a path in its structure."""
+
+    file: str
+    line: int | None = None
+    field: str | None = None
+
+    def build_problem(self, message: str) -> Problem:
+        """What is wrong there."""
+        return Problem(message, self.file, self.line, self.field)
+
+    def __str__(self) -> str:
+        return str(self.build_problem("")).rstrip(": ")
+
+
+class RowScore(NamedTuple):
+    """Score of one scorer or assertion. `passed` is None when the tool itself does not decide."""
+
+    name: str
+    value: float | None
+    passed: bool | None = None
+    reason: str | None = None
+    grader_failed: bool = False
+    """It could not judge."""
+
+
+class ResultRow(NamedTuple):
+    """One execution of a case. `status` None: a rule about the scores decides.
+
+    Rows with the same suite and name are executions of one case where `repeat` is equal in all of them and not None;
+    else the name is there twice. `content` is the fingerprint of what is asked and expected, by which a case is known
+    under a new name; a fingerprint, because the value itself is many times as large as the rest of a row.
+    """
+
+    suite: str
+    id: str
+    status: Status | None
+    place: RowPlace
+    scores: tuple[RowScore, ...] = ()
+    score: float | None = None
+    """The tool's score of the whole."""
+    is_graded: bool = False
+    """The score is a grade, and the gate says what is enough."""
+    threshold: float | None = None
+    """The score from which this row says that it passes."""
+    prompt: str = ""
+    expectation: tuple[str, ...] = ()
+    response: str | None = None
+    error: str | None = None
+    """Why it failed, or what broke."""
+    blame: Blame = Blame.CRASHED
+    duration_ms: float | None = None
+    cost_usd: float | None = None
+    usage: Usage | None = None
+    calls: tuple[ToolCall, ...] = ()
+    location: Location | None = None
+    tags: tuple[str, ...] = ()
+    description: str = ""
+    target: str | None = None
+    content: str | None = None
+    repeat: str | None = None
+    trial: str | None = None
+    """Which of the executions it is, where the tool numbers them; no two of a case are the same."""
+    run: str | None = None
+    """The run of the tool that it is of, where the tool says so: no two of them have a case in common."""
+    rerun: bool = False
+    """It is a re-run: one that was made because of a doubt is no first result."""
+    rerun_name: str | None = None
+    """What the tool itself calls the case when it is asked to run it again; None for its name."""
+    longer_name: str | None = None
+    """A longer name, for where another case has the same one."""
+    longer_suites: tuple[str, ...] = ()
+    """Longer names of the suite for the same, of which the first that helps is taken."""
+    duplicate_hint: str | None = None
+    """What to do where nothing tells two cases of this name apart, where that is known."""
+    named_by: str = "name"
+    """What its name is made of, in words for people."""
+    unstable_reason: str | None = None
+    """Why its name may be another one in the next run, and what to do; None where it is stable."""
+
+    @property
+    def key(self) -> CaseKey:
+        """Which case it is of."""
+        return CaseKey(self.suite, self.id)
+
+
+class ExecutionEnding(NamedTuple):
+    """End of an execution and the cause of an error. `status` None: a rule about the scores decides."""
+
+    status: Status | None
+    blame: Blame = Blame.CRASHED
+    error: str | None = None
+
+
+def build_ending(
+    own: Status | None,
+    scores: Sequence[RowScore],
+    error: str | None = None,
+    *,
+    weighed: bool = False,
+    against: str | None = None,
+) -> ExecutionEnding:
+    """How an execution ended that the agent got through, by one rule for all tools.
+
+    A scorer that says no says enough. Else one that could not judge leaves it open, whatever the tool made of that:
+    an evaluation error, of which nobody knows whether it passes. Else the tool's `own` verdict counts, which is None
+    where it has none; `error` is what the tool says of it. A pass that its own file contradicts is an evaluation error
+    too: `against` is what else there says no, and so does a scorer, but where scores are `weighed` against each other.
+    """
+    if own is Status.ERROR or own is Status.SKIPPED:
+        return ExecutionEnding(own, classify_blame(error or ""), error)
+    if own is Status.PASSED and (no := against or _find_failed_score(scores, weighed=weighed)):
+        return ExecutionEnding(Status.ERROR, Blame.OURS, f"the tool says that it passed, and beside it stands {no}")
+    broke = [one for one in scores if one.grader_failed]
+    failed = own is not Status.PASSED and any(one.passed is False and not one.grader_failed for one in scores)
+    if broke and not failed:
+        said = "; ".join(f"{one.name}: {one.reason or 'gave no score'}" for one in broke)
+        return ExecutionEnding(Status.ERROR, Blame.OURS, said)
+    if own is None and failed:
+        return ExecutionEnding(Status.FAILED, error=error)
+    if own is None and scores and all(one.passed for one in scores):
+        return ExecutionEnding(Status.PASSED)
+    return ExecutionEnding(own, error=None if own is Status.PASSED else error)
+
+
+def _find_failed_score(scores: Sequence[RowScore], *, weighed: bool) -> str | None:
+    """The scorer because of which an execution cannot have passed; where scores are weighed, all of them have to be."""
+    failed = [one for one in scores if one.passed is False and not one.grader_failed]
+    if not failed or (weighed and (len(failed) < len(scores) or any(one.value != 0 for one in failed))):
+        return None
+    said = f": {failed[0].reason}" if failed[0].reason else ""
+    return f"that {failed[0].name} did not{said}"
+
+
+class FileFacts(Struct):
+    """Facts about a results file besides its rows; complete after all rows are read."""
+
+    tool: str = ""
+    """Who made it, as the tool names itself: `promptfoo 0.121.20`."""
+    notes: list[str] = field(default_factory=list)
+    """Sentences for people."""
+    executions: int = 0
+    """So many the file says are in it; 0 where it does not say."""
+    failures: int = 0
+    """So many of them, errors among them, the file says did not pass."""
+
+    def check_counts(self, shown: str, executions: int, failures: int) -> None:
+        """Raise GateError where fewer were found: what is missing may be what failed."""
+        for said, found, what in (
+            (self.failures, failures, "that did not pass"),
+            (self.executions, executions, "executions"),
+        ):
+            if found < said:
+                raise build_incomplete_error(RowPlace(shown), f"counts {said:,} {what}, and {found:,} are in it")
+
+
+class ResultsReader(Protocol):
+    """Reader of the files of one format."""
+
+    def __call__(self, file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+        """Every execution in the file, in its order. `shown` is the file as it was given. Raises GateError."""
+        ...
+
+
+def build_unreadable_error(place: RowPlace, what: str, hint: str | None = None) -> GateError:
+    """The error for a file that is not what it should be. Nothing was judged: usage."""
+    return build_problems_error([place.build_problem(what)], hint)
+
+
+def build_problems_error(problems: Sequence[Problem], hint: str | None = None) -> GateError:
+    """The same of several places."""
+    hint = hint or f"{DOCS} shows what each format needs"
+    return GateError("results-unreadable", "the results cannot be read", hint, problems=problems)
+
+
+def build_two_runs_error(which: str, problem: Problem) -> GateError:
+    """The error for two runs where one is judged. `which` says where they are, as a sentence begins: `a and b are`."""
+    return GateError(
+        "results-duplicate",
+        f"{which} two runs of the tool, and not two executions in one",
+        "give the results of one run: remove those of earlier ones, or name the newest file alone",
+        problems=[problem],
+    )
+
+
+def build_incomplete_error(place: RowPlace, what: str) -> GateError:
+    """The error for results of a tool that did not finish: not judged, and no mistake of who calls."""
+    return GateError(
+        "results-incomplete",
+        "the tool that made the results did not finish",
+        "run it again; what is missing is neither passed nor failed",
+        problems=[place.build_problem(what)],
+        exit_code=ExitCode.INCOMPLETE,
+    )
+
+
+def require_mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:
+    """The value as a mapping. Raises GateError."""
+    if not isinstance(value, dict):
+        raise build_unreadable_error(place, "is not a mapping")
+    return value
+
+
+def get_members(value: JsonValue) -> Sequence[JsonValue]:
+    """The members of a list; none of what is no list."""
+    return value if isinstance(value, list) else ()
+
+
+def iter_list_members(
+    document: dict[str, JsonValue], kinds: Sequence[str], shown: str
+) -> Iterator[tuple[str, dict[str, JsonValue], RowPlace]]:
+    """The members of a document's lists, each with its list and its place. Raises GateError where the first is none."""
+    if not isinstance(document.get(kinds[0]), list):
+        raise build_unreadable_error(RowPlace(shown, field=kinds[0]), "is missing")
+    for kind in kinds:
+        for at, member in enumerate(get_members(document.get(kind))):
+            place = RowPlace(shown, field=f"{kind}[{at}]")
+            yield kind, require_mapping(member, place), place
+
+
+def get_nested(value: JsonValue, *names: str) -> JsonValue:
+    """What stands under these names, one within the other; None where one of them is missing."""
+    for name in names:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def to_text(value: JsonValue) -> str:
+    """A text as it is, anything else as compact JSON, nothing for null; bounded, and without half characters."""
+    if value is None:
+        return ""
+    said = to_well_formed(as_text(value))
+    if len(said) < _MAX_INTERNED:
+        return sys.intern(said)  # names and verdicts are the same in most rows
+    return said[:BROUGHT_TEXT]
+
+
+def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
+    """A name: a text or a whole number that is not empty. Raises GateError."""
+    named = to_text(value).strip() if isinstance(value, str) or (isinstance(value, int) and value is not True) else ""
+    if not named or len(named) > MAX_NAME:
+        raise build_unreadable_error(place, f"has no {what} of up to {MAX_NAME:,} characters")
+    return named
+
+
+def parse_count(value: JsonValue) -> int:
+    """A count that is not negative; 0 for anything else."""
+    found = parse_number(value)
+    return int(found) if found is not None and found > 0 else 0
+
+
+def parse_number(value: JsonValue) -> float | None:
+    """A finite number; None for anything else, true and false among it."""
+    if type(value) is float:  # of what JSON holds there is no other kind of it, and this is asked of every row
+        return value if math.isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def parse_seconds(value: JsonValue) -> float | None:
+    """Seconds as milliseconds."""
+    found = parse_number(value)
+    return in_range(found * 1000, MAX_DURATION_MS) if found is not None else None
+
+
+def parse_milliseconds(value: JsonValue) -> float | None:
+    """A duration in range."""
+    return in_range(parse_number(value), MAX_DURATION_MS)
+
+
+def parse_cost(value: JsonValue) -> float | None:
+    """A cost in range."""
+    return in_range(parse_number(value), MAX_COST_USD)
+
+
+def build_usage(inputs: JsonValue, outputs: JsonValue) -> Usage | None:
+    """Tokens, where at least one side is known."""
+    found = [in_range(parse_number(side), MAX_TOKENS) for side in (inputs, outputs)]
+    whole = [None if side is None else int(side) for side in found]
+    return Usage(input_tokens=whole[0], output_tokens=whole[1]) if any(side is not None for side in whole) else None
+
+
+@lru_cache(1_000)
+def build_evaluator_results(scores: tuple[RowScore, ...]) -> tuple[EvaluatorResult, ...]:
+    """Scorers as the record keeps them. Most executions are said the same of, and share it."""
+    return tuple(map(_build_evaluator_result, scores))
+
+
+def _build_evaluator_result(score: RowScore) -> EvaluatorResult:
+    """Its reason is among what was hit or missed, as it passed or not."""
+    said = (score.reason or score.name,)
+    value = score.value if score.value is not None else float(bool(score.passed))
+    return EvaluatorResult(
+        name=score.name,
+        type="score" if score.passed is None else "check",
+        score=value,
+        hits=said if score.passed else (),
+        misses=said if score.passed is False else (),
+        reasoning=score.reason,
+    )

@@ -1,0 +1,97 @@
+"""Pass rules for scores without a verdict: one threshold for all, or one per scorer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.config.score_rule import ScoreRule
+from eval_gate.errors import GateError
+from eval_gate.external_results.result_rows import ResultRow, RowScore
+from eval_gate.model.execution import Blame, Status
+from eval_gate.struct import Struct, field
+
+MAX_ROUNDING_ERROR: Final = 1e-6
+"""By so much a grade may be beyond 0 or 1: what is computed is rounded."""
+
+
+class ScoreRules(Struct):
+    """All pass rules. `pass_score` is the threshold of a case's score when nothing else decides."""
+
+    scores: tuple[ScoreRule, ...] = ()
+    pass_score: float | None = None
+    off_scale: int = 0
+    """Results so far whose score is outside of 0 to 1, so that `pass_score` says nothing about them."""
+    _used: set[str] = field(default_factory=set)
+
+    def apply_rules(self, row: ResultRow) -> ResultRow:
+        """The row with a status. Raises GateError `results-need-rule` where nobody says from where on a score passes.
+
+        Rules for scorers win over the tool's own verdict; of the scorers that have none its own opinion counts.
+        """
+        if row.status is Status.ERROR or row.status is Status.SKIPPED:
+            return row
+        ruled = {rule.name: rule for rule in self.scores}
+        if row.status and not ruled:
+            return self._mark_graded(row)
+        scores = tuple(self._apply_rule(one, ruled.get(one.name)) for one in row.scores)
+        touched = any(one.name in ruled for one in row.scores)
+        if row.status is not None and not touched:
+            return self._mark_graded(row)
+        return self._classify_row(row._replace(scores=scores), touched=touched)
+
+    def _apply_rule(self, score: RowScore, rule: ScoreRule | None) -> RowScore:
+        if rule is None:
+            return score
+        self._used.add(rule.name)
+        said = score.reason or f"{score.name} is {score.value if score.value is not None else 'missing'}"
+        return score._replace(passed=rule.is_met(score.value), reason=f"{said} (rule: {rule})")
+
+    def _classify_row(self, row: ResultRow, *, touched: bool) -> ResultRow:
+        open_ = [score for score in row.scores if score.passed is None]
+        if row.scores and not open_:
+            return row._replace(status=_to_status(all(score.passed for score in row.scores)))
+        if any(score.passed is False for score in row.scores):
+            return row._replace(status=Status.FAILED)
+        if touched and row.status is not None:
+            return row
+        if row.threshold is not None and row.score is not None:
+            return row._replace(status=_to_status(row.score >= row.threshold))
+        value = row.score if row.score is not None else min((one.value or 0.0 for one in open_), default=None)
+        if self.pass_score is not None and value is not None:
+            # a grade: the gate itself says what is enough, on both sides of a comparison
+            if not _is_grade(value):
+                why = f"the score {str(value)[:30]} is outside of the scale, which is 0 to 1"
+                return row._replace(status=Status.ERROR, error=why, blame=Blame.OURS)
+            return row._replace(status=_to_status(value >= 1.0), score=value, is_graded=True)
+        named = open_[0].name if open_ else "score"
+        raise GateError(
+            "results-need-rule",
+            f'nobody says from where on the score "{named[:80]}" passes',
+            f"--score '{named[:80]}>=0.7' for this scorer, or --pass-score 0.7 for all",
+            problems=[row.place.build_problem(f'"{row.id[:100]}" has scores and no verdict')],
+        )
+
+    def _mark_graded(self, row: ResultRow) -> ResultRow:
+        """What the tool has judged, and whether the gate's pass score may say that less is enough.
+
+        A score of another scale is no grade: there the tool's own verdict stands.
+        """
+        if self.pass_score is None or row.score is None:
+            return row
+        if not _is_grade(row.score):
+            self.off_scale += 1
+            return row
+        return row._replace(is_graded=True)
+
+    def list_unused_rules(self) -> list[str]:
+        """Rules for scorers that no result has: most likely misspelt."""
+        return [str(rule) for rule in self.scores if rule.name not in self._used]
+
+
+def _is_grade(score: float) -> bool:
+    """Whether a score is on the scale of 0 to 1, but for what rounding adds."""
+    return -MAX_ROUNDING_ERROR <= score <= 1 + MAX_ROUNDING_ERROR
+
+
+def _to_status(holds: bool) -> Status:  # noqa: FBT001 (what it is about is its only argument)
+    return Status.PASSED if holds else Status.FAILED

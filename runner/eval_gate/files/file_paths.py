@@ -1,0 +1,106 @@
+"""Rules for file paths: where reading and writing is allowed, and how a path is shown.
+
+A path of a configuration file may be a stranger's (a pull request brings its own), and we may be root. Whatever it
+holds, `/etc/x`, `../x`, or the name of a link that was committed, it leads to a place below the working directory or
+is refused. In the action that is the workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+OUTSIDE: Final = "leads out of the working directory"
+NO_FILE: Final = "is not an ordinary file"
+NUL: Final = "holds a NUL character"
+RESULT_FILES: Final = ("run.json", "latest.json")
+"""A folder that holds one of these holds results."""
+_NAME_BYTES: Final = 255
+"""The longest name of a file or folder on Linux and macOS; on Windows it is as many characters."""
+_PATH_BYTES: Final = 4_095
+
+
+def resolve_path(path: str | Path, *, anywhere: bool = False, root: Path | None = None) -> Path | None:
+    """The absolute path with every link followed; None where it would lead out of `root`, or the working directory.
+
+    `anywhere`: a person has written this path on the command line. Then an absolute path and `..` may lead out, but a
+    path into the working directory still may not lead out of it by a link, which is somebody else's.
+    """
+    here = Path(os.path.realpath(root or Path.cwd()))
+    # without links first: `link/..` is the folder in which the link is, not one that the link chooses
+    plain = Path(os.path.normpath(here / path))
+    real = Path(os.path.realpath(plain))
+    if plain.is_relative_to(here):
+        return real if real.is_relative_to(here) else None
+    return real if anywhere else None
+
+
+def find_path_problem(text: str) -> str | None:
+    """Why no system takes this text for a path or an address, as the rest of a sentence; None where one may.
+
+    Systems refuse it in every call that looks there, also in those that only ask whether something is there.
+    """
+    if "\0" in text:
+        return NUL
+    if "://" in text:
+        return None
+    data = text.encode("utf-8", "surrogateescape")
+    longest = max(map(len, data.split(b"/")))
+    if longest > _NAME_BYTES:
+        return f"holds a name of {longest:,} bytes: a file's name has {_NAME_BYTES} at most"
+    return f"is a path of {len(data):,} bytes: {_PATH_BYTES:,} is the most" if len(data) > _PATH_BYTES else None
+
+
+def find_write_problem(path: str | Path, *, anywhere: bool) -> str | None:
+    """Why no file can be written there, as the rest of a sentence; None where nothing speaks against it.
+
+    This is said before anything is run. Until the file is written it may change: the writing looks again.
+    """
+    place = resolve_path(path, anywhere=anywhere)
+    if place is None:
+        return OUTSIDE
+    kind = _read_mode(path)
+    return NO_FILE if kind is not None and not stat.S_ISREG(kind) else None
+
+
+def find_folder_problem(path: str | Path, *, anywhere: bool, root: Path | None = None) -> str | None:
+    """The same for a folder that is made where it is missing."""
+    return None if resolve_path(path, anywhere=anywhere, root=root) else OUTSIDE
+
+
+def find_read_problem(path: str | Path, *, root: Path | None = None) -> str | None:
+    """Why a file that a description names, relative to `root` or the working directory, is not read and sent anywhere.
+
+    It has to be in the repository, links followed: `/proc/self/environ` is a file as well.
+    """
+    here = Path(os.path.realpath(root or Path.cwd()))
+    within = Path(os.path.realpath(here / path)).is_relative_to(find_repository(here) or here)
+    return None if within else "leads out of the repository"
+
+
+def find_repository(folder: Path) -> Path | None:
+    """The nearest folder with a `.git`, this one or one above it; None outside of a repository."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def format_path(path: Path, root: Path | None = None) -> str:
+    """The path for people: POSIX style, from `root` or the working directory on where it lies below it."""
+    here = root or Path.cwd()
+    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+
+
+def format_relative_path(path: Path, root: Path | None = None) -> str:
+    """The same of a file that is looked for upward: from deeper in its folder or repository the way to it, `../x`."""
+    here = root or Path.cwd()
+    if path.parent in here.parents or path.is_relative_to(find_repository(here) or here):
+        return Path(os.path.relpath(path, here)).as_posix()
+    return format_path(path, here)
+
+
+def _read_mode(path: str | Path) -> int | None:
+    try:
+        return Path(path).stat().st_mode
+    except (OSError, ValueError):  # not there, or not to be looked at: the writing says so
+        return None

@@ -1,0 +1,40 @@
+"""The Agent Evals dialect: how its suites are recognized and loaded.
+
+What reads them is loaded with the first suite: most runs have none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.formats.base import Dialect, EvalSource, Positions, ReadOptions
+from eval_gate.formats.documents import JSON
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalSuite
+
+
+def is_agent_evals_suite(document: JsonValue) -> bool:
+    """An object with a list `cases`, and an `agent` or cases with `prompt` or `assertions`; tool-forge has `input`."""
+    if not isinstance(document, dict) or not isinstance(document.get("cases"), list):
+        return False
+    cases = [case for case in document["cases"] if isinstance(case, dict)]  # type: ignore[union-attr]
+    if any("input" in case or "expect" in case for case in cases):
+        return False
+    return isinstance(document.get("agent"), dict) or any("prompt" in case or "assertions" in case for case in cases)
+
+
+def build_json_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of a suite file."""
+    from eval_gate.formats.agent_evals import file_model
+
+    return file_model.AgentEvalsSuite.model_json_schema() | {"title": "Agent Evals suite"}
+
+
+def load_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
+    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    from eval_gate.formats.agent_evals.suite_reader import read_suite
+
+    return read_suite(document, positions, source, reading)
+
+
+DIALECT: Final = Dialect(JSON, is_agent_evals_suite, load_suite, build_json_schema)

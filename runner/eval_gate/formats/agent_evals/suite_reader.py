@@ -1,0 +1,156 @@
+"""Reader for Agent Evals suites: problems with locations, agent, cases, assertions."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from pydantic_core import ErrorDetails
+
+from eval_gate.errors import format_suggestion
+from eval_gate.formats.agent_evals import file_model
+from eval_gate.formats.agent_evals.lint import lint_suite
+from eval_gate.formats.base import EvalSource, Positions, ReadOptions
+from eval_gate.formats.document_reader import DocumentReader, Findings, Path
+from eval_gate.model.agent import SUITE_MODEL, SuiteAgent
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location
+from eval_gate.model.conversation import Message
+from eval_gate.model.specs import agent_evals as specs
+from eval_gate.text.digest import compute_digest, compute_fingerprint
+from eval_gate.text.sources.validation_errors import describe_error, describe_value
+from eval_gate.text.untrusted.surrogates import to_well_formed
+
+DEFAULT_TARGET: Final = f"openai:{SUITE_MODEL}"
+"""Who answers unless the person running chooses."""
+DEFAULT_TIMEOUT_MS: Final = 30_000
+"""Limit of a case where neither it nor the suite says one."""
+MAX_LABEL: Final = 200
+"""Characters of an assertion's description that results have as its name."""
+_ASSERTION_DEPTH: Final = 4
+"""Steps of a path such as `cases[0].assertions[1]`."""
+
+
+def read_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
+    """The suite of this document; raises EvalFileError with every problem of the file at once.
+
+    Where somebody chose who answers instead, the suite may name any model; else only `SUITE_MODEL` is allowed.
+    """
+    reader = DocumentReader(source.file, positions)
+    suite = reader.validate_document(
+        file_model.AgentEvalsSuite, document, written=_strip_type_step, said=_describe_validation_error
+    )
+    reader.check_duplicate_ids(suite.cases)
+    findings = Findings()
+    lint_suite(suite, findings, reading)
+    if suite.agent.model != SUITE_MODEL:
+        _check_model(suite.agent.model, reading, reader, findings)
+    warnings = reader.collect_warnings(findings, suite.cases, strict=reading.strict)
+    agent = _build_agent(suite.agent)
+    return EvalSuite(
+        file=source.file,
+        format="agent-evals",
+        tool_name=to_well_formed(suite.name),
+        version=to_well_formed(suite.version),
+        tier=None,
+        file_hash=source.file_hash,
+        cases=tuple(
+            _build_case(
+                suite, index, agent, Location(file=source.file, line=reader.find_line(("cases", index))), findings
+            )
+            for index in range(len(suite.cases))
+        ),
+        warnings=tuple(warnings),
+    )
+
+
+def _check_model(named: str, reading: ReadOptions, reader: DocumentReader, findings: Findings) -> None:
+    """The suite names another model than the one it is fixed to: refused, unless somebody else answers anyway."""
+    place = ("agent", "model")
+    if reading.target_override is not None:
+        instead = reading.target_override[:80]
+        findings.add(f'the suite names the model "{named[:80]}"; {instead} answers instead', place)
+        return
+    message = f'"{named[:80]}" is not {SUITE_MODEL}, to which suites are fixed: choose who answers with'
+    reader.problems.append(reader.build_problem(f"{message} --model or --target", place))
+
+
+def _strip_type_step(loc: Path) -> Path:
+    """The path in the file: pydantic names the kind of an assertion as a step of its own."""
+    if len(loc) > _ASSERTION_DEPTH and loc[2] == "assertions":
+        return (*loc[:_ASSERTION_DEPTH], *loc[_ASSERTION_DEPTH + 1 :])
+    return loc
+
+
+def _describe_validation_error(detail: ErrorDetails) -> str:
+    """One problem in our words, also those of assertions whose type says nothing to us."""
+    if detail["type"] not in {"union_tag_invalid", "union_tag_not_found"}:
+        return describe_error(detail)
+    given = detail["input"]
+    known = ", ".join(file_model.ASSERTIONS)
+    if isinstance(given, dict) and isinstance(named := given.get("type"), str):
+        return f'there is no assertion "{named[:80]}"{format_suggestion(named, file_model.ASSERTIONS)}; known: {known}'
+    return f"expected an assertion with a `type`, got {describe_value(given)}; known: {known}"
+
+
+def _build_agent(agent: file_model.AgentEvalsAgent) -> SuiteAgent:
+    return SuiteAgent(
+        name=agent.name,
+        model=agent.model,
+        instructions=agent.instructions,
+        tools=tuple(dict.fromkeys(agent.tools)),
+        max_turns=agent.max_turns,
+    )
+
+
+def _build_case(
+    suite: file_model.AgentEvalsSuite, index: int, agent: SuiteAgent, location: Location, findings: Findings
+) -> EvalCase:
+    case = suite.cases[index]
+    timeout_ms = case.timeout or suite.defaults.timeout or DEFAULT_TIMEOUT_MS
+    return EvalCase(
+        id=case.id,
+        suite=location.file,
+        description=to_well_formed(case.name),
+        messages=(Message(role="user", content=case.prompt),),
+        evaluators=tuple(_build_spec(assertion) for assertion in case.assertions),
+        aggregation=Aggregation.ALL,
+        tags=tuple(case.tags),
+        max_turns=agent.max_turns,
+        timeout_ms=math.ceil(timeout_ms),
+        agent=agent,
+        target=DEFAULT_TARGET,
+        location=location,
+        # the agent is what is evaluated: a changed one is asked the same
+        fingerprint=compute_fingerprint({"prompt": case.prompt, "assertions": _dump_assertions(case)}),
+        question=compute_digest(case.prompt),
+        expectation=compute_digest(_dump_assertions(case)),
+        warnings=findings.get_case_messages(index),
+    )
+
+
+_SPEC_CLASSES: Final[dict[type[file_model.AnyAssertion], type[specs.SuiteAssertion]]] = {
+    file_model.ContainsAssertion: specs.OutputContains,
+    file_model.MatchesRegexAssertion: specs.OutputMatches,
+    file_model.EqualsAssertion: specs.OutputEquals,
+    file_model.JsonPathAssertion: specs.OutputJsonPath,
+    file_model.FileExistsAssertion: specs.FileExists,
+    file_model.FileNotExistsAssertion: specs.FileNotExists,
+    file_model.FileContainsAssertion: specs.FileContains,
+    file_model.FileJsonPathAssertion: specs.FileJsonPath,
+}
+
+
+def _build_spec(assertion: file_model.AnyAssertion) -> specs.SuiteAssertion:
+    """The same fields as data for the evaluators."""
+    fields = {name: getattr(assertion, name) for name in type(assertion).model_fields if name != "description"}
+    label = to_well_formed((assertion.description or "")[:MAX_LABEL]) or None
+    return _SPEC_CLASSES[type(assertion)](label=label, **fields)
+
+
+def _dump_assertions(case: file_model.AgentEvalsCase) -> list[JsonValue]:
+    """The assertions as they are written, but for what they are called."""
+    return [
+        assertion.model_dump(mode="json", include={*type(assertion).model_fields} - {"description"})
+        for assertion in case.assertions
+    ]

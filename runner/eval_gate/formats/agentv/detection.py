@@ -1,0 +1,85 @@
+"""Detection of AgentV eval files, and of their version, by their keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from eval_gate.errors import find_nearest
+from eval_gate.model.base import JsonValue
+
+CASE_LIST_NAMES: Final = ("evalcases", "eval_cases", "cases", "tests")
+"""Names of the list of cases, from the spec's to the newest."""
+_UNIQUE_LIST_NAMES: Final = CASE_LIST_NAMES[:2]
+"""Names of the list of cases that no other format has."""
+_UNIQUE_FIELDS: Final = ("input_messages", "expected_outcome")
+"""Fields of a case that no other format has."""
+_SHARED_FIELDS: Final = ("input", "outcome", "criteria", "turns")
+"""Fields of a case that another format may have too."""
+_OTHER_FORMAT_FIELDS: Final = ("expect", "rubric", "prompt")
+"""Fields of a case that make it one of another format."""
+PRE_V4_FIELDS: Final = ("input_messages", "expected_messages", "outcome")
+"""Fields that AgentV's version 4 has under other names only."""
+_V4_FIELDS: Final = ("criteria", "assertions", "assert", "turns")
+"""Fields that version 1.6 does not have."""
+_CASE_FILE_ENDINGS: Final = (".yaml", ".yml", ".jsonl", "/")
+"""How the name of a file of cases, or of a folder of them, ends."""
+_AGENTV_WORDS: Final = re.compile(
+    rb"\b(?:evalcases|eval_cases|input_messages|expected_outcome|expected_messages|criteria)\b"
+)
+
+
+def is_agentv_suite(document: JsonValue) -> bool:
+    """An object with a list `evalcases` (or by a later name) of cases with `input_messages`, an outcome, or both."""
+    return isinstance(document, dict) and find_list_name(document) is not None
+
+
+def mentions_cases(data: bytes) -> bool:
+    """Whether a file that cannot be read was probably meant to be one of this format."""
+    return _AGENTV_WORDS.search(data) is not None
+
+
+def find_list_name(document: Mapping[str, JsonValue]) -> str | None:
+    """The name of the list of cases, also where it is misspelt; None where there is none of this format."""
+    own = find_used_name(document, _UNIQUE_LIST_NAMES)
+    if own is not None:
+        return own
+    if "agent" in document:  # Agent Evals
+        return None
+    tests = document.get(CASE_LIST_NAMES[-1])
+    if isinstance(tests, str) and tests.endswith(_CASE_FILE_ENDINGS):
+        return CASE_LIST_NAMES[-1]
+    for name, value in document.items():
+        if isinstance(value, list) and any(_is_case(one) for one in value) and find_nearest(name, CASE_LIST_NAMES):
+            return name
+    return None
+
+
+def is_version_4(document: Mapping[str, JsonValue], name: str) -> bool:
+    """Whether a file of this format is one of today's AgentV, by the names of its list and of its cases' fields."""
+    cases = document.get(name)
+    fields = {field for case in cases if isinstance(case, dict) for field in case} if isinstance(cases, list) else set()
+    if not fields.isdisjoint(PRE_V4_FIELDS):
+        return False
+    return name == CASE_LIST_NAMES[-1] or not fields.isdisjoint(_V4_FIELDS)
+
+
+def _is_case(value: JsonValue) -> bool:
+    """Whether this is a case of this format, as far as one can see."""
+    if isinstance(value, str):
+        return value.startswith("file://")
+    if not isinstance(value, dict):
+        return False
+    if any(name in value for name in _UNIQUE_FIELDS):
+        return True
+    if any(name in value for name in _OTHER_FORMAT_FIELDS):
+        return False
+    if isinstance(value.get("input"), dict):  # another format has such an input too
+        return "id" in value and any(name in value for name in ("criteria", "assertions"))
+    return "id" in value and any(name in value for name in _SHARED_FIELDS)
+
+
+def find_used_name(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:
+    """The name under which a field stands in `raw`, where it does."""
+    return next((name for name in names if isinstance(raw, Mapping) and name in raw), None)

@@ -1,0 +1,222 @@
+"""The repository of an eval file: which files it may name, and where they are searched.
+
+Source: agentv behaviour 1.3. An eval file may come with a stranger's pull request: nothing outside the repository is
+read, wherever a path or a link leads, and nothing of Git's own folder, which may hold a token.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+from eval_gate.errors import format_suggestion
+from eval_gate.files.file_paths import find_repository
+from eval_gate.files.reading import read_limited
+from eval_gate.formats.base import EvalSource
+from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct
+
+MAX_FILE_BYTES: Final = limits.ATTACHED_BYTES
+"""Bytes of one attached file."""
+MAX_PATH: Final = 1_000
+MAX_COMPARED_NAMES: Final = 500
+"""Names of a folder among which the nearest to a misspelt one is looked for."""
+MAX_HINTS: Final = 20
+_GIT: Final = ".git"
+CachedValue = TypeVar("CachedValue")
+
+
+class FileError(Exception):
+    """A file cannot be used; the message says why."""
+
+
+class NoSuchFileError(FileError):
+    """No file of this name exists in the repository."""
+
+
+class RepositoryFile(FrozenStruct):
+    """A file in the repository. `relative_path` is POSIX style, from the repository's root.
+
+    style.
+    """
+
+    path: Path
+    relative_path: str
+
+
+class EvalRepository:
+    """The repository around one eval file, with a cache of the files that were read."""
+
+    def __init__(self, source: EvalSource) -> None:
+        self.eval_file = normalize_path(source.path.absolute())
+        self.folder = self.eval_file.parent
+        self._working = normalize_path(source.root.absolute())
+        self.root = self._find_root()
+        self._real_root = self.root.resolve()
+        self._found: dict[str, RepositoryFile | FileError] = {}
+        self._texts: dict[Path, str | FileError] = {}
+        self._hints = MAX_HINTS
+
+    def _find_root(self) -> Path:
+        """The nearest folder with `.git`, else the root of the run, else the eval file's own folder."""
+        outside = self._working if self.folder.is_relative_to(self._working) else self.folder
+        return find_repository(self.folder) or outside
+
+    def iter_parent_folders(self) -> Iterator[Path]:
+        """The eval file's folder and every one above it, up to the root."""
+        for place in (self.folder, *self.folder.parents):
+            yield place
+            if place == self.root:
+                return
+
+    def to_relative_path(self, path: Path) -> str:
+        """The way from the root to `path`, POSIX style: the same in every checkout."""
+        return path.relative_to(self.root).as_posix()
+
+    def format_path(self, path: Path) -> str:
+        """The path as people see it: from the root of the run, where it lies below."""
+        return (path.relative_to(self._working) if path.is_relative_to(self._working) else path).as_posix()
+
+    def find_file(self, written: str) -> RepositoryFile:
+        """The file that this path means. Raises FileError when it is not there or may not be read.
+
+        It is looked for in the eval file's folder, in each above it, and in the folder of the run.
+        """
+        if written not in self._found:
+            try:
+                self._found[written] = self._search_file(written)
+            except FileError as error:
+                self._found[written] = error
+        return _return_or_raise(self._found[written])
+
+    def _search_file(self, written: str) -> RepositoryFile:
+        if not _can_be_path(written):
+            raise FileError("is not the path of a file")
+        relative = written.lstrip("/")
+        absolute = [normalize_path(Path(written))] if written.startswith("/") else []
+        places = dict.fromkeys((*self.iter_parent_folders(), self._working))
+        candidates = [*absolute, *(normalize_path(place / relative) for place in places)]
+        for candidate in candidates:
+            found = self.find_file_at(candidate)
+            if found is not None:
+                return found
+        beside = candidates[len(absolute)]
+        if not beside.is_relative_to(self.root):
+            raise FileError("leads out of the repository: only files inside are read")
+        raise NoSuchFileError(f"there is no such file in the repository{self._suggest_name(beside)}")
+
+    def find_file_at(self, path: Path) -> RepositoryFile | None:
+        """The file at exactly this place, None where there is none. Raises FileError for a link that leads away."""
+        if not path.is_relative_to(self.root) or not _is_file(path):
+            return None
+        self._require_inside(path)
+        return RepositoryFile(path, self.to_relative_path(path))
+
+    def _require_inside(self, path: Path) -> None:
+        """Raise FileError for what a link leads out of the repository, or into Git's own folder."""
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, RuntimeError) as error:
+            raise FileError("cannot be read") from error
+        if not real.is_relative_to(self._real_root):
+            raise FileError("is a link out of the repository: only files inside are read")
+        if any(step.casefold() == _GIT for step in real.relative_to(self._real_root).parts):
+            raise FileError("is one of Git's own files: they are not read")
+
+    def _suggest_name(self, path: Path) -> str:
+        """The nearest name in the same folder. Only for the first files of many: it takes its time."""
+        self._hints -= 1
+        if self._hints < 0:
+            return ""
+        try:
+            with os.scandir(path.parent) as entries:
+                names = [
+                    entry.name
+                    for entry, _ in zip(entries, range(MAX_COMPARED_NAMES), strict=False)
+                    if entry.name != path.name
+                ]
+        except OSError:
+            return ""
+        return format_suggestion(path.name, sorted(names))
+
+    def read_text(self, found: RepositoryFile) -> str:
+        """The text of a file, with LF for every end of line. Raises FileError for what is no text, or too much of it.
+
+        Each file is read once.
+        """
+        if found.path not in self._texts:
+            try:
+                self._texts[found.path] = _read_text(found.path)
+            except FileError as error:
+                self._texts[found.path] = error
+        return _return_or_raise(self._texts[found.path])
+
+    def find_folder(self, written: str) -> Path:
+        """A folder, relative to the eval file's own. Raises FileError when it is not there or lies elsewhere."""
+        if not _can_be_path(written):
+            raise FileError("is not the path of a folder")
+        path = normalize_path(self.folder / written)
+        if not path.is_relative_to(self.root):
+            raise FileError("leads out of the repository: only folders inside are worked in")
+        if not is_folder(path):
+            raise FileError(f"there is no such folder{self._suggest_name(path)}")
+        self._require_inside(path)
+        return path
+
+
+def _return_or_raise(known: CachedValue | FileError) -> CachedValue:
+    """What is known, or the same error once more: a new one, because each keeps where it was raised."""
+    if isinstance(known, FileError):
+        raise type(known)(str(known))
+    return known
+
+
+def normalize_newlines(text: str) -> str:
+    """The text with LF for every end of line, as an eval file means it on any machine."""
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def _can_be_path(written: str) -> bool:
+    try:
+        os.fsencode(written)
+    except UnicodeEncodeError:
+        return False
+    return bool(written.strip()) and len(written) <= MAX_PATH and not any(sign < " " for sign in written)
+
+
+def normalize_path(path: Path) -> Path:
+    """The path without `..`, as it is written: where links lead is looked at later."""
+    return Path(os.path.normpath(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of this name, however long that is."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that must not be entered
+        return False
+
+
+def _read_text(path: Path) -> str:
+    try:
+        data = read_limited(path, MAX_FILE_BYTES)
+    except OSError as error:
+        raise FileError(f"cannot be read: {error.strerror}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise FileError(f"is larger than {MAX_FILE_BYTES:,} bytes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileError("is no text in UTF-8") from error
+    if "\0" in text:
+        raise FileError("is no text: it holds zero bytes")
+    return normalize_newlines(text)

@@ -1,0 +1,357 @@
+"""Reader for the evaluators of an AgentV eval file.
+
+Source: agentv evaluation spec, "Custom Evaluators", "Tool Trajectory Evaluator", "Per-evaluator weights in top-level
+aggregation"; agentv behaviour 1.5, 6 and 13. What cannot judge is a problem when the file is read: an evaluator that
+is dropped would make the gate smaller.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from eval_gate.errors import format_suggestion
+from eval_gate.formats.agentv import file_model
+from eval_gate.formats.agentv.detection import find_used_name
+from eval_gate.formats.agentv.eval_repository import EvalRepository
+from eval_gate.formats.agentv.evaluator_parts import EvaluatorPartReader
+from eval_gate.formats.agentv.findings import AgentVFindings, Path
+from eval_gate.formats.agentv.v4 import file_model as today
+from eval_gate.formats.agentv.v4 import unsupported_features
+from eval_gate.formats.agentv.v4.assertion_reader import (
+    ASSERTION_MODELS,
+    AssertionReader,
+    read_common_fields,
+    read_comparison_value,
+)
+from eval_gate.formats.agentv.v4.unsupported_features import IGNORED_KEYS
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.specs.evaluator import (
+    CodeAggregator,
+    CodeGrader,
+    CodeJudge,
+    Composite,
+    EvaluatorSpec,
+    JudgeAggregator,
+    LlmJudge,
+    RubricJudge,
+    ThresholdAggregator,
+    ToolTrajectory,
+    WeightedAverage,
+)
+from eval_gate.text.sources.validation_errors import describe_value
+
+MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
+"""Composites within composites."""
+MAX_UNKNOWN_MEMBERS: Final = 20
+"""Weights of nobody that are named."""
+Aggregator = WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator
+ModelsByType = Mapping[str, type[file_model.AgentVFileModel]]
+
+EVALUATOR_MODELS: Final[ModelsByType] = {
+    **dict.fromkeys(file_model.LLM_JUDGE, file_model.AgentVLlmJudge),
+    **dict.fromkeys(file_model.CODE_JUDGE, file_model.AgentVCodeJudge),
+    **dict.fromkeys(file_model.TOOL_TRAJECTORY, file_model.AgentVToolTrajectory),
+    "composite": file_model.AgentVComposite,
+    **dict.fromkeys(("rubrics", "rubric"), today.RubricsAssertion),
+    file_model.CODE_GRADER: today.CodeGraderAssertion,
+    **{kind: model for kind, model in ASSERTION_MODELS.items() if kind not in file_model.TOOL_TRAJECTORY},
+}
+V4_EVALUATOR_MODELS: Final[ModelsByType] = {
+    **EVALUATOR_MODELS,
+    **ASSERTION_MODELS,
+    **dict.fromkeys(file_model.TOOL_TRAJECTORY, ASSERTION_MODELS[file_model.TOOL_TRAJECTORY[1]]),
+}
+"""In a file of today the two names of the trajectory mean its newer form."""
+AGGREGATOR_MODELS: Final[ModelsByType] = {
+    "weighted_average": file_model.AgentVWeightedAverage,
+    "threshold": today.AgentV4ThresholdAggregator,
+    **dict.fromkeys((*file_model.CODE_JUDGE, file_model.CODE_GRADER), file_model.AgentVCodeAggregator),
+    **dict.fromkeys(file_model.LLM_JUDGE, file_model.AgentVJudgeAggregator),
+}
+
+
+class EvaluatorReader:
+    """Read the evaluators of one eval file, and record what is wrong with them."""
+
+    def __init__(self, findings: AgentVFindings, repository: EvalRepository) -> None:
+        self._findings = findings
+        self._assertions = AssertionReader(findings)
+        self.parts = EvaluatorPartReader(findings, repository)
+        self.expected: JsonValue = None
+        """The answer that the case which is read expects, where it is JSON."""
+
+    def read_default(self, kind: str | None, path: Path) -> tuple[EvaluatorSpec, ...]:
+        """What judges where nothing else is said: our judge. `kind` is the file's own word for it."""
+        if kind is not None and kind not in file_model.LLM_JUDGE:
+            if kind in EVALUATOR_MODELS:
+                message = f'"{kind}" needs settings: put it into the list execution.evaluators'
+            else:
+                message = describe_unknown_kind(kind, EVALUATOR_MODELS)
+            self._findings.add_problem(message, path)
+        return (LlmJudge(),)
+
+    def read_evaluators(self, raw: JsonValue, path: Path, depth: int = 0) -> tuple[EvaluatorSpec, ...]:
+        """The list at `path`, without those in which something is wrong: that was said."""
+        if not isinstance(raw, list):
+            self._findings.add_problem(f"expected a list of evaluators, got {describe_value(raw)}", path)
+            return ()
+        if not raw:
+            self._findings.add_problem("an empty list: nothing would be judged", path)
+        texts = [one for one in raw if isinstance(one, str)] if self._findings.today and not depth else []
+        specs: list[EvaluatorSpec | None] = []
+        first = True
+        for index, one in enumerate(raw):
+            if not texts or not isinstance(one, str):
+                specs.append(self._read_evaluator(one, (*path, index), depth))
+            elif first:
+                first = False
+                specs.append(self._build_criteria_rubric(texts, path))
+        return tuple(spec for spec in specs if spec is not None)
+
+    def _build_criteria_rubric(self, texts: Sequence[str], path: Path) -> EvaluatorSpec | None:
+        """The plain texts of a list: one judge is asked all of them, and each counts as an assertion of its own."""
+        checks = self.parts.read_checks(list(texts), path)
+        return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
+
+    def _read_evaluator(self, raw: JsonValue, path: Path, depth: int) -> EvaluatorSpec | None:
+        found = self._read_by_type(V4_EVALUATOR_MODELS if self._findings.today else EVALUATOR_MODELS, raw, path)
+        if isinstance(found, file_model.AgentVEvaluator):
+            self._check_member_keys(found, path, depth)
+        match found:
+            case today.RubricsAssertion():
+                return self._read_rubrics(found, raw, path)
+            case today.CodeGraderAssertion():
+                return self._read_code_grader(found, raw, path)
+            case file_model.AgentVLlmJudge() as found:
+                return self._read_llm_judge(found, path)
+            case file_model.AgentVCodeJudge() as found:
+                return self._read_code_judge(found, raw, path)
+            case file_model.AgentVToolTrajectory() as found:
+                return self._read_trajectory(found, path)
+            case file_model.AgentVComposite() as found:
+                return self._read_composite(found, raw, path, depth)
+            case file_model.AgentVEvaluator():
+                return self._assertions.read(found, normalize_kind(raw), raw, path, self.expected)
+        return None
+
+    def _check_member_keys(self, found: file_model.AgentVEvaluator, path: Path, depth: int) -> None:
+        """What the case needs of an evaluator is asked of the whole, not of a member of it."""
+        if not depth:
+            return
+        for key in ("negate", "required", "min_score"):
+            if getattr(found, key):
+                self._findings.add_problem(unsupported_features.MEMBER_KEY, (*path, key))
+
+    def _read_rubrics(self, found: today.RubricsAssertion, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+        checks = self.parts.read_checks(
+            file_model.as_raw_json(found.criteria), (*path, find_used_name(raw, ("criteria", "rubrics")) or "criteria")
+        )
+        if not checks:
+            return None
+        return RubricJudge(checks=checks, judge_target=found.judge_target, **read_common_fields(found, "rubrics"))
+
+    def _read_code_grader(self, found: today.CodeGraderAssertion, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+        command = self.parts.read_command(
+            file_model.as_raw_json(found.command), (*path, find_used_name(raw, ("command", "script")) or "command")
+        )
+        cwd = self.parts.resolve_folder(found.cwd, (*path, "cwd"))
+        others = {key: value for key, value in (found.model_extra or {}).items() if key not in IGNORED_KEYS}
+        if "target" in others:
+            self._findings.add_problem(unsupported_features.GRADER_TARGET, (*path, "target"))
+        if "preprocessors" in others:
+            self._findings.add_problem(
+                unsupported_features.describe_unsupported_key("preprocessors") or "", (*path, "preprocessors")
+            )
+        if command is None:
+            return None
+        return CodeGrader(
+            command=command, cwd=cwd, config={**others, **(found.config or {})} or None, **read_common_fields(found)
+        )
+
+    def _read_by_type(self, kinds: ModelsByType, raw: JsonValue, path: Path) -> file_model.AgentVFileModel | None:
+        """The part in the shape that its `type` says."""
+        if not isinstance(raw, dict):
+            self._findings.add_problem(f"expected a mapping with a `type`, got {describe_value(raw)}", path)
+            return None
+        if self._findings.today and isinstance(raw.get("prompt"), dict):
+            self._findings.add_problem(unsupported_features.PROMPT_COMMAND, (*path, "prompt"))
+            return None
+        kind = raw.get("type")
+        if isinstance(kind, str) and kind not in kinds and normalize_kind(raw) in kinds:
+            kind = normalize_kind(raw)
+            raw = {**raw, "type": kind}
+        if isinstance(kind, str) and kind in kinds:
+            free = list(raw) if kinds[kind] is today.CodeGraderAssertion else []
+            return self._findings.read_part(kinds[kind], raw, path, ignored=free)
+        if self._findings.today and "include" in raw:
+            self._findings.add_problem(unsupported_features.INCLUDE, (*path, "include"))
+            return None
+        if "type" not in raw:
+            self._findings.add_problem(f"is missing; known: {format_kinds(kinds)}", (*path, "type"))
+        else:
+            message = (
+                describe_unknown_kind(kind, kinds)
+                if isinstance(kind, str)
+                else f"expected text, got {describe_value(kind)}"
+            )
+            if self._findings.today and isinstance(kind, str) and "did you mean" not in message:
+                message = f'"{kind[:60]}" {unsupported_features.CUSTOM_EVALUATOR}'
+            self._findings.add_problem(message, (*path, "type"))
+        return None
+
+    def _read_llm_judge(self, found: file_model.AgentVLlmJudge, path: Path) -> EvaluatorSpec | None:
+        self._warn_unused_model(found, path)
+        if found.rubrics is None:
+            prompt = self.parts.read_prompt(found.prompt, (*path, "prompt"))
+            return LlmJudge(
+                prompt=prompt,
+                include_trace=found.include_trace,
+                judge_target=found.judge_target,
+                **read_common_fields(found),
+            )
+        if found.prompt is not None:
+            message = "is not read beside `rubrics`, which are asked in a way of their own"
+            self._findings.add_unsupported(message, (*path, "prompt"))
+        checks = self.parts.read_checks(file_model.as_raw_json(found.rubrics), (*path, "rubrics"))
+        if not checks:
+            return None
+        return RubricJudge(checks=checks, judge_target=found.judge_target, **read_common_fields(found))
+
+    def _warn_unused_model(
+        self, found: file_model.AgentVLlmJudge | file_model.AgentVJudgeAggregator, path: Path
+    ) -> None:
+        if found.model is not None:
+            message = "is not used: name a target that asks this model in `judge_target`"
+            self._findings.add_unsupported(message, (*path, "model"))
+
+    def _read_code_judge(self, found: file_model.AgentVCodeJudge, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+        key = find_used_name(raw, file_model.COMMAND) or "script"
+        command = self.parts.read_command(file_model.as_raw_json(found.script), (*path, key))
+        cwd = self.parts.resolve_folder(found.cwd, (*path, "cwd"))
+        if command is None:
+            return None
+        return CodeJudge(command=command, cwd=cwd, timeout_seconds=found.timeout_seconds, **read_common_fields(found))
+
+    def _read_trajectory(self, found: file_model.AgentVToolTrajectory, path: Path) -> EvaluatorSpec | None:
+        counts = found.mode == "any_order"
+        value = read_comparison_value(found, self._findings, path)
+        if not value:
+            return None
+        return ToolTrajectory(
+            mode=found.mode,
+            minimums=(found.minimums or {}) if counts else {},
+            expected=() if counts else self._read_expected_calls(value, (*path, "expected")),
+            **read_common_fields(found),
+        )
+
+    def _read_expected_calls(self, raw: JsonValue, path: Path) -> tuple[str, ...]:
+        """The tools in their order."""
+        if not isinstance(raw, list):
+            self._findings.add_problem(f"expected a list of calls, got {describe_value(raw)}", path)
+            return ()
+        calls = [
+            self._findings.read_part(file_model.AgentVExpectedCall, one, (*path, index))
+            for index, one in enumerate(raw)
+        ]
+        for index, call in enumerate(calls):
+            if call is not None and call.args is not None:
+                message = "arguments are not compared: only which tools are called, and in which order"
+                self._findings.add_warning(message, (*path, index, "args"), silent=True)
+        return tuple(call.tool for call in calls if call is not None)
+
+    def _read_composite(
+        self, found: file_model.AgentVComposite, raw: JsonValue, path: Path, depth: int
+    ) -> EvaluatorSpec | None:
+        if depth >= MAX_DEPTH:
+            self._findings.add_problem(f"composites are nested deeper than {MAX_DEPTH} levels", path)
+            return None
+        key = find_used_name(raw, file_model.EVALUATORS)
+        if key is None:
+            self._findings.add_problem("is missing", (*path, "evaluators"))
+            return None
+        members = self.read_evaluators(file_model.as_raw_json(found.evaluators), (*path, key), depth + 1)
+        names = self._check_member_names(members, (*path, key))
+        aggregator = self._read_aggregator(file_model.as_raw_json(found.aggregator), (*path, "aggregator"), names)
+        if not members or aggregator is None:
+            return None
+        if isinstance(aggregator, WeightedAverage):
+            self.warn_if_no_weight([aggregator.weights.get(name, 1.0) for name in names], (*path, "aggregator"))
+        return Composite(members=members, aggregator=aggregator, **read_common_fields(found))
+
+    def _check_member_names(self, members: Sequence[EvaluatorSpec], path: Path) -> list[str]:
+        """The members' names: weights and results are told by them, so that no two may be equal."""
+        names = [member.name for member in members]
+        for name, times in Counter(names).items():
+            if times > 1:
+                self._findings.add_problem(f'several members are called "{name}": give each a name of its own', path)
+        for member in members:
+            if member.weight != 1:
+                message = f'the weight of the member "{member.name}" is not read: put it into the aggregator\'s weights'
+                self._findings.add_warning(message, path, silent=True)
+        return names
+
+    def _read_aggregator(self, raw: JsonValue, path: Path, names: Sequence[str]) -> Aggregator | None:
+        if raw is None:
+            return WeightedAverage()
+        match self._read_by_type(AGGREGATOR_MODELS, raw, path):
+            case file_model.AgentVWeightedAverage() as found:
+                known = set(names)
+                strangers = [name for name in found.weights if name not in known]
+                for name in strangers[:MAX_UNKNOWN_MEMBERS]:
+                    message = f'no member is called "{name[:60]}"{format_suggestion(name, names)}'
+                    self._findings.add_problem(message, (*path, "weights", name))
+                return WeightedAverage(weights=found.weights)
+            case today.AgentV4ThresholdAggregator() as found:
+                return ThresholdAggregator(threshold=found.threshold)
+            case file_model.AgentVCodeAggregator() as found:
+                key = find_used_name(raw, file_model.AGGREGATOR_COMMAND) or "path"
+                command = self.parts.read_command(file_model.as_raw_json(found.path), (*path, key))
+                cwd = self.parts.resolve_folder(found.cwd, (*path, "cwd"))
+                return None if command is None else CodeAggregator(command=command, cwd=cwd)
+            case file_model.AgentVJudgeAggregator() as found:
+                self._warn_unused_model(found, path)
+                prompt = self.parts.read_prompt(found.prompt, (*path, "prompt"), aggregates=True)
+                return JudgeAggregator(prompt=prompt, judge_target=found.judge_target)
+        return None
+
+    def warn_if_no_weight(self, weights: Iterable[float], path: Path) -> None:
+        """A mean of nothing is 0, whatever the answer (agentv behaviour 13)."""
+        if not any(weights):
+            self._findings.add_warning("every evaluator has weight 0: the score is always 0", path)
+
+
+def format_kinds(kinds: ModelsByType) -> str:
+    """The kinds by the spec's names."""
+    first: dict[type[file_model.AgentVFileModel], str] = {}
+    for name, model in kinds.items():
+        first.setdefault(model, name)
+    return ", ".join(first.values())
+
+
+def normalize_kind(raw: JsonValue) -> str:
+    """The type in the spelling of today."""
+    kind = raw.get("type") if isinstance(raw, dict) else None
+    return kind.replace("_", "-") if isinstance(kind, str) else ""
+
+
+def describe_unknown_kind(kind: str, kinds: ModelsByType) -> str:
+    """With the name that is meant where one letter is wrong. A name that is only near is another evaluator's."""
+    meant = next((name for name in kinds if _is_one_letter_typo(kind[:60], name)), None)
+    hint = f' (did you mean "{meant}"?)' if meant else ""
+    return f'"{kind[:60]}" is not known{hint}; known: {format_kinds(kinds)}'
+
+
+def _is_one_letter_typo(written: str, name: str) -> bool:
+    """Whether one letter is missing, too many, wrong, or has changed places with the next."""
+    same = next((at for at, (one, other) in enumerate(zip(written, name, strict=False)) if one != other), None)
+    at = min(len(written), len(name)) if same is None else same
+    tails = (
+        (written[at:], name[at + 1 :]),
+        (written[at + 1 :], name[at:]),
+        (written[at + 1 :], name[at + 1 :]),
+        (written[at : at + 2][::-1] + written[at + 2 :], name[at:]),
+    )
+    return len(name) > 3 and any(one == other for one, other in tails)

@@ -1,0 +1,246 @@
+"""Pydantic models of an AgentV 1.6 eval file, for reading, error messages and the JSON Schema.
+
+Source: agentv behaviour 1.1 to 1.6 and 6. Every field has the spec's name first, then the names that later versions
+gave it. Lists of parts are declared for editors only (`SkipValidation`): each part is read by itself, so that a mistake
+in one hides none in another.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, cast
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, SkipValidation
+
+from eval_gate.formats.agentv.detection import CASE_LIST_NAMES
+
+OUTCOME: Final = ("expected_outcome", "outcome", "criteria")
+INPUT: Final = ("input_messages", "input")
+EXPECTED: Final = ("expected_messages", "expected_output")
+EVALUATORS: Final = ("evaluators", "assertions", "assert")
+LLM_JUDGE: Final = ("llm_judge", "llm-judge", "llm-grader", "llm-rubric")
+CODE_JUDGE: Final = ("code_judge", "code-judge", "script")
+CODE_GRADER: Final = "code-grader"
+TOOL_TRAJECTORY: Final = ("tool_trajectory", "tool-trajectory")
+COMMAND: Final = ("script", "command")
+AGGREGATOR_COMMAND: Final = ("path", *COMMAND)
+
+AnyJson = SkipValidation[JsonValue]
+"""Anything at all. The text it was read from has only what JSON has: to look at each of its parts again takes seconds
+where somebody means harm."""
+Role = Literal["system", "user", "assistant", "tool"]
+Text = Annotated[str, Field(min_length=1)]
+CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class AgentVFileModel(BaseModel):
+    """Strict: a text is no list and no number. Unknown keys are kept, to be warned about with the nearest name."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="allow", defer_build=True)
+
+
+def as_raw_json(part: object) -> JsonValue:
+    """A part that was declared and not yet read: what stands in the file."""
+    return cast("JsonValue", part)
+
+
+class AgentVPart(AgentVFileModel):
+    """One part of a message: a text, or the path of a file."""
+
+    type: Literal["text", "file"]
+    value: str = Field(description="The text, or the path of a file near the eval file.")
+
+
+class AgentVCall(AgentVFileModel):
+    """A tool call that is expected."""
+
+    tool: Text
+    input: AnyJson = None
+    output: AnyJson = None
+    id: str | None = None
+    timestamp: str | None = None
+
+
+class AgentVMessage(AgentVFileModel):
+    """One message: a text, a list of parts, or an object that is sent as JSON."""
+
+    role: Role
+    content: SkipValidation[str | list[AgentVPart] | dict[str, JsonValue] | None] = None
+    tool_calls: SkipValidation[list[AgentVCall] | None] = Field(
+        default=None, validation_alias=AliasChoices("tool_calls", "toolCalls"), description="For expected messages."
+    )
+    name: str | None = None
+
+
+class AgentVCheck(AgentVFileModel):
+    """One thing that a judge calls satisfied or not."""
+
+    id: CaseId | None = None
+    description: Text = Field(validation_alias=AliasChoices("description", *OUTCOME))
+    weight: Weight = 1.0
+    required: bool = Field(default=True, description="The evaluator fails when it is not satisfied.")
+
+
+class AgentVEvaluator(AgentVFileModel):
+    """What every kind of evaluator has."""
+
+    name: Text | None = None
+    weight: Weight = Field(default=1.0, description="What its score counts in the mean; 0 is recorded and not counted.")
+    negate: bool = Field(default=False, description="Its score is turned round: what it finds must not be there.")
+    required: bool | Share = Field(default=False, description="The case scores 0 when it does not reach min_score.")
+    min_score: Share | None = Field(default=None, description="What a required evaluator has to reach; 0.8 by default.")
+
+
+class AgentVLlmJudge(AgentVEvaluator):
+    """A model grades the answer."""
+
+    type: Literal["llm_judge", "llm-judge", "llm-grader", "llm-rubric"]
+    prompt: Text | None = Field(
+        default=None, description="An own prompt: a file near the eval file, or the text itself."
+    )
+    rubrics: SkipValidation[list[AgentVCheck | str] | None] = None
+    include_trace: bool = Field(default=False, validation_alias=AliasChoices("include_trace", "includeTrace"))
+    judge_target: Text | None = Field(
+        default=None, validation_alias=AliasChoices("judge_target", "judgeTarget", "target")
+    )
+    model: AnyJson = Field(default=None, description="Not used: name a target in judge_target.")
+
+
+class AgentVCodeJudge(AgentVEvaluator):
+    """A command grades the answer: JSON on stdin, a score on stdout."""
+
+    type: Literal["code_judge", "code-judge", "script"]
+    script: SkipValidation[str | list[str]] = Field(
+        validation_alias=AliasChoices(*COMMAND), description="A shell line, or a program and its arguments."
+    )
+    cwd: Text | None = Field(default=None, description="Relative to the eval file; the eval file's folder by default.")
+    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, validation_alias=AliasChoices("timeout_seconds", "timeoutSeconds")
+    )
+
+
+class AgentVExpectedCall(AgentVFileModel):
+    """One step of a trajectory. Arguments may be given and are not compared."""
+
+    tool: Text
+    args: AnyJson = None
+
+
+class AgentVToolTrajectory(AgentVEvaluator):
+    """Which tools were called."""
+
+    type: Literal["tool_trajectory", "tool-trajectory"]
+    mode: Literal["any_order", "in_order", "exact"]
+    minimums: dict[Text, Count] | None = Field(default=None, description="Calls of each tool at least; for any_order.")
+    expected: SkipValidation[list[AgentVExpectedCall] | None] = Field(
+        default=None, description="The calls in their order; for in_order and exact."
+    )
+
+
+class AgentVWeightedAverage(AgentVFileModel):
+    """The members' weighted mean, weights by name."""
+
+    type: Literal["weighted_average"]
+    weights: dict[str, Weight] = Field(default_factory=dict)
+
+
+class AgentVCodeAggregator(AgentVFileModel):
+    """A command makes one score of the members' results."""
+
+    type: Literal["code_judge", "code-judge", "script", "code-grader"]
+    path: SkipValidation[str | list[str]] = Field(
+        validation_alias=AliasChoices(*AGGREGATOR_COMMAND),
+        description="A shell line, or a program and its arguments.",
+    )
+    cwd: Text | None = None
+
+
+class AgentVJudgeAggregator(AgentVFileModel):
+    """A model makes one score of the members' results."""
+
+    type: Literal["llm_judge", "llm-judge", "llm-grader", "llm-rubric"]
+    prompt: Text | None = Field(default=None, description="A file or the text itself, with {{EVALUATOR_RESULTS_JSON}}.")
+    judge_target: Text | None = Field(
+        default=None, validation_alias=AliasChoices("judge_target", "judgeTarget", "target")
+    )
+    model: AnyJson = None
+
+
+Aggregator = AgentVWeightedAverage | AgentVCodeAggregator | AgentVJudgeAggregator
+
+
+class AgentVComposite(AgentVEvaluator):
+    """Several evaluators that count as one."""
+
+    type: Literal["composite"]
+    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(
+        default=None, validation_alias=AliasChoices(*EVALUATORS)
+    )
+    aggregator: SkipValidation[Aggregator | None] = None
+
+
+AnyEvaluator = AgentVLlmJudge | AgentVCodeJudge | AgentVToolTrajectory | AgentVComposite
+
+
+class AgentVExecution(AgentVFileModel):
+    """Who is asked, and who judges."""
+
+    target: Text | None = None
+    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(
+        default=None, validation_alias=AliasChoices(*EVALUATORS)
+    )
+
+
+def _as_list(value: object) -> object:
+    """One text as a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+Tags = Annotated[list[Text], BeforeValidator(_as_list, json_schema_input_type=str | list[Text])]
+
+
+class AgentVCase(AgentVFileModel):
+    """One case."""
+
+    id: CaseId
+    expected_outcome: Text = Field(
+        validation_alias=AliasChoices(*OUTCOME), description="What a good answer achieves; the judge's yardstick."
+    )
+    input_messages: SkipValidation[str | list[AgentVMessage]] = Field(
+        validation_alias=AliasChoices(*INPUT), description="The conversation put to the target, or one text."
+    )
+    expected_messages: SkipValidation[str | list[AgentVMessage] | None] = Field(
+        default=None,
+        validation_alias=AliasChoices(*EXPECTED),
+        description="A good answer; the last message is the reference.",
+    )
+    conversation_id: str | None = None
+    execution: SkipValidation[AgentVExecution | None] = None
+    evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(
+        default=None, validation_alias=AliasChoices(*EVALUATORS)
+    )
+    rubrics: SkipValidation[list[AgentVCheck | str] | None] = Field(
+        default=None, description="Checks for a judge, put first."
+    )
+    description: str | None = None
+    tags: Tags | None = None
+    note: AnyJson = Field(default=None, description="For people; not read.")
+
+
+class AgentVSuite(AgentVFileModel):
+    """An AgentV eval file."""
+
+    schema_marker: AnyJson = Field(default=None, validation_alias="$schema")
+    description: AnyJson = Field(default=None, description="For people; not read.")
+    dataset: Text | None = Field(default=None, description="The name in results; the file's name by default.")
+    execution: SkipValidation[AgentVExecution | None] = None
+    target: Text | None = Field(default=None, description="The older form of execution.target.")
+    evaluator: str | None = Field(default=None, description="The kind of the default evaluator: llm_judge.")
+    cases: SkipValidation[list[AgentVCase]] = Field(
+        default_factory=list, validation_alias=AliasChoices(*CASE_LIST_NAMES), min_length=1
+    )
+
+
+AgentVComposite.model_rebuild()

@@ -1,0 +1,115 @@
+"""AgentV cases in JSONL files, with an optional YAML companion file (agentv behaviour 1.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from eval_gate.errors import GateError, Problem
+from eval_gate.formats.agentv.detection import is_agentv_suite
+from eval_gate.formats.base import Document, EvalFileError, Notation, Positions, ScalarPositions
+from eval_gate.formats.documents import YAML, parse_yaml, read_bytes
+from eval_gate.model.base import JsonValue
+from eval_gate.text.sources.json import parse_json
+from eval_gate.text.sources.validation_errors import describe_value
+
+_CASES_KEY: Final = "cases"
+"""Where the lines stand in the document that is made of them."""
+MAX_PROBLEMS: Final = 20
+"""Lines that are no JSON and named; what comes after them is not read."""
+_SUFFIX: Final = ".jsonl"
+
+
+class LinePositions:
+    """Positions in a JSONL file of cases and its YAML companion file."""
+
+    def __init__(self, file: str, lines: Sequence[int], beside: tuple[str, Positions] | None) -> None:
+        self._file = file
+        self._lines = lines
+        self._beside = beside
+
+    def find_line(self, path: Sequence[str | int]) -> int:
+        """The line (from 1) of the case, or of the key or element at `path` in the file beside."""
+        if _is_in_case(path):
+            index = path[1] if len(path) > 1 else 0
+            return self._lines[index] if isinstance(index, int) and index < len(self._lines) else 1
+        return self._beside[1].find_line(path) if self._beside else 1
+
+    def find_unquoted(self, path: Sequence[str | int]) -> str | None:
+        """The scalar at `path` as it is written, where it stands in the file beside without quotes."""
+        if self._beside is None or _is_in_case(path):
+            return None
+        positions = self._beside[1]
+        return positions.find_unquoted(path) if isinstance(positions, ScalarPositions) else None
+
+    def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
+        """The file in which the value at `path` stands, and its path there."""
+        if _is_in_case(path):
+            return self._file, path[2:]
+        return (self._beside[0] if self._beside else self._file), path
+
+
+def _is_in_case(path: Sequence[str | int]) -> bool:
+    return len(path) > 0 and path[0] == _CASES_KEY
+
+
+def _parse_jsonl(data: bytes, path: Path, shown: str) -> Document:
+    """The cases of all lines, with what the YAML file beside them says of all."""
+    values, numbers = _parse_lines(data, shown)
+    cases: dict[str, JsonValue] = {_CASES_KEY: values}
+    speaker = _find_companion(path) if is_agentv_suite(cases) else None
+    if speaker is None:
+        return Document(cases, LinePositions(shown, numbers, None))
+    name = PurePosixPath(shown).with_name(speaker.name).as_posix()
+    settings = parse_yaml(read_bytes(speaker, name), name)
+    if is_agentv_suite(settings.value) or settings.value is None:  # a suite of its own, or nothing
+        return Document(cases, LinePositions(shown, numbers, None))
+    if not isinstance(settings.value, dict):
+        problem = Problem(f"expected a mapping for the cases of {shown}, got {describe_value(settings.value)}", name, 1)
+        raise EvalFileError(name, [problem])
+    return Document(settings.value | cases, LinePositions(shown, numbers, (name, settings.positions)))
+
+
+JSONL: Final = {_SUFFIX: Notation(_parse_jsonl, is_doubtful=lambda _: True)}
+
+
+def _find_companion(path: Path) -> Path | None:
+    """The YAML file beside a JSONL file, or None. A link is not followed: it may lead anywhere."""
+    candidates = (path.with_suffix(suffix) for suffix in YAML)
+    return next((one for one in candidates if one.is_file() and not one.is_symlink()), None)
+
+
+def is_companion(path: Path) -> bool:
+    """Whether this YAML file lies beside a JSONL file, and may speak for its cases."""
+    return path.suffix in YAML and path.with_suffix(_SUFFIX).is_file()
+
+
+def _parse_lines(data: bytes, file: str) -> tuple[list[JsonValue], list[int]]:
+    """The values of all lines that are not blank, and the numbers of these lines.
+
+    Raises GateError `invalid-json` with every line that is no JSON, up to a bound.
+    """
+    values: list[JsonValue] = []
+    numbers: list[int] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            value, _ = parse_json(line, file)
+        except GateError as error:
+            problems += [Problem(problem.message, file=file, line=number) for problem in error.problems]
+            if len(problems) >= MAX_PROBLEMS:
+                break
+        else:
+            values.append(value)
+            numbers.append(number)
+    if problems:
+        raise GateError(
+            "invalid-json",
+            f"{file} is not valid JSONL",
+            "correct the file; each line is a JSON value",
+            problems=problems,
+        )
+    return values, numbers

@@ -1,1 +1,0 @@
-"""AgentV's files as its version 4 reads them."""

@@ -1,0 +1,1 @@
+"""AgentV 4 eval files."""

@@ -1,0 +1,267 @@
+"""Reader for the AgentV 4 assertions that need no LLM judge.
+
+Source: AgentV 4.42.4, its documentation of graders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, get_args
+
+from msgspec import convert
+
+from eval_gate.formats.agentv import file_model as old
+from eval_gate.formats.agentv.findings import AgentVFindings, Path
+from eval_gate.formats.agentv.v4 import file_model
+from eval_gate.model.base import JsonValue
+from eval_gate.model.specs.agentv import (
+    CallSequence,
+    ExecutionMetrics,
+    ExpectedCall,
+    FieldAccuracy,
+    FieldCheck,
+    Metric,
+    MetricLimit,
+    SkillTrigger,
+    TextAssertion,
+    TextQuestion,
+)
+from eval_gate.model.specs.evaluator import EvaluatorSpec, ToolTrajectory
+from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
+from eval_gate.text.sources.validation_errors import describe_value
+
+TEXT_ASSERTION_MODELS: Final[Mapping[str, type[old.AgentVEvaluator]]] = {
+    **dict.fromkeys(("contains", "icontains", "starts-with", "ends-with", "equals"), file_model.OneTextAssertion),
+    **dict.fromkeys(("contains-any", "contains-all", "icontains-any", "icontains-all"), file_model.TextListAssertion),
+    "regex": file_model.RegexAssertion,
+    "is-json": file_model.IsJsonAssertion,
+}
+ASSERTION_MODELS: Final[Mapping[str, type[old.AgentVEvaluator]]] = {
+    **TEXT_ASSERTION_MODELS,
+    "tool-trajectory": file_model.ToolTrajectoryAssertion,
+    "skill-trigger": file_model.SkillTriggerAssertion,
+    "execution-metrics": file_model.ExecutionMetricsAssertion,
+    "latency": file_model.LatencyAssertion,
+    "cost": file_model.CostAssertion,
+    "token-usage": file_model.TokenUsageAssertion,
+    "field-accuracy": file_model.FieldAccuracyAssertion,
+}
+_REGEX_FLAGS: Final = frozenset("dgimsuy")
+_DEFAULT_FLOOR: Final = 0.8
+"""What a required assertion has to reach where it does not say."""
+
+
+def compute_floor(found: old.AgentVEvaluator) -> float | None:
+    """The least that the score has to be, where the case needs this evaluator."""
+    if not found.required:
+        return None
+    if found.min_score is not None:
+        return found.min_score
+    return _DEFAULT_FLOOR if found.required is True else float(found.required)
+
+
+def read_common_fields(found: old.AgentVEvaluator, name: str | None = None) -> dict[str, Any]:
+    """What every evaluator may say: its name, what it counts, and what its score is held to."""
+    return {"label": found.name or name, "weight": found.weight, "negate": found.negate, "floor": compute_floor(found)}
+
+
+def read_comparison_value(
+    found: old.AgentVToolTrajectory | file_model.ToolTrajectoryAssertion, findings: AgentVFindings, path: Path
+) -> JsonValue:
+    """What the calls are compared with in this mode; nothing after saying what is wrong."""
+    counts = found.mode == "any_order"
+    needed, other = ("minimums", "expected") if counts else ("expected", "minimums")
+    value = old.as_raw_json(getattr(found, needed))
+    if not value:
+        said = "is missing" if value is None else "must not be empty"
+        findings.add_problem(f"{said}: {found.mode} compares the calls with it", (*path, needed))
+    elif getattr(found, other) is not None:
+        findings.add_unsupported(f"is not read in the mode {found.mode}", (*path, other))
+    return value
+
+
+class AssertionReader:
+    """Read assertions of one eval file, and record what is wrong with them."""
+
+    def __init__(self, findings: AgentVFindings) -> None:
+        self._findings = findings
+
+    def read(
+        self, found: old.AgentVEvaluator, kind: str, raw: JsonValue, path: Path, expected: JsonValue
+    ) -> EvaluatorSpec | None:
+        """What is asked. `kind` is its type in the newest spelling, `expected` the answer that the case expects."""
+        said = read_common_fields(found)
+        match found:
+            case (
+                file_model.OneTextAssertion()
+                | file_model.TextListAssertion()
+                | file_model.RegexAssertion()
+                | file_model.IsJsonAssertion()
+            ):
+                return self._read_text(found, kind, said, path)
+            case file_model.ToolTrajectoryAssertion():
+                return self._read_trajectory(found, said, path)
+            case file_model.SkillTriggerAssertion():
+                return SkillTrigger(skill=found.skill, should_trigger=found.should_trigger, **said)
+            case (
+                file_model.LatencyAssertion()
+                | file_model.CostAssertion()
+                | file_model.TokenUsageAssertion()
+                | file_model.ExecutionMetricsAssertion()
+            ):
+                return self._read_metrics(found, kind, said, path)
+            case file_model.FieldAccuracyAssertion():
+                return self._read_field_accuracy(found, said, path, expected)
+        return None
+
+    def _read_text(
+        self,
+        found: file_model.OneTextAssertion
+        | file_model.TextListAssertion
+        | file_model.RegexAssertion
+        | file_model.IsJsonAssertion,
+        kind: str,
+        said: Mapping[str, Any],
+        path: Path,
+    ) -> EvaluatorSpec | None:
+        match found:
+            case file_model.IsJsonAssertion():
+                values: Sequence[str] = ()
+            case file_model.TextListAssertion():
+                values = found.value
+            case _:
+                values = (found.value,)
+        flags = found.flags if isinstance(found, file_model.RegexAssertion) else ""
+        if not _REGEX_FLAGS.issuperset(flags) or len(set(flags)) < len(flags):
+            self._findings.add_problem(f'"{flags[:20]}" are no flags of a JavaScript pattern', (*path, "flags"))
+            return None
+        label = said["label"] or _build_label(kind, values)
+        assert kind in get_args(TextQuestion)
+        return convert({"type": kind, "values": values, "flags": flags, **said, "label": label}, TextAssertion)
+
+    def _read_metrics(
+        self,
+        found: file_model.LatencyAssertion
+        | file_model.CostAssertion
+        | file_model.TokenUsageAssertion
+        | file_model.ExecutionMetricsAssertion,
+        kind: str,
+        said: Mapping[str, Any],
+        path: Path,
+    ) -> EvaluatorSpec | None:
+        limits = [MetricLimit(of=of, limit=limit) for of, limit in _list_limits(found) if limit is not None]
+        if not limits:
+            self._findings.add_problem("sets no limit: nothing would be judged", path)
+            return None
+        in_parts = isinstance(found, file_model.ExecutionMetricsAssertion)
+        return convert({"type": kind, "limits": limits, "inParts": in_parts, **said}, ExecutionMetrics)
+
+    def _read_trajectory(
+        self, found: file_model.ToolTrajectoryAssertion, said: Mapping[str, Any], path: Path
+    ) -> EvaluatorSpec | None:
+        value = read_comparison_value(found, self._findings, path)
+        if not value:
+            return None
+        if found.mode == "any_order":
+            return convert({"mode": "any_order", "minimums": found.minimums, **said}, ToolTrajectory)
+        expected = self._read_expected_calls(value, found, (*path, "expected"))
+        return convert({"mode": found.mode, "expected": expected, **said}, CallSequence) if expected else None
+
+    def _read_expected_calls(
+        self, raw: JsonValue, found: file_model.ToolTrajectoryAssertion, path: Path
+    ) -> tuple[ExpectedCall, ...]:
+        if not isinstance(raw, list):
+            self._findings.add_problem(f"expected a list of calls, got {describe_value(raw)}", path)
+            return ()
+        steps = [
+            self._findings.read_part(file_model.AgentV4ExpectedCall, one, (*path, index))
+            for index, one in enumerate(raw)
+        ]
+        for index, step in enumerate(steps):
+            if step is not None and step.max_duration_ms is not None and found.mode in {"subset", "superset"}:
+                message = f"is not read in the mode {found.mode}"
+                self._findings.add_problem(message, (*path, index, "max_duration_ms"))
+        return tuple(_build_expected_call(step, found) for step in steps if step is not None)
+
+    def _read_field_accuracy(
+        self, found: file_model.FieldAccuracyAssertion, said: Mapping[str, Any], path: Path, expected: JsonValue
+    ) -> EvaluatorSpec | None:
+        if expected is None:
+            message = f'compares with the expected output, and the case "{self._findings.case}" has none that is JSON'
+            self._findings.add_problem(message, path)
+            return None
+        if all(find_by_path(expected, one.path) is NOT_FOUND for one in found.fields):
+            whose = f'the expected output of the case "{self._findings.case}"'
+            self._findings.add_problem(f"none of these fields is in {whose}: nothing would be judged", path)
+            return None
+        return convert(
+            {
+                "fields": [_build_field_check(one) for one in found.fields],
+                "expected": expected,
+                "allOrNothing": found.aggregation == "all_or_nothing",
+                **said,
+            },
+            FieldAccuracy,
+        )
+
+
+def _list_limits(
+    found: file_model.LatencyAssertion
+    | file_model.CostAssertion
+    | file_model.TokenUsageAssertion
+    | file_model.ExecutionMetricsAssertion,
+) -> tuple[tuple[Metric, float | None], ...]:
+    match found:
+        case file_model.LatencyAssertion():
+            return (("ms", found.threshold),)
+        case file_model.CostAssertion():
+            return (("cost", found.budget),)
+        case file_model.TokenUsageAssertion():
+            return (
+                ("input_tokens", found.max_input),
+                ("output_tokens", found.max_output),
+                ("tokens", found.max_total),
+            )
+        case file_model.ExecutionMetricsAssertion():
+            return (
+                ("tool_calls", found.max_tool_calls),
+                ("model_calls", found.max_llm_calls),
+                ("tokens", found.max_tokens),
+                ("cost", found.max_cost_usd),
+                ("ms", found.max_duration_ms),
+            )
+
+
+def _build_expected_call(
+    step: file_model.AgentV4ExpectedCall, found: file_model.ToolTrajectoryAssertion
+) -> ExpectedCall:
+    """One step; how its arguments are compared it says itself, else the whole, else they are the same."""
+    match = step.args_match or found.args_match or "exact"
+    return ExpectedCall(
+        tool=step.tool,
+        args=step.args if isinstance(step.args, dict) else None,
+        match=tuple(match) if isinstance(match, list) else match,
+        max_duration_ms=step.max_duration_ms,
+    )
+
+
+def _build_field_check(found: file_model.AssertedField) -> FieldCheck:
+    formats = found.formats or ()
+    month_first = any(form.startswith(("MM/DD", "MM-DD")) for form in formats)
+    day_first = any(form.startswith(("DD/MM", "DD-MM")) for form in formats)
+    return FieldCheck(
+        path=found.path,
+        match=found.match,
+        required=found.required,
+        weight=found.weight,
+        tolerance=found.tolerance,
+        relative=found.relative,
+        day_first=day_first if month_first != day_first else None,
+    )
+
+
+def _build_label(kind: str, values: Sequence[str]) -> str:
+    """What an assertion without a name is called: AgentV's own words for it."""
+    if not values:
+        return kind
+    return f"{kind}-{len(values) if kind.endswith(('-any', '-all')) else values[0][:30]}"

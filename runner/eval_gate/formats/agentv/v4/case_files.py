@@ -1,0 +1,185 @@
+"""Cases in other files: `tests: cases.yaml`, a folder of cases, and `file://` entries.
+
+Source: AgentV 4.42.4, "External test cases". Every such file lies in the repository; each case keeps its place in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from eval_gate.errors import Problem
+from eval_gate.formats.agentv.eval_repository import EvalRepository, FileError, is_folder, normalize_path
+from eval_gate.formats.agentv.guidelines import matches_glob
+from eval_gate.formats.base import EvalFileError, MultiFilePositions, Positions, ScalarPositions
+from eval_gate.formats.documents import parse_yaml, read_bytes
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import CASES
+from eval_gate.text.sources.json import parse_json
+from eval_gate.text.sources.validation_errors import describe_value
+
+_FILE_SCHEME: Final = "file://"
+_YAML_SUFFIXES: Final = (".yaml", ".yml")
+_CASE_FILE_NAMES: Final = ("case.yaml", "case.yml")
+_GLOB_CHARACTERS: Final = frozenset("*?{[")
+MAX_SEARCHED_FILES: Final = 10_000
+"""Files of a folder among which those that fit a pattern are looked for."""
+
+CaseOrigin = tuple[str, Positions | None, int | None]
+"""The file of a case, what knows its lines, and its index in it (or its line, where nothing knows lines)."""
+
+
+class ExternalCasePositions:
+    """Positions of cases that come from several files."""
+
+    def __init__(self, file: str, own: Positions, name: str, places: Sequence[tuple[CaseOrigin, int]]) -> None:
+        self._file = file
+        self._own = own
+        self._name = name
+        self._places = places
+
+    def find_line(self, path: Sequence[str | int]) -> int:
+        """The line (from 1) of the value, in the file where it stands."""
+        (_, positions, index), inside = self._locate_origin(path)
+        return (index or 1) if positions is None else positions.find_line(inside)
+
+    def find_unquoted(self, path: Sequence[str | int]) -> str | None:
+        """The scalar at `path` as it is written, where it stands without quotes."""
+        place, inside = self._locate_origin(path)
+        positions: object = place[1]
+        return positions.find_unquoted(inside) if isinstance(positions, ScalarPositions) else None
+
+    def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
+        """The file in which the value at `path` stands, and its path there."""
+        (file, positions, _), inside = self._locate_origin(path)
+        if file == self._file and isinstance(positions, MultiFilePositions):
+            return positions.locate(inside)
+        return file, inside
+
+    def _locate_origin(self, path: Sequence[str | int]) -> tuple[CaseOrigin, Sequence[str | int]]:
+        number = path[1] if len(path) > 1 and path[0] == self._name else None
+        if isinstance(number, int) and number < len(self._places):
+            place, index = self._places[number]
+            if place[0] == self._file:
+                return place, (self._name, index, *path[2:])
+            if place[1] is None:
+                return place, path[2:]
+            return place, (*((index,) if index >= 0 else ()), *path[2:])
+        return (self._file, self._own, None), path
+
+
+def load_external_cases(
+    document: Mapping[str, JsonValue], name: str, positions: Positions, repository: EvalRepository
+) -> tuple[dict[str, JsonValue], Positions]:
+    """The document with all its cases in it, and where each stands. Raises EvalFileError for a missing file."""
+    raw = document.get(name)
+    if isinstance(raw, str):
+        entries: list[tuple[JsonValue, int]] = [(raw if raw.startswith(_FILE_SCHEME) else _FILE_SCHEME + raw, -1)]
+    elif isinstance(raw, list) and any(_is_file_reference(one) for one in raw):
+        entries = [(one, index) for index, one in enumerate(raw)]
+    else:
+        return dict(document), positions
+    shown = repository.format_path(repository.eval_file)
+    cases: list[JsonValue] = []
+    places: list[tuple[CaseOrigin, int]] = []
+    for entry, index in entries:
+        if not _is_file_reference(entry):
+            cases.append(entry)
+            places.append(((shown, positions, None), index))
+            continue
+        where: list[str | int] = [name] if index < 0 else [name, index]
+        try:
+            for case, place, inside in islice(
+                _iter_cases(str(entry).removeprefix(_FILE_SCHEME), repository), CASES + 1
+            ):
+                cases.append(case)
+                places.append((place, inside))
+        except FileError as error:
+            problem = Problem(
+                f'"{str(raw if index < 0 else entry)[:100]}": {error}',
+                file=shown,
+                line=positions.find_line(where),
+                field=name,
+            )
+            raise EvalFileError(shown, [problem]) from error
+    return {**document, name: cases}, ExternalCasePositions(shown, positions, name, places)
+
+
+def _is_file_reference(value: JsonValue) -> bool:
+    return isinstance(value, str) and value.startswith(_FILE_SCHEME)
+
+
+def _iter_cases(written: str, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
+    """The cases of a file, of all files that fit a pattern, or of a folder. Raises FileError."""
+    if _GLOB_CHARACTERS.intersection(written):
+        found = _find_matching_files(written, repository)
+        if not found:
+            raise FileError("no file fits this pattern")
+        for path in found:
+            yield from _iter_file_cases(path, repository)
+        return
+    path = repository.folder / written
+    if is_folder(path):
+        yield from _iter_folder_cases(repository.find_folder(written), repository)
+    else:
+        yield from _iter_file_cases(path, repository)
+
+
+def _find_matching_files(written: str, repository: EvalRepository) -> list[Path]:
+    """The files below the eval file's folder that fit a pattern, in the order of their names."""
+    steps = [step for step in written.split("/") if step not in {"", "."}]
+    if ".." in steps:
+        raise FileError("a pattern cannot lead out of the eval file's folder")
+    fixed = next(at for at, step in enumerate(steps) if _GLOB_CHARACTERS.intersection(step))
+    below = repository.find_folder("/".join(steps[:fixed]) or ".")
+    pattern = "/".join(steps)
+    entries = list(islice(below.rglob("*"), MAX_SEARCHED_FILES + 1))
+    if len(entries) > MAX_SEARCHED_FILES:
+        raise FileError(f"more than {MAX_SEARCHED_FILES:,} files to look through")
+    fitting = (path for path in entries if matches_glob(path.relative_to(repository.folder).as_posix(), [pattern]))
+    return sorted(path for path in fitting if path.is_file())
+
+
+def _iter_folder_cases(folder: Path, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
+    """`case.yaml` of every folder below, in the order of their names; its folder's name is the id where it has none."""
+    for below in sorted(one for one in folder.iterdir() if one.is_dir()):
+        path = next((below / name for name in _CASE_FILE_NAMES if (below / name).is_file()), None)
+        if path is None:
+            raise FileError(f"there is no case.yaml in {below.name}")
+        value, positions, shown = _load_yaml(path, repository)
+        if not isinstance(value, dict):
+            raise FileError(f"{shown}: expected a case, got {describe_value(value)}")
+        template = {"workspace": "workspace"} if (below / "workspace").is_dir() and "workspace" not in value else {}
+        yield {"id": below.name, **value, **template}, (shown, positions, None), -1
+
+
+def _iter_file_cases(path: Path, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
+    if path.suffix == ".jsonl":
+        shown = repository.format_path(path)
+        for number, line in enumerate(_read_file_bytes(path, repository).split(b"\n"), 1):
+            if line.strip():
+                yield parse_json(line, shown)[0], (shown, None, number), -1
+        return
+    if path.suffix not in _YAML_SUFFIXES:
+        raise FileError("cases stand in .yaml, .yml and .jsonl files")
+    value, positions, shown = _load_yaml(path, repository)
+    if not isinstance(value, list):
+        raise FileError(f"expected a list of cases, got {describe_value(value)}")
+    for index, case in enumerate(value):
+        yield case, (shown, positions, None), index
+
+
+def _load_yaml(path: Path, repository: EvalRepository) -> tuple[JsonValue, Positions, str]:
+    shown = repository.format_path(path)
+    document = parse_yaml(_read_file_bytes(path, repository), shown)
+    return document.value, document.positions, shown
+
+
+def _read_file_bytes(path: Path, repository: EvalRepository) -> bytes:
+    """What is in a file of the repository."""
+    found = repository.find_file_at(normalize_path(path))
+    if found is None:
+        raise FileError("there is no such file in the repository")
+    return read_bytes(found.path, repository.format_path(found.path))

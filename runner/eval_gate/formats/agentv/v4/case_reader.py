@@ -1,0 +1,298 @@
+"""Reader for the cases of an AgentV 4 file: shared input, shared assertions, template variables.
+
+Source: AgentV 4.42.4, its documentation of eval files, with "Per-test template variables". What it has and this program
+has not is refused (`refusals`). A name of a variable that is not known stays as it is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Final
+
+from eval_gate.formats.agentv.case_messages import MessageTurn
+from eval_gate.formats.agentv.case_reader import (
+    CaseConversation,
+    CaseReader,
+    EvaluatorSet,
+    FileDefaults,
+    format_case_name,
+)
+from eval_gate.formats.agentv.detection import find_used_name
+from eval_gate.formats.agentv.eval_repository import EvalRepository
+from eval_gate.formats.agentv.file_model import as_raw_json as unread
+from eval_gate.formats.agentv.findings import AgentVFindings, Path
+from eval_gate.formats.agentv.guidelines import Guidelines
+from eval_gate.formats.agentv.v4 import file_model, unsupported_features
+from eval_gate.formats.base import ReadOptions
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.sources.validation_errors import describe_value
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+
+_NOTHING_EXPECTED: Final = "nothing is expected of the answer: say it in criteria, expected_output or assertions"
+_VARIABLE: Final = re.compile(r"\{\{\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}\}")
+MAX_TEMPLATE_CHARACTERS: Final = limits.CASE_BYTES
+"""Characters that variables may put into one case: a long one may stand in many places."""
+
+
+class _FileSettings(FrozenStruct):
+    """What the file says for all its cases: as it is written, for texts in it may hold a case's variables."""
+
+    input: JsonValue = None
+    input_files: JsonValue = None
+    assertions: JsonValue = None
+    assertions_path: Path = ()
+    metadata: JsonValue = None
+
+
+class AgentV4CaseReader(CaseReader):
+    """Read the cases of one AgentV 4 file, in order."""
+
+    def __init__(self, file: str, findings: AgentVFindings, repository: EvalRepository, reading: ReadOptions) -> None:
+        super().__init__(file, findings, repository, Guidelines(()))  # there are none any more: every file is input
+        self._reading = reading
+        self._suite = _FileSettings()
+
+    def read_header(self, document: dict[str, JsonValue], name: str) -> tuple[FileDefaults, str | None]:
+        """What the file says for all, and its name in results."""
+        for variable, path in unsupported_features.iter_environment_references(document):
+            message = f"`${{{{ {variable} }}}}` is not supported: nothing of the environment is put into an eval file"
+            self._findings.add_problem(message, path)
+        suite = (
+            self._findings.read_part(file_model.AgentV4Suite, document, (), ignored=(name,))
+            or file_model.AgentV4Suite()
+        )
+        execution = self._read_part(file_model.AgentV4Execution, unread(suite.execution), ("execution",))
+        where, raw = self._find_assertion_list(document, ())
+        if raw is None and isinstance(document.get("execution"), dict):
+            where, raw = self._find_assertion_list(document["execution"], ("execution",))
+        self._suite = _FileSettings(unread(suite.input), unread(suite.input_files), raw, where, unread(suite.metadata))
+        default = self._evaluators.read_default(suite.evaluator, ("evaluator",))
+        target = self._read_target(execution, ("execution",)) or suite.target
+        stem = PurePosixPath(self._file).stem
+        return FileDefaults(
+            self.build_evaluator_set(default, ()), (), target
+        ), suite.name or suite.dataset or stem.removesuffix(".eval")
+
+    def read(self, raw: JsonValue, path: Path, defaults: FileDefaults) -> EvalCase | None:
+        """The case at `path`; None when something is wrong with it, or was with anything before it."""
+        self._findings.begin_case(format_case_name(raw, path))
+        self._turns.begin_case()
+        if not isinstance(raw, dict):
+            self._findings.add_problem(f"expected a case, got {describe_value(raw)}", path)
+            return None
+        variables = raw.get("vars")
+        template = CaseTemplate(variables if isinstance(variables, dict) else {})
+        case = {key: template.fill(value) if key in _TEMPLATED_FIELDS else value for key, value in raw.items()}
+        found = self._findings.read_part(file_model.AgentV4Case, case, path)
+        self.check_id(case, path)
+        execution = self._read_part(file_model.AgentV4Execution, case.get("execution"), (*path, "execution"))
+        alone = execution is not None and execution.skip_defaults
+        turns = self._read_input(case, path, template, alone=alone)
+        if template.too_much:
+            self._findings.add_problem(
+                f"more than {MAX_TEMPLATE_CHARACTERS:,} characters are filled in", (*path, "vars")
+            )
+        key = find_used_name(case, file_model.OUTPUT)
+        expected = self._read_expected(case[key], (*path, key)) if key and case[key] is not None else ()
+        self._evaluators.expected = _find_expected_json(expected)
+        judged = self._read_assertions(case, path, defaults, alone=alone)
+        if found is not None and not (found.criteria or expected or find_used_name(case, file_model.ASSERTIONS)):
+            self._findings.add_problem(f'the case "{found.id}" is not complete: {_NOTHING_EXPECTED}', path)
+        if found is None or self._findings.problems:
+            return None
+        criteria = (found.criteria or "").replace("\r\n", "\n")
+        said = CaseConversation(
+            turns, expected, criteria, _merge_metadata(self._suite.metadata, unread(found.metadata))
+        )
+        target = self._read_target(execution, (*path, "execution")) or defaults.target
+        return self.build_case(found, path, said, judged, target)
+
+    def _read_target(self, execution: file_model.AgentV4Execution | None, path: Path) -> str | None:
+        """Who is asked: of a list the only one. Which of several, the person says who runs it."""
+        if execution is None:
+            return None
+        targets = unread(execution.targets)
+        if not isinstance(targets, list) or execution.target is not None:
+            return execution.target
+        if len(targets) > 1 and self._reading.target_override is None:
+            self._findings.add_problem(unsupported_features.SEVERAL_TARGETS, (*path, "targets"))
+        if not targets or not all(isinstance(one, str) for one in targets):
+            self._findings.add_problem(unsupported_features.TARGET_HOOKS, (*path, "targets"))
+            return None
+        return str(targets[0])
+
+    def _read_input(
+        self, case: dict[str, JsonValue], path: Path, template: CaseTemplate, *, alone: bool
+    ) -> tuple[MessageTurn, ...]:
+        """What is put to the target: what the file says to all, then what the case says."""
+        if "input" not in case:  # said by the case's own shape
+            return ()
+        before = len(self._findings.problems)
+        own, files = case["input"], case.get("input_files")
+        where: Path = (*path, "input_files")
+        if files is None and not alone and self._suite.input_files is not None:
+            files, where = template.fill(self._suite.input_files), ("input_files",)
+        shared: tuple[MessageTurn, ...] = ()
+        if not alone and self._suite.input is not None:
+            shared = self._read_messages(template.fill(self._suite.input), ("input",), "user")
+            if len(self._findings.problems) > before:  # the same
+                self._suite = replace(self._suite, input=None)
+        if files is not None and not isinstance(own, str):
+            self._findings.add_problem("stands beside an `input` that is one text, and this one is not", where)
+        own_turns = self._read_messages(own, (*path, "input"), "user", files if isinstance(own, str) else None)
+        if len(self._findings.problems) == before and not any(turn.is_visible for turn in own_turns):
+            self._findings.add_problem(
+                "says nothing: there is no text, and no attached file with text", (*path, "input")
+            )
+        return (*shared, *own_turns)
+
+    def _read_messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[MessageTurn, ...]:
+        """Messages as they may be written: a list, one of them, a text, or an object that is sent as JSON."""
+        if isinstance(files, list) and isinstance(raw, str):
+            parts: list[JsonValue] = [{"type": "file", "value": one} for one in files]
+            raw = [{"role": role, "content": [*parts, {"type": "text", "value": raw}]}]
+        elif isinstance(raw, dict):
+            raw = [raw if "role" in raw else {"role": role, "content": raw}]
+        elif isinstance(raw, list):
+            raw = [_wrap_text_parts(one) for one in raw]
+            for index, one in enumerate(raw):
+                self._refuse_images(one, (*path, index, "content"))
+        return self._turns.read(raw, path, "assistant" if role == "assistant" else "user")
+
+    def _refuse_images(self, message: JsonValue, path: Path) -> None:
+        content = message.get("content") if isinstance(message, dict) else None
+        for index, part in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(part, dict) and part.get("type") == "image":
+                self._findings.add_problem(unsupported_features.IMAGE, (*path, index))
+
+    def _read_expected(self, raw: JsonValue, path: Path) -> tuple[MessageTurn, ...]:
+        if isinstance(raw, list) and not (raw and isinstance(raw[0], dict) and "role" in raw[0]):
+            message = "a list that is no list of messages is not supported: put it under a key of an object"
+            self._findings.add_problem(message, path)
+            return ()
+        return self._read_messages(raw, path, "assistant")
+
+    def _find_assertion_list(self, raw: JsonValue, path: Path) -> tuple[Path, JsonValue]:
+        """The list of assertions of a part of the file, and where it stands: under the first of its names."""
+        key = find_used_name(raw, file_model.ASSERTIONS)
+        return ((*path, key), raw[key]) if key is not None and isinstance(raw, dict) else ((), None)
+
+    def _read_assertions(
+        self, case: dict[str, JsonValue], path: Path, defaults: FileDefaults, *, alone: bool
+    ) -> EvaluatorSet:
+        """The case's own, then the file's unless the case stands alone; the default judge where there are none."""
+        own, raw = self._find_assertion_list({key: case[key] for key in file_model.ASSERTIONS[:2] if key in case}, path)
+        if raw is None:
+            own, raw = self._find_assertion_list(case.get("execution"), (*path, "execution"))
+        if raw is None:
+            own, raw = self._find_assertion_list(case, path)
+        specs = self._evaluators.read_evaluators(raw, own) if raw is not None else ()
+        if self._suite.assertions is not None and not alone:
+            before = len(self._findings.problems)
+            specs += self._evaluators.read_evaluators(self._suite.assertions, self._suite.assertions_path)
+            if len(self._findings.problems) > before:  # that was said, and is not said again with every case
+                self._suite = replace(self._suite, assertions=None)
+        if case.get("rubrics") is not None:
+            rubric = self._evaluators.parts.read_rubric(case["rubrics"], (*path, "rubrics"))
+            specs = (*((rubric,) if rubric else ()), *specs)
+        return self.build_evaluator_set(specs, path) if specs else defaults.evaluators
+
+
+_TEMPLATED_FIELDS: Final = frozenset({*file_model.CRITERIA, "input", "input_files", *file_model.OUTPUT})
+"""The fields of a case in which variables are filled in."""
+
+
+def _wrap_text_parts(message: JsonValue) -> JsonValue:
+    """The message, with a text among its parts written as the part that it is."""
+    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
+        return message
+    content = message["content"]
+    assert isinstance(content, list)
+    parts: list[JsonValue] = [{"type": "text", "value": one} if isinstance(one, str) else one for one in content]
+    return {**message, "content": parts}
+
+
+def _find_expected_json(expected: tuple[MessageTurn, ...]) -> JsonValue:
+    """The last expected answer that is an object, or a text that holds one."""
+    for turn in reversed(expected):
+        if turn.role != "assistant" or turn.content is None:
+            continue
+        if not isinstance(turn.content, str | tuple):
+            return dict(turn.content)
+        text = "".join(part.text for part in turn.parts)
+        try:
+            value = parse_untrusted_json(text[text.find("{") : text.rfind("}") + 1])
+        except UntrustedJsonError:
+            continue
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+def _merge_metadata(suite: JsonValue, own: JsonValue) -> JsonValue:
+    """The file's metadata with the case's: lists are joined, mappings go into one another, else the case's counts."""
+    if isinstance(suite, dict) and isinstance(own, dict):
+        return {key: _merge_metadata(suite.get(key), own.get(key)) for key in {**own, **suite}}
+    if isinstance(suite, list) and isinstance(own, list):
+        seen = {json.dumps(one, sort_keys=True): one for one in reversed([*suite, *own])}
+        return list(reversed(seen.values()))
+    return suite if own is None else own
+
+
+class CaseTemplate:
+    """Variables of one case, filled into its texts. `too_much` is set when the size limit is exceeded."""
+
+    def __init__(self, variables: Mapping[str, JsonValue]) -> None:
+        self._variables = variables
+        self._known: dict[str, tuple[JsonValue, str] | None] = {}
+        self._left = MAX_TEMPLATE_CHARACTERS
+        self.too_much = False
+
+    def fill(self, value: JsonValue) -> JsonValue:
+        """The value with all variables filled in; a text that is nothing but one becomes what it stands for."""
+        if not self._variables:
+            return value
+        match value:
+            case str():
+                whole = _VARIABLE.fullmatch(value)
+                if whole is None:
+                    return _VARIABLE.sub(self._replace_variable, value)
+                found = self._resolve_variable(whole[1])
+                return value if found is None else found[0]
+            case list():
+                return [self.fill(one) for one in value]
+            case dict():
+                return {key: self.fill(one) for key, one in value.items()}
+            case _:
+                return value
+
+    def _replace_variable(self, match: re.Match[str]) -> str:
+        found = self._resolve_variable(match[1])
+        return match[0] if found is None else found[1]
+
+    def _resolve_variable(self, name: str) -> tuple[JsonValue, str] | None:
+        """The value of this name and its text; None where there is none, and for what would be too much."""
+        if name not in self._known:
+            self._known[name] = _look_up_variable(self._variables, name)
+        found = self._known[name]
+        self._left -= len(found[1]) if found else 0
+        if self._left < 0:
+            self.too_much = True
+            return None
+        return found
+
+
+def _look_up_variable(variables: Mapping[str, JsonValue], name: str) -> tuple[JsonValue, str] | None:
+    """The value at this dotted name, and as a text."""
+    value: JsonValue = dict(variables)
+    for step in name.split("."):
+        if not isinstance(value, dict) or step not in value:
+            return None
+        value = value[step]
+    return value, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))

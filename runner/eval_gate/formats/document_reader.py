@@ -1,0 +1,201 @@
+"""Validate a document against its pydantic model, and collect problems and warnings.
+
+The shape is declared in the `wire` module of a dialect, from what is strict about names and texts here (`FileModel`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Final, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
+
+from eval_gate.errors import Problem, format_suggestion
+from eval_gate.formats.base import EvalFileError, Positions
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import FINDINGS
+from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
+from eval_gate.text.untrusted.surrogates import to_well_formed
+
+Text = Annotated[str, Field(min_length=1)]
+CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Path = tuple[str | int, ...]
+_CASE_DEPTH: Final = 2
+"""Steps that lead to a case as a whole: `cases` and its number."""
+_MAX_SHOWN: Final = 80
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+class FileModel(BaseModel):
+    """Strict base model. Unknown keys are kept, so that a warning can name the nearest key."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="allow",
+        alias_generator=to_camel,
+        validate_by_name=False,
+        validate_by_alias=True,
+        defer_build=True,
+    )
+
+
+def get_known_keys(model: type[BaseModel]) -> set[str]:
+    """The keys that are read, as they are written."""
+    return {info.alias or name for name, info in model.model_fields.items()}
+
+
+class NamedCase(Protocol):
+    """A case with an id, as read from the file."""
+
+    @property
+    def id(self) -> str:
+        """Its name in the file."""
+        ...
+
+
+class Finding(FrozenStruct):
+    """A message about one location. A `silent` finding is a problem under --strict."""
+
+    message: str
+    path: Path
+    silent: bool
+
+
+class Findings(Struct):
+    """Findings of one file, in order."""
+
+    all: list[Finding] = field(default_factory=list)
+    _by_case: dict[str | int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _omitted_count: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is found from here on is only counted."""
+        return len(self.all) >= FINDINGS
+
+    def suggest_word(self, word: str, known: Iterable[str]) -> str:
+        """The nearest known word, as long as somebody will read it: looking for it is what costs."""
+        return "" if self.is_full else format_suggestion(word, known)
+
+    def add(self, message: str, path: Path, *, silent: bool = False) -> None:
+        """Keep one more, or count it."""
+        if self.is_full:
+            self._omitted_count += 1
+            return
+        self.all.append(Finding(message, path, silent))
+        if len(path) > 1 and path[0] == "cases":
+            self._by_case[path[1]].append(message)
+
+    @property
+    def strict_problems(self) -> list[Finding]:
+        """Those that are problems under --strict. What was only counted may be one."""
+        return [finding for finding in (*self.all, *self.overflow) if finding.silent]
+
+    @property
+    def overflow(self) -> tuple[Finding, ...]:
+        """How many more there are, where there are."""
+        return (
+            Finding(f"{self._omitted_count:,} more warnings about this file are not listed", (), silent=True),
+        ) * bool(self._omitted_count)
+
+    def get_case_messages(self, index: int) -> tuple[str, ...]:
+        """The sentences about one case."""
+        return tuple(self._by_case.get(index, ()))
+
+
+class DocumentReader:
+    """Reader for one document with positions. A `bare` document is the list of cases itself."""
+
+    def __init__(self, file: str, positions: Positions, *, bare: bool = False) -> None:
+        self.problems: list[Problem] = []
+        self._file = file
+        self._positions = positions
+        self._bare = bare
+
+    def find_line(self, steps: Iterable[str | int]) -> int:
+        """The line of what stands there, or of what is nearest to it."""
+        return self._positions.find_line(self._strip_cases_step(steps))
+
+    def build_problem(self, message: str, steps: Iterable[str | int]) -> Problem:
+        """Something that keeps the file from being used; it is not kept yet."""
+        path = self._strip_cases_step(steps)
+        return Problem(
+            message, file=self._file, line=self._positions.find_line(path), field=format_field_path(path) or None
+        )
+
+    def validate_document(
+        self,
+        model: type[Shape],
+        document: JsonValue,
+        *,
+        written: Callable[[Path], Path],
+        said: Callable[[ErrorDetails], str] = describe_error,
+    ) -> Shape:
+        """The document in this shape. Raises EvalFileError with everything that is not.
+
+        `written` takes from a path of pydantic what is not in the file; `said` words one mistake.
+        """
+        try:
+            return model.model_validate(document)
+        except ValidationError as error:
+            for detail in list_errors(error):
+                path = written(detail["loc"])
+                incomplete = detail["type"] == "missing" or len(path) == _CASE_DEPTH
+                where = _format_case_suffix(document, path) if incomplete else ""
+                self.problems.append(self.build_problem(f"{said(detail)}{where}", path))
+            raise self._build_error() from error
+
+    def check_duplicate_ids(self, cases: Sequence[NamedCase]) -> None:
+        """A problem for every id that an earlier case has."""
+        first: dict[str, int] = {}
+        for index, case in enumerate(cases):
+            if case.id in first and len(self.problems) < FINDINGS:
+                line = self.find_line(("cases", first[case.id]))
+                message = f'the id "{case.id}" is taken by the case in line {line}'
+                self.problems.append(self.build_problem(message, ("cases", index, "id")))
+            first.setdefault(case.id, index)
+
+    def collect_warnings(self, findings: Findings, cases: Sequence[NamedCase], *, strict: bool) -> list[str]:
+        """What was found, each with the name of its case or field. Raises EvalFileError where there are problems.
+
+        Under `strict_problems` what silently passes is a problem, too.
+        """
+        if strict:
+            self.problems += [self.build_problem(finding.message, finding.path) for finding in findings.strict_problems]
+        if self.problems:
+            raise self._build_error()
+        return [f"{_describe_place(one.path, cases)}: {one.message}" for one in (*findings.all, *findings.overflow)]
+
+    def _strip_cases_step(self, steps: Iterable[str | int]) -> Path:
+        """The path in the file as it is written: a bare list has no `cases`."""
+        path = tuple(steps)
+        return path[1:] if self._bare and path[:1] == ("cases",) else path
+
+    def _build_error(self) -> EvalFileError:
+        return EvalFileError(self._file, sorted(self.problems, key=lambda problem: problem.line or 0))
+
+
+def _format_case_suffix(document: JsonValue, path: Path) -> str:
+    """Which case it is in, by the name that its author gave it; empty where it is in none, or that has no name."""
+    part = document
+    for step in path[:_CASE_DEPTH]:
+        if isinstance(part, dict) and isinstance(step, str):
+            part = part.get(step)
+        elif isinstance(part, list) and isinstance(step, int) and step < len(part):
+            part = part[step]
+        else:
+            return ""
+    name = part.get("id") if isinstance(part, dict) and len(path) >= _CASE_DEPTH else None
+    return f' in the case "{to_well_formed(name)[:_MAX_SHOWN]}"' if isinstance(name, str) and name.strip() else ""
+
+
+def _describe_place(path: Path, cases: Sequence[NamedCase]) -> str:
+    """What people call the place: the case's id, or the field."""
+    if path[:1] == ("cases",) and len(path) > 1 and isinstance(path[1], int):
+        return cases[path[1]].id
+    return format_field_path(path)

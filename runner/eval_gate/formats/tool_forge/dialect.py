@@ -1,0 +1,277 @@
+"""The tool-forge dialect: golden, labeled, regression and rubric cases.
+
+tool-forge writes JSON. YAML is read, too, where it cannot be one of AgentV's files of cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from eval_gate.errors import format_suggestion
+from eval_gate.formats.base import Dialect, EvalSource, Positions, ReadOptions
+from eval_gate.formats.document_reader import DocumentReader, Findings
+from eval_gate.formats.documents import JSON, YAML
+from eval_gate.formats.tool_forge import lint
+from eval_gate.formats.tool_forge.file_model import Envelope, Expect, ToolForgeCase
+from eval_gate.model.base import JsonValue, as_fields
+from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
+from eval_gate.model.conversation import Message
+from eval_gate.model.specs import evaluator as specs
+from eval_gate.text.digest import DIGEST_DIGITS, dump_sorted_json, fingerprint_json
+
+_AGENTV_FIELDS: Final = frozenset({"criteria", "outcome", "assertions", "assert", "expected_output", "turns"})
+"""Fields that stand beside `input` in AgentV's cases, a list of which may be a file of its own."""
+_TIER_PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
+
+
+def is_tool_forge_suite(document: JsonValue) -> bool:
+    """A list of objects with `id`, or an object with a list `cases` of such that have `input`, not `assertions`."""
+    cases = document.get("cases") if isinstance(document, dict) else document
+    if not isinstance(cases, list):
+        return False
+    if not cases:
+        return isinstance(document, list) or (isinstance(document, dict) and "metadata" in document)
+    return any(isinstance(case, dict) and _is_case(case) for case in cases)
+
+
+def _is_case(case: Mapping[str, JsonValue]) -> bool:
+    if "expect" in case or "rubric" in case:
+        return True
+    return "input" in case and _AGENTV_FIELDS.isdisjoint(case)
+
+
+def build_json_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of an eval file: the envelope, or its bare list of cases."""
+    schema: dict[str, JsonValue] = Envelope.model_json_schema()
+    definitions = schema.pop("$defs")
+    return {
+        "title": "tool-forge eval file",
+        "anyOf": [schema, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/ToolForgeCase"}}],
+        "$defs": definitions,
+    }
+
+
+def load_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
+    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    bare = isinstance(document, list)
+    reader = DocumentReader(source.file, positions, bare=bare)
+    envelope = reader.validate_document(
+        Envelope, {"metadata": None, "cases": document} if bare else document, written=_strip_union_steps
+    )
+    reader.check_duplicate_ids(envelope.cases)
+    tier = _find_tier(envelope, reader, source.file)
+    raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
+    assert isinstance(raw_cases, list)
+    warned = Findings()
+    for index, case in enumerate(envelope.cases):
+        lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
+    expected = _collect_expectations(envelope.cases, raw_cases, warned)
+    lint.lint_keys(envelope, warned)
+    warnings = reader.collect_warnings(warned, envelope.cases, strict=reading.strict)
+    if tier is None:
+        warnings.insert(0, "neither metadata, file name nor ids say which tier this is: taken as golden")
+    return EvalSuite(
+        file=source.file,
+        format="tool-forge",
+        tool_name=_get_tool_name(envelope, source.file, reading.tool_names),
+        tier=tier or Tier.GOLDEN,
+        metadata=_build_metadata(envelope),
+        file_hash=source.file_hash,
+        cases=tuple(
+            _build_case(
+                case,
+                one,
+                Location(file=source.file, line=reader.find_line(("cases", index))),
+                warned.get_case_messages(index),
+            )
+            for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
+        ),
+        warnings=tuple(warnings),
+    )
+
+
+def _find_tier(envelope: Envelope, reader: DocumentReader, file: str) -> Tier | None:
+    """Metadata, else the file's name, else the ids; None when nothing says it. A tier that is none is a problem."""
+    named = envelope.metadata.tier if envelope.metadata else None
+    known = {tier.value: tier for tier in Tier}
+    if named is not None:
+        if named not in known:
+            message = f'"{named[:60]}" is not a tier{format_suggestion(named, known)}; known: {", ".join(known)}'
+            reader.problems.append(reader.build_problem(message, ("metadata", "tier")))
+        return known.get(named)
+    suffix = PurePosixPath(PurePosixPath(file).stem).suffix.removeprefix(".")
+    if suffix in known:
+        return known[suffix]
+    return next((tier for prefix, tier in _TIER_PREFIXES.items() if envelope.cases[0].id.startswith(prefix)), None)
+
+
+def _strip_union_steps(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Without the names pydantic gives to members of unions."""
+    return tuple(step for step in loc if isinstance(step, int) or not step.startswith(("list[", "dict[", "function-")))
+
+
+def _get_tool_name(envelope: Envelope, file: str, tool_names: Collection[str]) -> str:
+    if envelope.metadata and envelope.metadata.tool_name:
+        return envelope.metadata.tool_name
+    stem = PurePosixPath(file).stem
+    tool = PurePosixPath(stem).stem if PurePosixPath(stem).suffix.removeprefix(".") in set(Tier) else stem
+    underscored = tool.replace("-", "_")
+    return underscored if underscored in tool_names else tool
+
+
+def _build_metadata(envelope: Envelope) -> SuiteMetadata | None:
+    given = envelope.metadata
+    if given is None:
+        return None
+    return SuiteMetadata(
+        tool_version=given.tool_version, description_hash=given.description_hash, registry_size=given.registry_size
+    )
+
+
+def _collect_expectations(
+    cases: Iterable[ToolForgeCase], raw_cases: Iterable[JsonValue], findings: Findings
+) -> list[_CaseExpectation]:
+    """What each case expects, one object for all that expect the same; what checks nothing is found."""
+    alike: dict[str, _CaseExpectation] = {}
+    found: list[_CaseExpectation] = []
+    for index, (case, raw) in enumerate(zip(cases, raw_cases, strict=True)):
+        written = dump_sorted_json(_select_keys(raw, _EXPECTATION_KEYS))
+        expected = alike.get(written)
+        if expected is None:
+            expected = _CaseExpectation.from_evaluators(
+                (*(_iter_evaluators(case.expect) if case.expect else ()), *_iter_rubrics(case))
+            )
+            if not case.rubric:  # which has the question in it
+                alike[written] = expected
+        if expected.canonical_json == _NO_EXPECTATION and case.expect and case.expect.model_fields_set:
+            message = "nothing is checked: the case passes whatever the agent answers"
+            findings.add(message, ("cases", index, "expect"), silent=True)
+        found.append(expected)
+    return found
+
+
+def _build_case(
+    case: ToolForgeCase, expected: _CaseExpectation, location: Location, warnings: tuple[str, ...]
+) -> EvalCase:
+    max_turns = case.max_turns or 5
+    question = dump_sorted_json([case.input.message, case.stubs, max_turns])
+    return EvalCase(  # all of it was checked as it is written, and is large where somebody means harm
+        id=case.id,
+        suite=location.file,
+        description=case.description,
+        messages=(Message(role="user", content=case.input.message),),
+        evaluators=expected.evaluators,
+        difficulty=case.difficulty,
+        tags=tuple(case.tags or ()),
+        stubs=case.stubs,
+        max_turns=max_turns,
+        location=location,
+        fingerprint=fingerprint_json(f"[{question},{expected.canonical_json}]"),
+        question=fingerprint_json(question)[:DIGEST_DIGITS],
+        expectation=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
+        warnings=warnings,
+    )
+
+
+_NO_EXPECTATION: Final = dump_sorted_json([])
+
+
+def _dump_evaluator(evaluator: specs.EvaluatorSpec) -> dict[str, JsonValue]:
+    """Return what an evaluator expects, as JSON; a rubric's question is a part of what is asked."""
+    fields: dict[str, JsonValue] = as_fields(evaluator)
+    return {name: value for name, value in fields.items() if name != "question"}
+
+
+class _CaseExpectation(NamedTuple):
+    """What a case expects, as data, and as JSON that is the same for all ways to write it down."""
+
+    evaluators: tuple[specs.EvaluatorSpec, ...]
+    canonical_json: str
+
+    @classmethod
+    def from_evaluators(cls, evaluators: tuple[specs.EvaluatorSpec, ...]) -> _CaseExpectation:
+        """What has no part in it is left out: the question in a rubric, and what is true of every answer."""
+        said: list[JsonValue] = [_dump_evaluator(one) for one in evaluators if not one.checks_nothing]
+        return cls(evaluators, dump_sorted_json(said))
+
+
+def _iter_rubrics(case: ToolForgeCase) -> Iterable[specs.EvaluatorSpec]:
+    """The rubric, after the assertions: it is graded only when these hold."""
+    if case.rubric:
+        yield specs.Rubric(
+            dimensions=tuple(
+                specs.RubricDimension(name=one.dimension, max_score=float(one.max_score), criteria=one.criteria)
+                for one in case.rubric
+            ),
+            question=case.input.message,
+            reference_data=case.reference_data,
+        )
+
+
+_NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = specs.NoToolErrors(), specs.ResponseNonEmpty()
+"""The same for every case that has them."""
+
+
+@lru_cache(maxsize=4_096)
+def _intern_spec(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
+    """Return one object for all cases that expect the same: assertions are most of what a case takes in memory."""
+    return spec
+
+
+def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
+    """The assertions in the contract's order ("Assertion Execution"); a key that is present asserts, even `[]`."""
+    yield from _iter_tool_assertions(expect)
+    yield from _iter_response_assertions(expect)
+
+
+def _iter_tool_assertions(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
+    if expect.tools_called is not None:
+        yield _intern_spec(specs.ToolsCalled(names=tuple(expect.tools_called)))
+    if expect.tools_called_any_order is not None:
+        yield _intern_spec(specs.ToolsCalledAnyOrder(names=tuple(expect.tools_called_any_order)))
+    if expect.tools_acceptable is not None:
+        yield _intern_spec(specs.ToolsAcceptable(sets=tuple(map(tuple, expect.tools_acceptable))))
+    if expect.tools_not_called is not None:
+        yield _intern_spec(specs.ToolsNotCalled(names=tuple(expect.tools_not_called)))
+    if expect.tool_params is not None:
+        yield specs.ToolParams(
+            checks=tuple(
+                specs.ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
+                for one in expect.tool_params
+            )
+        )
+    if expect.no_tool_errors:
+        yield _NO_TOOL_ERRORS
+
+
+def _iter_response_assertions(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
+    if expect.response_non_empty:
+        yield _RESPONSE_NON_EMPTY
+    if expect.response_contains is not None:
+        yield _intern_spec(specs.ResponseContains(values=tuple(expect.response_contains)))
+    if expect.response_contains_any is not None:
+        yield _intern_spec(specs.ResponseContainsAny(groups=tuple(map(tuple, expect.response_contains_any))))
+    if expect.response_not_contains is not None:
+        yield _intern_spec(specs.ResponseNotContains(values=tuple(expect.response_not_contains)))
+    patterns = (*(expect.response_matches or ()), *((expect.regex_pattern,) if expect.regex_pattern else ()))
+    if patterns:
+        yield _intern_spec(specs.ResponseMatches(patterns=patterns))
+    if expect.max_latency_ms is not None:
+        yield _intern_spec(specs.MaxLatency(limit_ms=float(expect.max_latency_ms)))
+    if expect.max_tokens is not None:
+        yield _intern_spec(specs.MaxTokens(limit=expect.max_tokens))
+
+
+_EXPECTATION_KEYS: Final = ("expect", "rubric", "referenceData")
+
+
+def _select_keys(raw: JsonValue, keys: Collection[str]) -> JsonValue:
+    """What stands under these keys, as it is written."""
+    assert isinstance(raw, dict)
+    return {key: raw[key] for key in keys if key in raw}
+
+
+DIALECT: Final = Dialect(JSON | YAML, is_tool_forge_suite, load_suite, build_json_schema)

@@ -1,0 +1,219 @@
+"""Which cases the base branch's agent runs next: only while its results can turn a red gate.
+
+A few of each cause come first. Once one of them stays red for certain nobody is asked about the others: the gate is
+red whatever they are. Where all of these are cleared the others are asked about too, since nothing is cleared by what
+another case did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence, Set
+from typing import Final
+
+from eval_gate.gate.base_agent.clearance import (
+    DECISIVE_COUNT,
+    MAX_CASE_EXECUTIONS,
+    CaseClearance,
+    count_base_agent_results,
+    decide_clearance,
+)
+from eval_gate.gate.comparison_refinement import build_rerun_criteria
+from eval_gate.gate.evidence.prior import DEFAULT_PRIOR
+from eval_gate.gate.failure_causes import find_cause, get_group_key
+from eval_gate.gate.must_pass import is_must_pass
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcome
+from eval_gate.model.execution import Status, Trial
+from eval_gate.model.grounds import NO_RECORD, GroundKind
+from eval_gate.model.result import CaseResult, Control, RunResult
+from eval_gate.results.baseline import NoBaseline
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import to_one_line
+
+_BATCH_SIZE: Final = 10
+"""Cases that are asked about before it is looked at again whether the gate stays red."""
+MAX_WITNESSES: Final = 3
+"""Cases that pass here and on record, by which the base branch's agent shows that it works."""
+NO_WITNESSES: Final = (
+    "no case passes here as it does on record, so that nothing could show that it works: what it fails would prove"
+    " nothing"
+)
+_PASSED_TRIAL: Final = Trial(status=Status.PASSED, score=1.0, duration_ms=0.0)
+_FAILED_TRIAL: Final = Trial(status=Status.FAILED, score=0.0, duration_ms=0.0)
+
+
+class BaseAgentCases(FrozenStruct):
+    """Cases that the base branch's agent runs next, or why it cannot be used.
+
+    `trouble` is why nothing is asked that would have to be.
+    """
+
+    keys: Sequence[CaseKey] = ()
+    rounds: int = 1
+    trouble: str | None = None
+
+
+def select_base_agent_cases(run: RunResult, question: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
+    """What to ask the base branch's agent after what it said so far, which the run holds. Nothing unless it is red.
+
+    `askable` are the cases that it could be asked. The run has the target that would be asked as its `control`.
+    """
+    if isinstance(question.baseline, NoBaseline) or not run.confirm:
+        return BaseAgentCases()
+    now = decide_verdict(run, question)
+    comparison = now.comparison
+    if now.verdict is None or now.verdict.outcome is not Outcome.FAIL or comparison is None:
+        return BaseAgentCases()
+    red = _find_clearable_regressions(now, comparison, question, askable)
+    witnesses = _select_witnesses(now, comparison, askable)
+    if not red and not _select_suite_cases(now, comparison, askable):
+        return BaseAgentCases()
+    if not witnesses:
+        return BaseAgentCases(trouble=NO_WITNESSES)
+    if not _can_turn_verdict(run, question, comparison, askable):
+        return BaseAgentCases()
+    return _select_next(now, comparison, red, witnesses, question, askable)
+
+
+def find_clearable_cases(run: RunResult, question: GateInputs) -> tuple[CaseKey, ...]:
+    """The regressions of a red run that the base branch's agent could clear; none where it need not be asked."""
+    askable = frozenset(key for key, case in run.cases() if not case.dependent)
+    if not select_base_agent_cases(run, question, askable).keys:
+        return ()
+    comparison = decide_verdict(run, question).comparison
+    red = [one.key for one in comparison.of(CaseClass.REGRESSION)] if comparison else []
+    return tuple(red) or tuple(askable)  # of scores that fell together no single case is one
+
+
+def find_cleared_cases(run: RunResult, question: GateInputs) -> frozenset[CaseKey]:
+    """The cases that are no regressions any more by what the base branch's agent said."""
+    comparison = decide_verdict(run, question).comparison
+    changes = comparison.changes if comparison else ()
+    return frozenset(one.key for one in changes if one.grounds is not None and one.grounds.why is GroundKind.CONTROL)
+
+
+def _select_next(
+    now: RunResult,
+    comparison: Comparison,
+    red: Sequence[CaseChange],
+    witnesses: Sequence[CaseKey],
+    question: GateInputs,
+    askable: Set[CaseKey],
+) -> BaseAgentCases:
+    cases, pass_score = now.by_key(), question.policy.pass_score
+    asked = [one.key for one in comparison.of(CaseClass.STILL_PASSING) if cases[one.key].control]
+    if asked:
+        counts = [count_base_agent_results(cases[key], pass_score) for key in asked]
+        passes, runs = sum(one.passes for one in counts), sum(one.runs for one in counts)
+        if not runs:
+            said = next((trial.error for key in asked for trial in cases[key].control if trial.error), None)
+            return BaseAgentCases(
+                trouble=f"it gave no answer that could be judged{f': {to_one_line(said, 300)}' if said else ''}"
+            )
+        if passes * 2 <= runs:
+            what = f"it fails {runs - passes} of {runs} cases that pass here and on record"
+            return BaseAgentCases(trouble=f"{what}: it does not look like the base branch's agent at work")
+    evidence = comparison.evidence
+    prior = build_rerun_criteria(evidence).prior if evidence else DEFAULT_PRIOR
+    alone = [one for one in red if one.grounds is not None and one.grounds.why is not GroundKind.SUITE]
+    found = {
+        one.key: decide_clearance(
+            count_base_agent_results(cases[one.key], pass_score), (one.case_record or NO_RECORD).counts, prior
+        )
+        for one in alone
+    }
+    if sum(one is CaseClearance.RED for one in found.values()) > question.policy.allowed_regressions:
+        return BaseAgentCases()
+    open_ = [one.key for one in alone if found[one.key] is CaseClearance.OPEN and _can_run_again(cases[one.key])]
+    first = [] if asked else list(witnesses)
+    if turn := _select_batch([one.key for one in alone], open_, cases):
+        return BaseAgentCases((*first, *turn))
+    if CaseClearance.OPEN in found.values():
+        return BaseAgentCases()
+    whole = _select_suite_cases(now, comparison, askable)
+    left = [key for key in whole if len(cases[key].control) < DECISIVE_COUNT]
+    return BaseAgentCases(left, max((DECISIVE_COUNT - len(cases[key].control) for key in left), default=1))
+
+
+def _can_run_again(case: CaseResult) -> bool:
+    return len(case.control) < MAX_CASE_EXECUTIONS
+
+
+def _select_batch(
+    every: Sequence[CaseKey], open_: Collection[CaseKey], cases: Mapping[CaseKey, CaseResult]
+) -> list[CaseKey]:
+    """The open ones among the next few: the first of every cause, then the second ones."""
+    seen, places = Counter[str](), dict[CaseKey, int]()
+    for key in every:
+        cause = get_group_key(find_cause(cases[key]) or "")
+        places[key] = seen[cause]
+        seen[cause] += 1
+    by_turns = sorted(every, key=lambda key: places[key])
+    left = set(open_)
+    for begin in range(0, len(by_turns), _BATCH_SIZE):
+        if turn := [key for key in by_turns[begin : begin + _BATCH_SIZE] if key in left]:
+            return turn
+    return []
+
+
+def _find_clearable_regressions(
+    now: RunResult, comparison: Comparison, question: GateInputs, askable: Set[CaseKey]
+) -> list[CaseChange]:
+    """The regressions that count and that it may be asked about. What must pass has to, whoever else fails it."""
+    cases = now.by_key()
+    return [
+        one
+        for one in comparison.of(CaseClass.REGRESSION)
+        if one.key in askable
+        and one.key not in now.waived
+        and not is_must_pass(cases[one.key], question.policy.must_pass)
+    ]
+
+
+def _select_witnesses(now: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
+    """The cases with the best records among those that pass here at once; those that were asked stay witnesses."""
+    cases = now.by_key()
+    steady = [
+        one
+        for one in comparison.of(CaseClass.STILL_PASSING)
+        if one.key in askable and not cases[one.key].flaky and not cases[one.key].details.replayed
+    ]
+    records = {one.key: (one.case_record or NO_RECORD).counts for one in steady}
+    best = sorted(steady, key=lambda one: (records[one.key].failures, -records[one.key].passes))
+    return [one.key for one in best[:MAX_WITNESSES]]
+
+
+def _select_suite_cases(now: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
+    """All cases that are compared, which is what a drop of all of them is about; nothing where there is none."""
+    found, scores = comparison.suite_finding, comparison.score_finding
+    if not ((found is not None and found.dropped) or (scores is not None and scores.dropped)):
+        return []
+    cases = now.by_key()
+    return [
+        one.key
+        for one in comparison.changes
+        if one.key in askable and one.change.compared and cases[one.key].status.judged
+    ]
+
+
+def _can_turn_verdict(run: RunResult, question: GateInputs, comparison: Comparison, askable: Set[CaseKey]) -> bool:
+    """Whether the gate would not fail if the base branch's agent did as badly in all that it may be asked about."""
+    regressions = {one.key for one in comparison.of(CaseClass.REGRESSION)}
+    in_drop = {one.key for one in comparison.changes if one.grounds and one.grounds.why is GroundKind.SUITE}
+
+    def as_here(key: CaseKey, case: CaseResult) -> CaseResult:
+        if key not in askable or (not case.status.judged and key not in regressions):
+            return case
+        if key in regressions:
+            return replace(case, control=(_FAILED_TRIAL,) * MAX_CASE_EXECUTIONS)
+        first = case.executions()[0]
+        passes = case.passed and key not in in_drop
+        worse = first if first.status.judged and case.graded else _PASSED_TRIAL if passes else _FAILED_TRIAL
+        return replace(case, control=(worse,) * DECISIVE_COUNT)
+
+    imagined = run.with_cases({key: as_here(key, case) for key, case in run.cases()})
+    imagined = replace(imagined, control=Control(target=run.target))
+    verdict = decide_verdict(imagined, replace(question, waiver_lookup=None)).verdict
+    return verdict is None or verdict.outcome is not Outcome.FAIL

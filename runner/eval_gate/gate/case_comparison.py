@@ -1,0 +1,280 @@
+"""Compare a run with its baseline case by case; the plain class of each case. Pure.
+
+Each case is held against the newest run, at or before the baseline, that judged it by the same yardstick
+(`EarlierResult`). A case is looked at in this order, and the first line that holds is its class:
+
+1. not in the baseline, nor judged by any run before it: `added`; not here: `removed`
+2. crashed here and judged then: as one that fails here, unless the baseline could not judge it either
+3. not judged here: `still_errored` or `unjudged_in_baseline` for an execution error, as the baseline could not judge it
+or could; else `not_run` (which holds skipped cases too)
+4. never judged by the same question and expectation: `incomparable`
+5. passes here, but with failed executions among them: `flaky`
+6. passed then and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from eval_gate.gate.case_matching import find_absent_cases, find_earlier_keys, match_moved_files
+from eval_gate.gate.evidence.case_history import NO_CASE_EVIDENCE, CaseEvidence, EarlierResult
+from eval_gate.gate.evidence.suite.score_noise import estimate_difference_spread
+from eval_gate.gate.score_changes import build_score_fields
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import (
+    DEFAULT_SCORE_TOLERANCE,
+    BaselineFacts,
+    CaseChange,
+    CaseClass,
+    Comparison,
+    Tally,
+)
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.results.baseline import Baseline
+from eval_gate.struct import replace
+
+MAX_REASON = 300
+MAX_NAMED_TARGETS = 5
+_CONTRACT_STATUSES = frozenset({Status.PASSED, Status.FAILED, Status.ERROR})
+"""Statuses that are a yes or no in the contract's own rule; a case that did not run is neither."""
+_ERROR_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.STILL_ERRORED})
+
+
+def compare_cases(
+    baseline: Baseline,
+    current: RunResult,
+    past: Mapping[CaseKey, CaseEvidence],
+    *,
+    score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
+    heard_elsewhere: bool = False,
+) -> Comparison:
+    """Every case of both runs, exactly once; those of the baseline that are gone come last.
+
+    Cases of the baseline that were not chosen here are left out. A graded case whose score fell by more than
+    `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
+    `heard_elsewhere`: other parts of the run may have been answered, so that silence in this one says nothing.
+    """
+    there, earlier = baseline.result.by_key(), find_earlier_keys(baseline.result, current)
+    stale = {suite.eval_file: suite.stale for suite in current.suites}
+    silent = not heard_elsewhere and has_no_response(current)
+    changes = []
+    for key, case in current.cases():
+        known, before = past.get(key, NO_CASE_EVIDENCE), there.get(earlier.get(key, key))
+        change = _compare_case(key, known, before, _mark_unreachable(case) if silent else case, score_tolerance)
+        changes.append(replace(change, stale=True) if stale[key.suite] else change)
+    changes += [
+        _build_removed_case(key, there[key], past.get(key, NO_CASE_EVIDENCE).newest_result)
+        for key in find_absent_cases(baseline.result, current).removed
+    ]
+    return Comparison(
+        baseline=_build_baseline_facts(baseline),
+        changes=tuple(_add_assumed_spread(changes)),
+        notes=tuple(_list_notes(baseline, current)),
+        score_tolerance=score_tolerance,
+    )
+
+
+def _add_assumed_spread(changes: Sequence[CaseChange]) -> Iterator[CaseChange]:
+    """Where no record says how scores vary, what the differences of all scores say."""
+    unknown = [
+        one for one in changes if one.score_change is not None and one.score_record and not one.score_record.free
+    ]
+    spread, free = estimate_difference_spread([one.score_change for one in unknown if one.score_change is not None])
+    open_cases = {one.key for one in unknown} if free else set()
+    for one in changes:
+        if one.key in open_cases and one.score_record is not None:
+            yield replace(one, score_record=replace(one.score_record, spread=spread, free=free, assumed=True))
+        else:
+            yield one
+
+
+def add_contract_fields(current: RunResult, baseline: RunResult) -> tuple[SuiteResult, ...]:
+    """The suites with `baselineRunId`, `regressions` and `newPasses` to the letter of the contract.
+
+    Passed then and `passed: false` now, whatever the cause, is a regression; the reverse a new pass. Cases that are
+    only in one run are neither, and so are those that did not run or were skipped: they say nothing.
+    """
+    earlier = find_earlier_keys(baseline, current)
+    then = {key: case.passed for key, case in baseline.cases() if case.status in _CONTRACT_STATUSES}
+    return tuple(_add_suite_fields(suite, then, earlier, baseline.run_id) for suite in current.suites)
+
+
+def _add_suite_fields(
+    suite: SuiteResult, then: Mapping[CaseKey, bool], earlier: Mapping[CaseKey, CaseKey], run_id: str
+) -> SuiteResult:
+    both = [
+        (case, then[before])
+        for case in suite.cases
+        if case.status in _CONTRACT_STATUSES
+        and (before := earlier.get(key := CaseKey(suite.eval_file, case.id), key)) in then
+    ]
+    return replace(
+        suite,
+        baseline_run_id=run_id,
+        regressions=tuple(case.id for case, passed in both if passed and not case.passed),
+        new_passes=tuple(case.id for case, passed in both if case.passed and not passed),
+    )
+
+
+def _compare_case(
+    key: CaseKey, past: CaseEvidence, before: CaseResult | None, now: CaseResult, tolerance: float
+) -> CaseChange:
+    change, reason = _classify_case(past, now)
+    then = past.newest_result
+    earlier = then.tally if then else None
+    if before is not None and (then is None or then.run is None) and change not in _ERROR_CLASSES:
+        earlier = count_passes(before)
+    return CaseChange(
+        suite=key.suite,
+        case_id=key.case_id,
+        change=change,
+        baseline=earlier,
+        here=count_passes(now),
+        compared_with=then.run if then else None,
+        score_record=past.score_record,
+        reason=reason,
+        location=now.location,
+        **build_score_fields(change, earlier.score if then and earlier else None, before, now, tolerance),
+    )
+
+
+def _classify_case(past: CaseEvidence, now: CaseResult) -> tuple[CaseClass, str | None]:
+    failure = _find_first_line(now.error)
+    if not past.in_baseline and past.newest_result is None:
+        return CaseClass.ADDED, failure
+    if now.status is Status.ERROR:
+        return _classify_error(past, now), failure
+    if not now.status.judged:
+        skipped = f"skipped: {failure}" if failure else "skipped"
+        return CaseClass.NOT_RUN, skipped if now.status is Status.SKIPPED else "the run ended before"
+    if past.newest_result is None:
+        why = (
+            "no earlier run could judge it"
+            if past.unjudged_in_baseline
+            else "the question or the expectation has changed"
+        )
+        return CaseClass.INCOMPARABLE, why
+    if now.passed and now.flaky:
+        return CaseClass.FLAKY, "passes and failures were seen for the same code"
+    if now.passed:
+        return CaseClass.STILL_PASSING if past.newest_result.passed else CaseClass.NEW_PASS, None
+    return CaseClass.REGRESSION if past.newest_result.passed else CaseClass.STILL_FAILING, failure
+
+
+def has_no_response(run: RunResult) -> bool:
+    """Whether the agent gave no sign of life at all: no answer, and no error of its own either.
+
+    Then its time-outs say no more about its answers than refused connections do.
+    """
+    trials = (trial for _, case in run.cases() for trial in case.executions())  # mostly the first has answered
+    return not any(trial.status.judged or (trial.blame is Blame.CRASHED and not trial.timed_out) for trial in trials)
+
+
+def _mark_unreachable(case: CaseResult) -> CaseResult:
+    """A case of a run in which nobody answered, as one that could not be asked."""
+    return replace(case, blame=Blame.UNREACHABLE) if case.status is Status.ERROR else case
+
+
+def _classify_error(past: CaseEvidence, now: CaseResult) -> CaseClass:
+    """A crash is about the agent, as a failure is; what else broke says nothing about it."""
+    if past.unjudged_in_baseline:
+        return CaseClass.STILL_ERRORED
+    if now.blame is not Blame.CRASHED or past.newest_result is None:
+        return CaseClass.ERRORED
+    return CaseClass.REGRESSION if past.newest_result.passed else CaseClass.STILL_FAILING
+
+
+def count_passes(case: CaseResult) -> Tally | None:
+    """Passed trials of judged ones; None when the case was never judged."""
+    judged = [trial.status for trial in case.trials if trial.status.judged]
+    if not judged and case.status.judged:
+        judged = [case.status]
+    if not judged:
+        return None
+    return _build_tally(sum([status is Status.PASSED for status in judged]), len(judged), case.score)
+
+
+@lru_cache(1_000)
+def _build_tally(k: int, n: int, score: float) -> Tally:
+    """One object for all cases with these numbers."""
+    return Tally(k=k, n=n, score=score)
+
+
+def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult | None) -> CaseChange:
+    known = count_passes(case)
+    newest = earlier if known is None else None
+    return CaseChange(
+        suite=key.suite,
+        case_id=key.case_id,
+        change=CaseClass.REMOVED,
+        baseline=newest.tally if newest else known,
+        compared_with=newest.run if newest else None,
+        location=case.location,
+        graded=case.graded,
+    )
+
+
+def _build_baseline_facts(baseline: Baseline) -> BaselineFacts:
+    result = baseline.result
+    return BaselineFacts(
+        run_id=result.run_id,
+        timestamp=result.timestamp,
+        source=baseline.source,
+        sha=result.sha,
+        age_days=baseline.age_days,
+        commits_behind=baseline.commits_behind,
+        base_sha=baseline.base_sha,
+        commits_since=baseline.commits_since,
+        pass_rate=result.summary.pass_rate,
+        passed=result.summary.passed,
+        total_cases=result.summary.total_cases,
+        suite_passes={suite.eval_file: sum(case.passed for case in suite.cases) for suite in result.suites},
+        total_duration_ms=result.summary.total_duration_ms,
+        estimated_cost_usd=result.summary.estimated_cost_usd,
+        unmeasured=baseline.unmeasured_runs,
+    )
+
+
+def _list_notes(baseline: Baseline, current: RunResult) -> list[str]:
+    notes = list(baseline.notes)
+    earlier = baseline.result
+    if not earlier.complete:
+        notes.append("the baseline run was not complete")
+    if _list_targets(earlier) != _list_targets(current):
+        others = ", ".join(f"{name} ({provider})" for name, provider in _list_targets(earlier)[:MAX_NAMED_TARGETS])
+        notes.append(f"the baseline evaluated another target: {others}")
+    if current.partial and (out := len(find_absent_cases(earlier, current).not_selected)):
+        notes.append(
+            f"{out} of the baseline's {earlier.summary.total_cases} cases "
+            f"{'are' if out != 1 else 'is'} not among those that were chosen for this run"
+        )
+    if earlier.partial and earlier.selections != current.selections:
+        known, names = earlier.by_key(), find_earlier_keys(earlier, current)
+        new = sum(names.get(key, key) not in known for key, _ in current.cases())
+        said = f"the baseline is of chosen cases: {new} of {current.summary.total_cases} here have no result in it"
+        notes += [said] if new else []
+    if earlier.shard != current.shard:
+        notes.append("the baseline holds another part of the cases: the shards differ")
+    hashes = {suite.eval_file: suite.metadata.eval_file_hash for suite in earlier.suites}
+    files = match_moved_files(earlier, current)
+    for suite in current.suites:
+        then, now = hashes.get(files.get(suite.eval_file, suite.eval_file)), suite.metadata.eval_file_hash
+        if then and now and then != now:
+            notes.append(format_changed_file_note(suite.eval_file))
+    return notes
+
+
+def format_changed_file_note(eval_file: str) -> str:
+    """The note about an eval file that is another one."""
+    return f"{eval_file} has changed since the baseline"
+
+
+def _list_targets(run: RunResult) -> list[tuple[str, str]]:
+    """Names and providers of everything that was asked."""
+    return sorted({(target.name, target.provider) for target in run.targets or (run.target,)})
+
+
+def _find_first_line(text: str | None) -> str | None:
+    return text.strip().splitlines()[0][:MAX_REASON] if text and text.strip() else None

@@ -1,0 +1,252 @@
+"""Match cases with cases of the baseline, also after a file moved or an id changed.
+
+Ids and files are names, and another name measures nothing else. The surest sign comes first, and a sign that points to
+two cases points to none.
+
+An earlier case that is not here under any name is gone, or was not chosen here. What was chosen is applied to the
+baseline's own record of a case (its eval file, id, tags and tier there), so that no change of the eval files moves a
+case out of a choice without being seen.
+
+A case here that no earlier run has is new, unless the baseline cannot say so: a part of it is missing, or it has none
+of the cases here and may be another gate's. What such a case did before is known to nobody.
+
+Failures of test runners may stand under names that the baseline does not have, beside tests that passed there and are
+gone. A hook that fails, a part of a test and a renamed test all look like this. The baseline cannot say that they are
+new: what is gone, or was not run because of them, may be what failed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass, Comparison
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult
+from eval_gate.struct import FrozenStruct
+
+_Cases = Mapping[CaseKey, CaseResult]
+_MatchKey = Callable[[CaseKey, CaseResult], Hashable]
+_WITHOUT_HISTORY = frozenset({CaseClass.ADDED, CaseClass.INCOMPARABLE})
+_FAILING_STATUSES = frozenset({Status.FAILED, Status.ERROR})
+
+
+def find_earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey]:
+    """The earlier key of every case here that had another one. What has kept its file and id is left out.
+
+    A case that is new here is the earlier one that is gone and
+    1. asks and expects the same: under the same id in its moved file, under the same id, in the same file, anywhere
+    2. is of another tool that says neither, and had the same name but for what tells it from one of another file
+    3. has the same id in its moved file, whatever it asks now
+
+    No earlier case is taken twice, and none that is still here by its own key. What is not in a part of a plan may
+    be in another one, and is not gone: there only what is measured says that a case is the same.
+    """
+    there, here = baseline.by_key(), current.by_key()
+    if there.keys() == here.keys():
+        return {}
+    part = current.partial or current.shard is not None
+    moved = {} if part else match_moved_files(baseline, current)
+    gone = {key: case for key, case in there.items() if key not in here}
+    new = {key: case for key, case in here.items() if key not in there}
+    found: dict[CaseKey, CaseKey] = {}
+    for sign in _build_match_keys(moved)[: -1 if part else None]:
+        for now, then in _match_unique_cases(gone, new, sign):
+            found[now] = then
+            del new[now], gone[then]
+    return found
+
+
+class AbsentCases(FrozenStruct):
+    """Cases of the baseline that this run does not have: removed, not selected, or unknown."""
+
+    removed: tuple[CaseKey, ...] = ()
+    """Gone: what was chosen here would have taken them as the baseline has them."""
+    not_selected: tuple[CaseKey, ...] = ()
+    """Not chosen here, as the baseline has them, or of another shard."""
+    unknown: tuple[CaseKey, ...] = ()
+    """Some cases were chosen, and the record does not say which."""
+
+
+def find_absent_cases(baseline: RunResult, current: RunResult) -> AbsentCases:
+    """Where the baseline's cases are that this run does not have. What one shard does not have may be in another."""
+    earlier = find_earlier_keys(baseline, current)
+    kept = {earlier.get(key, key) for key, _ in current.cases()}
+    gone = {key: case for key, case in baseline.cases() if key not in kept}
+    if current.shard is not None:
+        return AbsentCases(not_selected=tuple(gone))
+    if not current.partial:
+        return AbsentCases(removed=tuple(gone))
+    if not current.selections:
+        return AbsentCases(unknown=tuple(gone))
+    chosen = [Selection.from_chosen_cases(one) for one in current.selections]
+    tiers = {suite.eval_file: suite.tier and suite.tier.value for suite in baseline.suites}
+    taken = {
+        key
+        for key, case in gone.items()
+        if any(each.includes_case(key, case.tags, tiers[key.suite]) for each in chosen)
+    }
+    return AbsentCases(
+        removed=tuple(key for key in gone if key in taken), not_selected=tuple(key for key in gone if key not in taken)
+    )
+
+
+def has_no_shared_case(baseline: RunResult, current: RunResult) -> bool:
+    """Whether none of the baseline's cases is here under any name, although some would have been chosen here.
+
+    Such a baseline says nothing about the cases here: it may well be another gate's.
+    """
+    absent = find_absent_cases(baseline, current)
+    gone = len(absent.removed) + len(absent.not_selected) + len(absent.unknown)
+    return bool(absent.removed) and gone == sum(1 for _ in baseline.cases())
+
+
+def find_uncovered_cases(run: RunResult, comparison: Comparison, baseline: RunResult) -> tuple[CaseKey, ...]:
+    """The cases here that have no earlier result, and of which the baseline does not say that they are new."""
+    nothing_shared = has_no_shared_case(baseline, run)
+    unknown = [one.key for one in comparison.changes if one.change in _WITHOUT_HISTORY]
+    if nothing_shared:
+        return tuple(unknown)
+    return tuple(_iter_uncovered_cases(unknown, run, baseline))
+
+
+def describe_missing_coverage(run: RunResult, baseline: RunResult) -> str:
+    """What the baseline lacks, as half a sentence."""
+    if has_no_shared_case(baseline, run):
+        return "the baseline has none of the cases here"
+    if baseline.shard is not None and baseline.shard != run.shard:
+        return f"the baseline is {_format_shard(baseline.shard)} alone"
+    if not baseline.complete:
+        return f"the baseline is not complete: {baseline.stopped or 'its run ended early'}"
+    return "the baseline is a run of some cases only"
+
+
+def _iter_uncovered_cases(keys: list[CaseKey], run: RunResult, baseline: RunResult) -> Iterator[CaseKey]:
+    there, here = baseline.by_key(), run.by_key()
+    lacks_any = not baseline.complete or (baseline.shard is not None and baseline.shard != run.shard)
+    chosen = [Selection.from_chosen_cases(one) for one in baseline.selections]
+    tiers = {suite.eval_file: suite.tier and suite.tier.value for suite in run.suites}
+    for key in keys:
+        before = there.get(key)
+        if before is not None:
+            if before.status is Status.NOT_RUN:
+                yield key
+            continue
+        taken = any(each.includes_case(key, here[key].tags, tiers[key.suite]) for each in chosen)
+        if lacks_any or (baseline.partial and not taken):
+            yield key
+
+
+def _format_shard(shard: Shard) -> str:
+    return f"shard {shard.index} of {shard.count}"
+
+
+def has_all_cases(run: RunResult) -> bool:
+    """Whether no case was left out of a run, by choice or for another shard."""
+    return not run.partial and run.shard is None
+
+
+def match_moved_files(baseline: RunResult, current: RunResult) -> Mapping[str, str]:
+    """The earlier file of every eval file here that is new: the only one left of the same kind, on both sides."""
+    there, here = {suite.eval_file for suite in baseline.suites}, {suite.eval_file for suite in current.suites}
+    gone = _group_by_kind(suite for suite in baseline.suites if suite.eval_file not in here)
+    new = _group_by_kind(suite for suite in current.suites if suite.eval_file not in there)
+    return {files[0]: gone[kind][0] for kind, files in new.items() if len(files) == len(gone.get(kind, ())) == 1}
+
+
+def _group_by_kind(suites: Iterable[SuiteResult]) -> Mapping[Hashable, list[str]]:
+    kinds: dict[Hashable, list[str]] = defaultdict(list)
+    for suite in suites:
+        kinds[suite.tool_name, suite.tier, suite.format].append(suite.eval_file)
+    return kinds
+
+
+def _build_match_keys(moved: Mapping[str, str]) -> tuple[_MatchKey, ...]:
+    """By what a case is known again, the surest first; None is no sign at all. Moved files go by their earlier name."""
+
+    def file(key: CaseKey) -> str:
+        return moved.get(key.suite, key.suite)
+
+    return (
+        lambda key, case: case.fingerprint and (case.fingerprint, file(key), key.case_id),
+        lambda key, case: case.fingerprint and (case.fingerprint, key.case_id),
+        lambda key, case: case.fingerprint and (case.fingerprint, file(key)),
+        lambda _, case: case.fingerprint,
+        _get_short_name_in_file,
+        _get_short_name,
+        lambda key, _: (file(key), key.case_id),
+    )
+
+
+def _get_short_name_in_file(key: CaseKey, case: CaseResult) -> Hashable:
+    """Of results whose tool says nothing of what is asked: the name without the file before it, and the file."""
+    if case.fingerprint is not None or case.location is None:
+        return None
+    file = case.location.file
+    return file, key.suite.removeprefix(f"{file}: "), key.case_id
+
+
+def _get_short_name(key: CaseKey, case: CaseResult) -> Hashable:
+    """The same without what was put before the suite, whatever that is."""
+    return None if case.fingerprint is not None else (key.suite.rpartition(": ")[2], key.case_id)
+
+
+def _match_unique_cases(gone: _Cases, new: _Cases, sign: _MatchKey) -> list[tuple[CaseKey, CaseKey]]:
+    """Pairs of a new and an earlier case that alone have this sign on their side."""
+    there, here = _group_by_match_key(gone, sign), _group_by_match_key(new, sign)
+    return [(keys[0], there[one][0]) for one, keys in here.items() if len(keys) == len(there.get(one, ())) == 1]
+
+
+def _group_by_match_key(cases: _Cases, sign: _MatchKey) -> Mapping[Hashable, list[CaseKey]]:
+    found: dict[Hashable, list[CaseKey]] = defaultdict(list)
+    for key, case in cases.items():
+        if (one := sign(key, case)) is not None:
+            found[one].append(key)
+    return found
+
+
+class PossibleRenames(FrozenStruct):
+    """Failing cases of this run that may be renamed cases of the baseline, and those cases."""
+
+    failing: tuple[CaseKey, ...] = ()
+    missing: tuple[CaseKey, ...] = ()
+
+
+def find_possible_renames(baseline: RunResult, run: RunResult) -> PossibleRenames:
+    """Of JUnit's results; of every other tool a case is known by what it asks as well."""
+    if not run.target.provider == baseline.target.provider == ResultsFormat.JUNIT:
+        return PossibleRenames()
+    lost = dict(_iter_missing_passes(baseline, run))
+    if not lost:
+        return PossibleRenames()
+    there, earlier = baseline.by_key(), find_earlier_keys(baseline, run)
+    pairs = [
+        (key, other)
+        for key, case in run.cases()
+        if case.status in _FAILING_STATUSES and (case.blame is Blame.OURS or (key not in there and key not in earlier))
+        for other, then in lost.items()
+        if case.blame is Blame.OURS or _can_be_renamed(key, case, other, then)
+    ]
+    return PossibleRenames(tuple(dict.fromkeys(key for key, _ in pairs)), tuple(dict.fromkeys(key for _, key in pairs)))
+
+
+def _iter_missing_passes(baseline: RunResult, run: RunResult) -> Iterator[tuple[CaseKey, CaseResult]]:
+    """The cases that passed in the baseline, and are gone or skipped here."""
+    here, now = run.by_key(), {then: key for key, then in find_earlier_keys(baseline, run).items()}
+    gone = frozenset(find_absent_cases(baseline, run).removed)
+    for key, case in baseline.cases():
+        found = here.get(now.get(key, key))
+        if case.passed and (key in gone or (found is not None and found.status is Status.SKIPPED)):
+            yield key, case
+
+
+def _can_be_renamed(key: CaseKey, case: CaseResult, other: CaseKey, then: CaseResult) -> bool:
+    """Whether a failing case may stand for another one: it is of the same suite or file, or has its short name."""
+    if other.suite in {key.suite, key.case_id}:  # the name of a class is what failed before or after its tests
+        return True
+    if case.location is not None and then.location is not None and case.location.file == then.location.file:
+        return True
+    return key.case_id == other.case_id and key.suite.rpartition(": ")[2] == other.suite.rpartition(": ")[2]

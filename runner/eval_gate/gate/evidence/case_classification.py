@@ -1,0 +1,309 @@
+"""Decide the class of each case from its plain class, its record, its re-runs and the suite test.
+
+The comparison says what happened in two runs. Here that becomes what one may conclude:
+
+| the plain class | and | becomes |
+|:--|:--|:--|
+| added, removed, errored, still errored, not run, incomparable | | stays |
+| fails here | never passes on record, or the newest run of the branch broke it | `still_failing` |
+| fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
+| fails here | none of these, and mostly fails on record | `still_failing` |
+| fails here | none of these | `unsettled` |
+| fails here | none of these, nobody can run it again, and too few runs on record | `errored` |
+| fails here | re-runs that would have decided are missing, or were spared | `errored` |
+| passes here, with failures among the trials, also where they are part of a drop of the suite | | `flaky` |
+| passes here | mostly passes on record | `still_passing` |
+| passes here | never passes on record, or passes too often for it | `new_pass` |
+| passes here | now and then passes on record | `flaky` |
+
+A crash here is a failure that nobody could judge. It makes a case a suspect as a wrong answer does; in the test of the
+suite as a whole it is neither, because an outage breaks many cases at once and says nothing about their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion, find_suspicion
+from eval_gate.gate.evidence.suite.failures import Stratum
+from eval_gate.gate.evidence.suite_drop import run_suite_test
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, GroundKind, Grounds, SuiteFinding
+from eval_gate.model.result import RerunEnd
+from eval_gate.struct import FrozenStruct
+
+SUITE_TEST_SHARE = 0.2
+"""The part of the error rate that the test of the whole suite may spend: 0.01 of 0.05.
+
+Where scores are tested too, passes and scores have half of it each.
+"""
+
+MIN_EXPLAINING_RUNS = 5
+"""Executions on record that say that a case comes and goes: of fewer, one failure may have been mended since."""
+
+
+class CaseFacts(FrozenStruct):
+    """Facts that the class of a case is decided from.
+
+    trials.
+    """
+
+    key: CaseKey
+    plain_class: CaseClass
+    record: CaseRecord = NO_RECORD
+    first: Counts = NO_RUNS
+    reruns: Counts = NO_RUNS
+    """Its re-runs."""
+    must_pass: bool = False
+    rerun_end: RerunEnd | None = None
+    """Why it was not run once more; None where nobody had asked for re-runs."""
+    preceding_cases: int | None = None
+    """How many cases of its suite run before it, where it works on their files: one wrong response may fail many of
+    these, so that they are in no test that counts cases. None for a case by itself."""
+
+    @property
+    def total(self) -> Counts:
+        """First execution and re-runs together."""
+        return self.first.plus(self.reruns)
+
+    @property
+    def missing_rerun_ground(self) -> GroundKind:
+        """Why nobody knows what became of it, where re-runs would have decided."""
+        return _MISSING_RERUN_GROUNDS.get(self.rerun_end, GroundKind.NOT_RERUN)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its record is about the same question, and it was judged here."""
+        return self.plain_class.compared and self.first.runs > 0
+
+    @property
+    def is_in_suite_test(self) -> bool:
+        """Whether its answers say something about the suite as a whole: not where the branch itself fails it now."""
+        if self.preceding_cases is not None or not self.is_compared:
+            return False
+        return not (self.record.newest_failed and self.record.before_newest != self.record.counts.answered)
+
+    @property
+    def stratum(self) -> Stratum:
+        """Its answers on record and here, first executions only; without the run that decides whether it is in."""
+        return Stratum.from_counts(self.record.before_newest, self.first.answered)
+
+    def is_part_of_drop(self, finding: SuiteFinding) -> bool:
+        """Whether the suite dropped, and this case, which usually passes, is one of those that failed more.
+
+        With trials it may pass most of them: in a suite of which every case lost a little no case fails.
+        """
+        first, record = self.stratum, self.record.counts
+        if not (finding.dropped and self.is_in_suite_test and first.runs and record.passes > record.failures):
+            return False
+        if finding.steady and not Stratum.from_counts(self.record.before_newest, NO_RUNS).is_steady:
+            return False
+        return self.first.answered.fails or first.failures > first.expected_failures
+
+    @property
+    def suspicion(self) -> Suspicion | None:
+        """What is to be decided about it. Whether a case must pass has nothing to do with what it is compared with."""
+        if not self.is_compared:
+            return Suspicion.MUST_PASS if self.must_pass and self.first.fails else None
+        return find_suspicion(self.record, self.first, must_pass=self.must_pass)
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether its record is too short to explain a failure, the newest run passed it, and nobody can run it again.
+
+        What passed for the first time in the newest run was probably fixed there, however often it had failed.
+        """
+        record = self.record
+        if (
+            self.rerun_end is not RerunEnd.IMPOSSIBLE
+            or self.reruns.runs
+            or record.newest_failed
+            or not record.newest.passes
+        ):
+            return False
+        return record.counts.runs < MIN_EXPLAINING_RUNS or record.counts.passes == record.newest.passes
+
+
+class ClassifiedCase(FrozenStruct):
+    """A case with its final class, and the grounds for it."""
+
+    key: CaseKey
+    case_class: CaseClass
+    grounds: Grounds | None = None
+
+
+class Classification(FrozenStruct):
+    """Final classes of all cases, in their order, and the finding of the suite test."""
+
+    cases: tuple[ClassifiedCase, ...]
+    suite_finding: SuiteFinding
+
+
+def decide_next_step(case: CaseFacts, confirmation: RerunCriteria) -> RerunStep | None:
+    """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt.
+
+    Where re-runs ended because nothing more could be learnt, none are left, whatever is known by now. Where none were
+    possible, what was seen has to do as well, and a case that is unsteady on record needs more than it can bring.
+    """
+    question = case.suspicion
+    if question is None:
+        return None
+    remaining = 0 if case.rerun_end is RerunEnd.IMPOSSIBLE else max(confirmation.max_reruns - case.reruns.runs, 0)
+    ended = case.rerun_end is RerunEnd.DECIDED
+    return confirmation.decide_next_step(question, case.record.counts, case.total, remaining, ended=ended)
+
+
+def decide_next_steps(cases: Iterable[CaseFacts], confirmation: RerunCriteria) -> Mapping[CaseKey, RerunStep | None]:
+    """The same of many cases. Of those that differ in their names only it is worked out once."""
+    steps: dict[Hashable, RerunStep | None] = {}
+    found = {}
+    for case in cases:
+        kind = _build_kind_key(case)
+        if kind not in steps:
+            steps[kind] = decide_next_step(case, confirmation)
+        found[case.key] = steps[kind]
+    return found
+
+
+def classify_cases(
+    cases: Sequence[CaseFacts],
+    confirmation: RerunCriteria,
+    *,
+    allowed: int = 0,
+    share: float = SUITE_TEST_SHARE,
+    days: DayEffects = NO_DAY_EFFECTS,
+) -> Classification:
+    """What became of every case. `share` is the part of the error rate that the test of all passes may spend.
+
+    `days` is how much whole runs of the branch differ.
+
+    The suite as a whole is tested without the cases that are regressions by themselves: what they broke is known, and
+    must not make a regression of every other case that happened to fail. Nor is it tested with those that were spared
+    on their account: what they would have shown is likely the same. Of the regressions that are `allowed`, those
+    that are left stand for the failures that stick out most: else a case that gets worse, and so becomes a regression
+    by itself, would take the others off the hook.
+    """
+    kinds = [_build_kind_key(case) for case in cases]
+    examples = dict(zip(kinds, cases, strict=True))
+    steps = {kind: decide_next_step(case, confirmation) for kind, case in examples.items()}
+    alone = {kind: case.first.fails and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
+    strata = {
+        kind: case.stratum
+        for kind, case in examples.items()
+        if case.is_in_suite_test
+        and not alone[kind]
+        and not (steps[kind] is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.NOT_ASKED)
+    }
+    finding = run_suite_test(
+        _drop_worst_failures(
+            [strata[kind] for kind in kinds if kind in strata], allowed - sum(alone[kind] for kind in kinds)
+        ),
+        days,
+        confirmation.error_rate * share,
+    )
+    settled = {kind: _classify_case(case, steps[kind], confirmation, finding) for kind, case in examples.items()}
+    return Classification(
+        tuple(ClassifiedCase(case.key, *settled[kind]) for kind, case in zip(kinds, cases, strict=True)), finding
+    )
+
+
+def _build_kind_key(case: CaseFacts) -> Hashable:
+    """Equal for cases that differ in their names only: of those the same becomes, and it is worked out once."""
+    seen = id(case.record), id(case.first), id(case.reruns)
+    return case.plain_class, *seen, case.must_pass, case.rerun_end, case.preceding_cases
+
+
+def _drop_worst_failures(strata: list[Stratum], count: int) -> list[Stratum]:
+    """All but the failing ones that stick out most from their records, so many of them."""
+    if count <= 0:
+        return strata
+    failing = [at for at, one in enumerate(strata) if one.failures and one.runs < one.total_runs]
+    worst = set(
+        sorted(failing, key=lambda at: (strata[at].expected_failures - strata[at].failures, strata[at]))[:count]
+    )
+    return [one for at, one in enumerate(strata) if at not in worst]
+
+
+def _classify_case(
+    case: CaseFacts, step: RerunStep | None, confirmation: RerunCriteria, finding: SuiteFinding
+) -> tuple[CaseClass, Grounds | None]:
+    if not case.is_compared:
+        change, why = (
+            case.plain_class,
+            case.missing_rerun_ground if step is RerunStep.AGAIN else _MUST_PASS_GROUNDS.get(step),
+        )
+    elif case.first.fails:
+        change, why = _classify_failing_case(case, step, confirmation, finding)
+    else:
+        change, why = _classify_passing_case(case, step, confirmation, finding)
+    return change, _build_grounds(case, why, confirmation) if why else None
+
+
+_MISSING_RERUN_GROUNDS: Mapping[RerunEnd | None, GroundKind] = {
+    RerunEnd.CERTAIN: GroundKind.NOT_ASKED,
+    RerunEnd.SPENT: GroundKind.SPENT,
+}
+_MUST_PASS_GROUNDS = {
+    RerunStep.CONFIRMED: GroundKind.MUST_PASS,
+    RerunStep.UNSETTLED: GroundKind.RECOVERED,
+    None: None,
+}
+"""Of a case that must pass and has nothing to be compared with."""
+
+
+def _classify_failing_case(
+    case: CaseFacts, step: RerunStep | None, confirmation: RerunCriteria, finding: SuiteFinding
+) -> tuple[CaseClass, GroundKind | None]:
+    question, record = case.suspicion, case.record.counts
+    if step is RerunStep.CONFIRMED and question is Suspicion.MUST_PASS:
+        known = record.fails or case.record.newest_failed
+        return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, GroundKind.MUST_PASS
+    expected = CaseClass.STILL_FAILING, GroundKind.KNOWN if case.plain_class is CaseClass.REGRESSION else None
+    if question is None:
+        return expected if record.fails else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
+    if step is RerunStep.CONFIRMED and question is not None:
+        enough = confirmation.has_enough_evidence(question, record, case.total)
+        return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
+    spared = step is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.NOT_ASKED
+    if case.is_part_of_drop(finding) and case.first.answered.fails and not spared:
+        return CaseClass.REGRESSION, GroundKind.SUITE
+    if case.is_unexplained:
+        return CaseClass.ERRORED, GroundKind.NOT_RERUN
+    if step is RerunStep.AGAIN and case.total.fails:  # one that mostly passed when it was asked again is no unknown
+        return CaseClass.ERRORED, case.missing_rerun_ground
+    if record.failures > record.passes or (record.fails and case.record.newest_failed):
+        return expected
+    return CaseClass.UNSETTLED, GroundKind.RECOVERED
+
+
+def _classify_passing_case(
+    case: CaseFacts, step: RerunStep | None, confirmation: RerunCriteria, finding: SuiteFinding
+) -> tuple[CaseClass, GroundKind | None]:
+    record = case.record.counts
+    if step is RerunStep.CONFIRMED:
+        enough = confirmation.has_enough_evidence(Suspicion.NEW_PASS, record, case.total)
+        return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
+    if case.total.failures:
+        return CaseClass.FLAKY, GroundKind.SUITE if case.is_part_of_drop(finding) else GroundKind.MIXED
+    if step is not None:
+        return CaseClass.FLAKY, GroundKind.KNOWN
+    if record.failures > record.passes or (record.fails and case.plain_class is CaseClass.NEW_PASS):
+        return CaseClass.NEW_PASS, None
+    return CaseClass.STILL_PASSING, GroundKind.KNOWN if case.plain_class is CaseClass.NEW_PASS else None
+
+
+def _build_grounds(case: CaseFacts, why: GroundKind, confirmation: RerunCriteria) -> Grounds:
+    tested, record = case.suspicion if case.is_compared else None, case.record.counts
+    return Grounds(
+        why=why,
+        here=case.total,
+        record=record,
+        reruns=case.reruns.runs,
+        cases_before=case.preceding_cases or 0,
+        chance=confirmation.compute_chance(tested, record, case.total) if tested else None,
+        newest_failed=case.record.newest_failed,
+        broken_since=case.record.broken_since if why is GroundKind.MAIN_BROKE else None,
+        needed=confirmation.count_needed_failures(record) if tested is Suspicion.REGRESSION else None,
+    )

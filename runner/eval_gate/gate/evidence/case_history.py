@@ -1,0 +1,399 @@
+"""History of each case before a run: the earlier result to compare with, and its record.
+
+Both come from the ledger that ends with the baseline. The same ledger says the same to whoever asks: to a shard, to the
+run that is put together of all shards, and to whoever judges a stored run again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from statistics import fmean, median_low
+from typing import Final, NamedTuple
+
+from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.evidence.day_effects import build_run_days
+from eval_gate.gate.evidence.flakiness import (
+    CaseRun,
+    build_case_record,
+    can_look_fixed,
+    find_breaking_run,
+    select_level_runs,
+)
+from eval_gate.gate.evidence.prior import Prior, learn_prior
+from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
+from eval_gate.gate.evidence.suite.score_noise import PooledVariance, ScoreVariance, pool_variances
+from eval_gate.gate.pass_score import is_passing_trial
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import ScoreRecord, Tally
+from eval_gate.model.execution import Status, Trial
+from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunDay, RunName
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.results.baseline import Baseline, is_measured
+from eval_gate.results.history import (
+    CaseHistory,
+    FingerprintMatch,
+    HistoryEntry,
+    HistoryExecution,
+    HistoryRun,
+    compute_result_fingerprint,
+    match_fingerprints,
+    split_executions,
+)
+from eval_gate.struct import FrozenStruct, replace
+
+_STATUS_LETTERS: Final = {"P": Status.PASSED, "F": Status.FAILED}
+_AGENT_ERROR_LETTERS: Final = frozenset("CT")
+_OUTAGE_SHARE, _OUTAGE_CASES, _OUTAGE_TIMES = 5, 5, 3
+"""An outage: one case in five got no response at first, five at least, and three times as many as in the other runs."""
+_HistoryKind = tuple[str, tuple[bool, ...]]
+"""What the runs of a case were, as the ledger has them, and which of its yardsticks count: most cases share both."""
+_NO_RUNS: Final[_HistoryKind] = "", ()
+
+
+class _ComparableRun(NamedTuple):
+    """A comparable run: its place in the ledger, and whether it was an outage, whose errors say nothing of a case."""
+
+    place: int
+    run_id: str
+    sha: str | None
+    outage: bool
+
+
+class EarlierResult(FrozenStruct):
+    """Newest earlier result of a case with the same fingerprint."""
+
+    tally: Tally
+    run: RunName | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passed then."""
+        return self.tally.passed
+
+
+class CaseEvidence(FrozenStruct):
+    """What the history says of one case: newest earlier result, record, scores.
+
+    expectation.
+    """
+
+    newest_result: EarlierResult | None = None
+    in_baseline: bool = False
+    """Whether the baseline has it, judged or not."""
+    unjudged_in_baseline: bool = False
+    """The baseline could not judge it either."""
+    record: CaseRecord = NO_RECORD
+    score_record: ScoreRecord | None = None
+
+
+NO_CASE_EVIDENCE: Final = CaseEvidence()
+
+
+class HistoryEvidence:
+    """What the history up to a baseline says of all cases, at one pass score."""
+
+    def __init__(self, baseline: Baseline, pass_score: float) -> None:
+        self._baseline = baseline.result
+        self._pass_score = pass_score
+        self._ledger = baseline.own_history
+        self._runs = _find_comparable_runs(self._ledger.runs)
+        self._measured = is_measured(self._baseline)
+        self._records: dict[_HistoryKind, CaseRecord] = {}
+        self._pasts: dict[Hashable, CaseEvidence] = {}
+        self._beliefs: dict[frozenset[CaseKey], Prior] = {}
+
+    def get_case_evidence(self, current: RunResult) -> Mapping[CaseKey, CaseEvidence]:
+        """The past of every case of this run, those that have another name now among them."""
+        there, earlier = self._baseline.by_key(), find_earlier_keys(self._baseline, current)
+        return {key: self._get_evidence(earlier.get(key, key), case, there) for key, case in current.cases()}
+
+    def find_earlier_results(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, EarlierResult]:
+        """Of the baseline's cases with these names: the newest earlier result by its own yardstick, if there is one."""
+        there = self._baseline.by_key()
+        return {
+            key: then for key in keys if (then := self._get_evidence(key, there[key], there).newest_result) is not None
+        }
+
+    @cached_property
+    def level_run_count(self) -> int:
+        """How many of the newest runs are at the level of the newest, over all cases of the branch."""
+        runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
+        for key, kind in self._kinds.items():
+            seen = self._list_case_runs(*kind)
+            answered = [(at, one.first.answered) for at, one in seen if at < len(runs)]
+            if any(one.passes for _, one in answered) and any(one.failures for _, one in answered):
+                for at, one in answered:  # a case that did the same every time shows no change
+                    if one.runs:
+                        runs[at][key] = one
+        return count_level_runs(runs)
+
+    def learn_prior(self, quarantined: Collection[CaseKey] = ()) -> Prior:
+        """What the records of the branch's own cases say about any of them; not of those that are set aside."""
+        aside = frozenset(quarantined)
+        if aside not in self._beliefs:
+            self._beliefs[aside] = learn_prior(self.count_records(aside))
+        return self._beliefs[aside]
+
+    def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[RunDay, ...]:
+        """The runs of this level as a whole, newest first, by the branch's own cases that are not set aside."""
+        at_level = self._list_level_runs(quarantined)
+        return build_run_days(
+            ((select_level_runs(one, self._fixed_looking_cases), number) for one, number in at_level),
+            min(self.level_run_count, MAX_RUNS),
+        )
+
+    @cached_property
+    def _fixed_looking_cases(self) -> int:
+        """How many of the branch's own cases could look mended by chance."""
+        return sum(number for seen, number in self._list_level_runs() if can_look_fixed(one for _, one in seen))
+
+    def _list_level_runs(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, CaseRun]], int]]:
+        """What the runs of this level saw of the branch's own cases, of each kind once, and how many are of it."""
+        seen = ((self._list_case_runs(*kind), number) for kind, number in self._count_kinds(quarantined).items())
+        return [([one for one in all_of if one[0] < self.level_run_count], number) for all_of, number in seen]
+
+    def count_records(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
+        """How many of the branch's own cases have passed and failed so often on record."""
+        found = Counter[tuple[int, int]]()
+        for kind, number in self._count_kinds(quarantined).items():
+            counts = self._get_record(*kind).counts
+            found[counts.passes, counts.failures] += number
+        return found
+
+    def _count_kinds(self, quarantined: Collection[CaseKey]) -> Counter[_HistoryKind]:
+        """How many of the branch's own cases that are not set aside are of each kind."""
+        return Counter(self._kinds.get(key, _NO_RUNS) for key, _ in self._baseline.cases() if key not in quarantined)
+
+    @cached_property
+    def _kinds(self) -> Mapping[CaseKey, _HistoryKind]:
+        """Every case by its newest yardstick."""
+        cases = ((key, self._ledger.get_case(key)) for key in self._ledger.iter_keys())
+        return {key: (known.runs, _find_newest_matches(known, self._runs)) for key, known in cases}
+
+    def _get_evidence(self, key: CaseKey, now: CaseResult, there: Mapping[CaseKey, CaseResult]) -> CaseEvidence:
+        """Most cases of a suite share one past: it is put together once for all that differ in nothing else."""
+        known, before = self._ledger.get_case(key), there.get(key)
+        yardstick = compute_result_fingerprint(now)
+        like = tuple([match_fingerprints(one, yardstick) for one in known.yardsticks])
+        errored = before is not None and before.status is Status.ERROR
+        kind = (known.runs, like, _compare_own_fingerprints(known.yardsticks), now.graded, before is not None, errored)
+        if kind not in self._pasts:
+            self._pasts[kind] = self._build_evidence(known, like, now, present=before is not None, errored=errored)
+        return self._pasts[kind]
+
+    def _build_evidence(
+        self, known: CaseHistory, like: Sequence[FingerprintMatch], now: CaseResult, *, present: bool, errored: bool
+    ) -> CaseEvidence:
+        chosen = self._find_newest_judged(known, like)
+        if chosen is None:
+            return CaseEvidence(in_baseline=present, unjudged_in_baseline=errored)
+        at, entry = chosen
+        measured = known.yardsticks[entry.fingerprint_index]
+        run = None if at == 0 else self._ledger.runs[self._runs[at]].name
+        return CaseEvidence(
+            newest_result=_build_earlier_result(entry, run, self._pass_score, graded=now.graded),
+            in_baseline=present,
+            unjudged_in_baseline=errored and self._measured,
+            record=self._get_record(known.runs, _find_matches(known, measured)),
+            score_record=self._build_score_record(known, measured, same=like[entry.fingerprint_index].same_setup)
+            if now.graded
+            else None,
+        )
+
+    def _find_newest_judged(
+        self, known: CaseHistory, like: Sequence[FingerprintMatch]
+    ) -> tuple[int, HistoryEntry] | None:
+        """The place among the comparable runs, and the entry: by the same yardstick, else by the same question.
+
+        `like` says of each of the case's yardsticks how alike it is to the one of this run.
+        """
+        judged = [
+            (at, entry)
+            for at, entry in self._list_entries(known)
+            if any(one.letter in _STATUS_LETTERS for one in (*entry.first, *entry.reruns))
+        ]
+        same = ((at, entry) for at, entry in judged if like[entry.fingerprint_index].same_setup)
+        asked = ((at, entry) for at, entry in judged if like[entry.fingerprint_index].same_case)
+        return next(same, None) or next(asked, None)
+
+    def _list_entries(self, known: CaseHistory) -> list[tuple[int, HistoryEntry]]:
+        entries = known.decode_entries()
+        return [
+            (at, entry)
+            for at, place in enumerate(self._runs)
+            if place < len(entries) and (entry := entries[place]) is not None
+        ]
+
+    def _get_record(self, runs: str, fits: tuple[bool, ...]) -> CaseRecord:
+        if (runs, fits) not in self._records:
+            level, seen = self.level_run_count, self._list_case_runs(runs, fits)
+            record = build_case_record([one for at, one in seen if at < level], self._fixed_looking_cases)
+            # where the whole branch broke, the runs that say so are those of the level before
+            since = find_breaking_run([one for _, one in seen])
+            self._records[runs, fits] = replace(record, broken_since=since)
+        return self._records[runs, fits]
+
+    def _list_case_runs(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, CaseRun]]:
+        """What the comparable runs saw of a case by the yardsticks that fit, each with its place among them."""
+        return _build_case_runs(runs, fits, self._comparable_runs, self._pass_score)
+
+    @cached_property
+    def _comparable_runs(self) -> tuple[_ComparableRun, ...]:
+        runs, outages = self._ledger.runs, self._outages
+        return tuple(
+            _ComparableRun(place, runs[place].run_id, runs[place].sha, place in outages) for place in self._runs
+        )
+
+    @cached_property
+    def _outages(self) -> Collection[int]:
+        """The places of the runs in which far more cases than usual got no response, and of an unmeasured baseline."""
+        cases, silent = Counter[int](), Counter[int]()
+        for runs, number in Counter(self._ledger.get_case(key).runs for key in self._ledger.iter_keys()).items():
+            for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
+                if entry is not None:
+                    cases[place] += number
+                    silent[place] += number * all(one.letter not in _STATUS_LETTERS for one in entry.first)
+        found = set() if self._measured else {0}
+        for place in self._runs:
+            others = [silent[one] / cases[one] for one in self._runs if one != place and cases[one]]
+            many = silent[place] >= _OUTAGE_CASES and silent[place] * _OUTAGE_SHARE >= cases[place]
+            if many and others and silent[place] >= _OUTAGE_TIMES * median_low(others) * cases[place]:
+                found.add(place)
+        return found
+
+    def _build_score_record(self, known: CaseHistory, measured: str, *, same: bool) -> ScoreRecord | None:
+        """`same`: this run measures by that yardstick too."""
+        seen = {
+            at: score
+            for at, entry in self._list_entries(known)
+            if at < self.level_run_count
+            and match_fingerprints(known.yardsticks[entry.fingerprint_index], measured).same_setup
+            and (score := _compute_mean_score(entry.first)) is not None
+        }
+        if not seen:
+            return None
+        spread, free = self._pooled_variance.estimate_spread(_compute_variance(tuple(seen.values())))
+        by_run = tuple(seen.get(at) for at in range(max(seen) + 1)) if same else ()
+        return ScoreRecord(runs=len(seen), mean=fmean(seen.values()), spread=spread, free=free, by_run=by_run)
+
+    @cached_property
+    def _pooled_variance(self) -> PooledVariance:
+        """How much the score of one case varies from run to run, over all graded cases."""
+        varied = []
+        for key in self._ledger.iter_keys():
+            known = self._ledger.get_case(key)
+            entries = [entry for at, entry in self._list_entries(known) if at < self.level_run_count]
+            scores = [
+                score
+                for entry in entries
+                if entry.fingerprint_index == entries[0].fingerprint_index
+                and (score := _compute_mean_score(entry.first)) is not None
+            ]
+            varied.append(_compute_variance(scores))
+        return pool_variances(varied)
+
+
+def build_history_evidence(baseline: Baseline, pass_score: float) -> HistoryEvidence:
+    """The past that ends with this baseline. What was worked out for one run is there for the next one."""
+    return HistoryEvidence(baseline, pass_score)
+
+
+def _compare_own_fingerprints(yardsticks: Sequence[str]) -> tuple[tuple[FingerprintMatch, ...], ...]:
+    """How alike a case's own yardsticks are: all that a past looks at in them, beside the one of this run."""
+    if len(yardsticks) <= 1:
+        return ()
+    return tuple(tuple(match_fingerprints(one, other) for other in yardsticks) for one in yardsticks)
+
+
+def _find_matches(known: CaseHistory, measured: str) -> tuple[bool, ...]:
+    """Which of a case's yardsticks are this one."""
+    return tuple(match_fingerprints(one, measured).same_setup for one in known.yardsticks)
+
+
+def _find_newest_matches(known: CaseHistory, runs: Sequence[int]) -> tuple[bool, ...]:
+    """Which of a case's yardsticks are the one of its newest run among these."""
+    entries = known.decode_entries()
+    newest = next((entry for place in runs if place < len(entries) and (entry := entries[place]) is not None), None)
+    return (
+        _find_matches(known, known.yardsticks[newest.fingerprint_index]) if newest else (False,) * len(known.yardsticks)
+    )
+
+
+def _find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:
+    """The places of the runs that count: the baseline, and those before it of the same agent that were measured."""
+    return tuple(place for place, run in enumerate(runs) if place == 0 or (run.usable and run.target == runs[0].target))
+
+
+@lru_cache(maxsize=20_000)
+def _build_case_runs(
+    runs: str, fits: tuple[bool, ...], names: tuple[_ComparableRun, ...], pass_score: float
+) -> list[tuple[int, CaseRun]]:
+    """Most cases of a suite have the same past to the letter, so it is only worked out once.
+
+    In an outage, errors of a case that was not answered wrong do not count: else they would be failures on record.
+    """
+    entries = CaseHistory(runs=runs).decode_entries_unchecked()
+    found = []
+    for at, run in enumerate(names):
+        entry = entries[run.place] if run.place < len(entries) else None
+        if entry is not None and fits[entry.fingerprint_index]:
+            first, again = count_executions(entry.first, pass_score), count_executions(entry.reruns, pass_score)
+            seen = CaseRun(run.run_id, first, again, run.sha)
+            if run.outage and not seen.answered.all.failures:
+                seen = seen.answered
+            if seen.first.runs:
+                found.append((at, seen))
+    return found
+
+
+@lru_cache(maxsize=20_000)
+def count_executions(executions: tuple[HistoryExecution, ...], pass_score: float) -> Counts:
+    """Passes and failures, crashes among these; what says nothing about the target is left out."""
+    passed = sum(_is_passing(one, pass_score) for one in executions)
+    answered = sum(one.letter in _STATUS_LETTERS for one in executions)
+    crashes = sum(one.letter in _AGENT_ERROR_LETTERS for one in executions)
+    return Counts(passes=passed, failures=answered - passed + crashes, crashes=crashes)
+
+
+def count_case_executions(case: CaseResult, pass_score: float) -> tuple[Counts, Counts]:
+    """The same of a case here: its first execution (or the trials), and its re-runs."""
+    first, again = split_executions(case)
+    return count_executions(first, pass_score), count_executions(again, pass_score)
+
+
+def compute_first_score(case: CaseResult) -> float | None:
+    """The score of a graded case's first execution here, or the mean of its trials; None where it has none."""
+    return _compute_mean_score(split_executions(case)[0])
+
+
+def _is_passing(one: HistoryExecution, pass_score: float) -> bool:
+    status = _STATUS_LETTERS.get(one.letter)
+    if status is None:
+        return False
+    graded = one.score is not None
+    return is_passing_trial(Trial(status=status, score=one.score or 0.0, duration_ms=0.0), pass_score, graded=graded)
+
+
+def _build_earlier_result(
+    entry: HistoryEntry, run: RunName | None, pass_score: float, *, graded: bool
+) -> EarlierResult:
+    answered = [one for one in (*entry.first, *entry.reruns) if one.letter in _STATUS_LETTERS]
+    passed = sum(_is_passing(one, pass_score) for one in answered)
+    known = [one.score for one in answered if one.score is not None]
+    score = fmean(known) if graded and known else passed / len(answered)
+    return EarlierResult(Tally(k=passed, n=len(answered), score=score), run)
+
+
+def _compute_variance(scores: Sequence[float]) -> ScoreVariance:
+    if len(scores) < 2:
+        return ScoreVariance(0.0, 0)
+    mean = fmean(scores)
+    return ScoreVariance(math.fsum((score - mean) ** 2 for score in scores), len(scores) - 1)
+
+
+def _compute_mean_score(executions: Iterable[HistoryExecution]) -> float | None:
+    scores = [one.score for one in executions if one.score is not None]
+    return fmean(scores) if scores else None

@@ -1,0 +1,281 @@
+"""How much whole runs of the branch differ: good and bad days, estimated from its history.
+
+The test of all cases takes cases to be independent. They are not where a provider has a bad day, a judge a strict one,
+or where cases of one template fail together: then all failures of a run come and go at once, which no case can show. It
+shows in how many cases fail in each run: if cases were independent, these sums would vary as the record of each case
+lets expect, and if they vary by more, whole runs differ.
+
+Each run is believed to multiply failures by a factor of its own, with mean 1. How far these factors spread is not
+known: some spreads are weighed against each other by how well they explain the sums (of negative binomial
+distributions; Greenwood and Yule 1920, Journal of the Royal Statistical Society 83, 255-279), and none at all is
+believed most. So a record that is calm, or short, widens the test by little, and one that has seen bad days widens it
+as far as they go.
+
+How many of the others failed at first then tells which day a run is on: by Bayes' rule, from what the record says of
+one more day and from first executions only, which are there before anything is run again. Of a single case "nothing has
+changed" then means that it fails as often as on such a day, so that a bad day is not many single regressions. A day
+never makes a case steadier than its record, and where the record shows no differences between days nothing of that
+counts: how many failed is then left to the test of all cases.
+
+What they move (`benchmarks/verdict/without.py`, without → with): a bad day, failures × 3, two seen (5 %), red 41.7 →
+8.7 ± 7.6 %, (2 %) 17.4 → 4.3 ± 5.2 %; the branch itself lost 10 points in its newest run, red 70.0 → 28.2 ± 9.4 %. What
+that costs: 10 points lost beside a bad newest run (5 %), found 53.6 → 30.9 ± 6.6 %. Of these, that single cases know of
+the day: 13.0 → 8.7 ± 1.9 %, and 37.3 → 28.2 ± 3.3 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from eval_gate.gate.evidence.flakiness import CaseRun
+from eval_gate.gate.evidence.prior import DayFactors
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria
+from eval_gate.gate.evidence.thresholds import compute_run_thresholds
+from eval_gate.model.grounds import NO_RUNS, Counts, RunDay
+from eval_gate.struct import FrozenStruct, replace
+
+if TYPE_CHECKING:
+    from eval_gate.gate.evidence.case_classification import CaseFacts  # which needs to know of days
+
+DAY_VARIANCES: Final = (0.0, 1 / 1024, 1 / 256, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
+"""Variances of the factor by which a run multiplies failures: from 3 % more or less to days of five times as many."""
+CALM_WEIGHT: Final = 0.7
+"""How much of the belief is in no differences at all before anything is known."""
+SLIGHT_WEIGHT: Final = 0.05
+"""And in each of the slight ones (below 1/16), which only suites of thousands of cases can tell from none."""
+_LARGE_WEIGHT: Final = (1.0 - CALM_WEIGHT - 3 * SLIGHT_WEIGHT) / (len(DAY_VARIANCES) - 4)
+_VARIANCE_WEIGHTS: Final = (CALM_WEIGHT, *[SLIGHT_WEIGHT] * 3, *[_LARGE_WEIGHT] * (len(DAY_VARIANCES) - 4))
+MIN_RUNS: Final = 5
+_LEVELS: Final = tuple(math.exp(-1.2 + 0.1 * step) for step in range(23))
+"""By how much the mean of all runs may be off."""
+_FACTORS: Final = tuple(math.exp(-2.5 + 0.05 * step) for step in range(104))
+"""The factors between which a spread is shared out: from a twelfth to fourteen."""
+FACTOR_STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
+"""The factors of a day that are told apart; each other one counts as the one next to it."""
+_MIN_WEIGHT: Final = 1e-7
+_MIN_SHARE: Final = 1e-4
+"""Of a day: factors that are believed less are left out."""
+_NO_VARIANCE: Final = 1e-3
+_BAD_FACTOR: Final = 2.0
+"""How many times the usual failures a bad day has, at least."""
+_MIN_BAD_FAILURES: Final = 3
+"""And how many failures: fewer are a flake or two."""
+_MAX_BAD_CHANCE: Final = 0.02
+"""And the chance up to which so many are rare on a usual day."""
+_MAX_FAILURES: Final = 10**9
+"""No run has more: a stored result that says so was not made by this program."""
+_FEW_FAILURES: Final = 50.0
+"""Below it the chance of a number of failures is added up, and from there on taken from the normal distribution."""
+
+
+class DayEffects(FrozenStruct):
+    """By how much one more run may multiply failures, as the history of the branch shows.
+
+    `factors` are those by which one more run may multiply failures, beside those of the record, each with its weight;
+    what is left to 1 is that of no difference.
+    """
+
+    runs: int = 0
+    factors: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def calm_weight(self) -> float:
+        """The weight of no differences."""
+        return max(1.0 - math.fsum(weight for _, weight in self.factors), 0.0)
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether the record shows that runs differ: that they do not is believed half as much as before it."""
+        return self.calm_weight < CALM_WEIGHT / 2
+
+    @property
+    def mishap_chance(self) -> float:
+        """The chance that this is the first run with a mishap that none of the others had (Laplace's rule)."""
+        return 1.0 / (self.runs + 2)
+
+    def widen_chance(self, chance: float, failures: float, mean: float, variance: float) -> float:
+        """The chance of so many failures on any of these days; `chance` is the one where days do not differ.
+
+        `mean` and `variance` are those of the failures then. On another day they are multiplied: as far as they vary
+        like rare events they are rare events (Poisson), and what does not vary stays.
+        """
+        if variance <= 0.0:
+            return chance
+        rare = failures - (mean - variance)
+        other = math.fsum(weight * _compute_poisson_tail(rare, variance * factor) for factor, weight in self.factors)
+        return max(chance, self.calm_weight * chance + other)
+
+
+def build_run_days(cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], runs: int) -> tuple[RunDay, ...]:
+    """The days of so many runs, newest first.
+
+    Of every case (or so many of a kind) there is what each of the runs saw of it, with the run's place. A case that
+    failed its re-runs too was broken in that run, which says nothing about the day: that run of it is left out.
+    """
+    sums = [[0.0, 0.0, 0.0] for _ in range(runs)]
+    for seen, number in cases:
+        usable = [(at, first) for at, one in seen if at < runs and (first := _count_unless_broken(one)).runs]
+        executions = sum(first.runs for _, first in usable)
+        failures = sum(first.failures for _, first in usable)
+        if not 0 < failures < executions:
+            continue  # what always does the same says nothing about days
+        rate = failures / executions
+        variance = failures * (executions - failures) / (executions * (executions - 1))
+        for at, first in usable:
+            sums[at][0] += number * first.failures
+            sums[at][1] += number * first.runs * rate
+            sums[at][2] += number * first.runs * variance
+    return tuple(
+        RunDay(failures=round(failures), expected=round(mean, 4), variance=round(variance, 4))
+        for failures, mean, variance in sums
+    )
+
+
+def _count_unless_broken(one: CaseRun) -> Counts:
+    everything = one.all.answered
+    return NO_RUNS if one.reruns.runs and everything.runs == everything.failures else one.first.answered
+
+
+@lru_cache(maxsize=64)
+def learn_day_effects(days: tuple[RunDay, ...]) -> DayEffects:
+    """What these runs say, newest first; fewer than five say too little, and would only hide a drop."""
+    if len(days) < MIN_RUNS:
+        return DayEffects(len(days))
+    logs = [
+        math.log(belief)
+        + _sum_logs([math.fsum(_compute_log_chance(day, level, spread) for day in days) for level in _LEVELS])
+        for spread, belief in zip(DAY_VARIANCES, _VARIANCE_WEIGHTS, strict=True)
+    ]
+    whole = _sum_logs(logs)
+    return DayEffects(len(days), _distribute_weights([math.exp(one - whole) for one in logs], len(days)))
+
+
+def adjust_to_day(confirmation: RerunCriteria, cases: Iterable[CaseFacts], days: DayEffects) -> RerunCriteria:
+    """How cases are confirmed on the day that these show, those that are suspects left out by one failure each."""
+    if not days.has_effects or not confirmation.max_reruns:
+        return confirmation
+    known = [case for case in cases if case.is_in_suite_test and case.record.counts.runs]
+    day = estimate_day(known, days)
+    if not day:
+        return confirmation
+    records = Counter((case.record.counts.passes, case.record.counts.failures) for case in known)
+    asked = compute_run_thresholds(
+        confirmation.prior, records, confirmation.cases, confirmation.execution_limits, confirmation.error_rate, day
+    )
+    if asked is None:
+        return replace(confirmation, day=day)
+    return replace(
+        confirmation, day=day, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
+    )
+
+
+def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
+    """By how much this day multiplies failures, in `FACTOR_STEPS`; none where it surely does not.
+
+    Of a suspect only the others may say it, so one failure is left out.
+    """
+    kinds = Counter(
+        (case.record.counts.answered, case.first.answered) for case in cases if case.record.counts.answered.runs
+    )
+    rates = [(first, record.failures / record.runs, number) for (record, first), number in kinds.items()]
+    failures = sum(first.failures * number for first, _, number in rates) - 1
+    mean = math.fsum(first.runs * rate * number for first, rate, number in rates)
+    variance = math.fsum(first.runs * rate * (1 - rate) * number for first, rate, number in rates)
+    if variance <= 0.0 or failures <= mean:
+        return ()
+    rare = failures - (mean - variance)
+    likely = [(1.0, math.log(max(days.calm_weight, _MIN_SHARE)) + _compute_log_poisson(rare, variance))]
+    likely += [
+        (factor, math.log(weight) + _compute_log_poisson(rare, variance * factor)) for factor, weight in days.factors
+    ]
+    most = max(log for _, log in likely)
+    weights = [0.0] * len(FACTOR_STEPS)
+    for factor, log in likely:
+        weights[_find_nearest_step(factor)] += math.exp(log - most)
+    whole = math.fsum(weights)
+    shares = [(step, weight / whole) for step, weight in zip(FACTOR_STEPS, weights, strict=True)]
+    day = tuple((step, share) for step, share in shares if share >= _MIN_SHARE)
+    return day if any(step > 1.0 for step, _ in day) else ()
+
+
+def _find_nearest_step(factor: float) -> int:
+    return min(range(len(FACTOR_STEPS)), key=lambda at: abs(math.log(FACTOR_STEPS[at] / factor)))
+
+
+def _compute_log_poisson(failures: float, mean: float) -> float:
+    """Of so many rare events, but for what does not depend on the mean."""
+    return failures * math.log(mean) - mean
+
+
+def find_bad_days(days: Sequence[RunDay]) -> tuple[RunDay, ...]:
+    """The runs that failed far more than most: what people are told of bad days. It decides nothing."""
+    if not days or max(day.failures for day in days) > _MAX_FAILURES:
+        return ()
+    level = median(day.failures / max(day.expected, _NO_VARIANCE) for day in days)
+    return tuple(day for day in days if _is_bad_day(day, max(day.expected * level, _NO_VARIANCE)))
+
+
+def _is_bad_day(day: RunDay, usual: float) -> bool:
+    enough = day.failures >= max(_MIN_BAD_FAILURES, _BAD_FACTOR * usual)
+    return enough and _compute_poisson_tail(day.failures, usual) <= _MAX_BAD_CHANCE
+
+
+def _compute_log_chance(day: RunDay, level: float, spread: float) -> float:
+    """Of its failures as rare events around the mean: what varies less than rare events do is shifted to them."""
+    failures = max(day.failures - day.expected + day.variance, 0.0)
+    mean = max(day.variance, _NO_VARIANCE) * level
+    if not spread:
+        return failures * math.log(mean) - mean - math.lgamma(failures + 1)
+    shape = 1 / spread
+    orders = math.lgamma(failures + shape) - math.lgamma(shape) - math.lgamma(failures + 1)
+    return orders + shape * math.log(shape / (shape + mean)) + failures * math.log(mean / (shape + mean))
+
+
+def _distribute_weights(weights: Sequence[float], runs: int) -> tuple[tuple[float, float], ...]:
+    """The weights of the spreads as weights of factors: of one more run, beside the mean of so many (a gamma each)."""
+    sums = [0.0] * len(_FACTORS)
+    for spread, weight in zip(DAY_VARIANCES[1:], weights[1:], strict=True):
+        for at, share in enumerate(_discretize_gamma(spread * (1 + 1 / runs))):
+            sums[at] += weight * share
+    kept = [(factor, weight) for factor, weight in zip(_FACTORS, sums, strict=True) if weight > _MIN_WEIGHT]
+    return tuple(kept)
+
+
+@lru_cache(maxsize=512)
+def _discretize_gamma(variance: float) -> tuple[float, ...]:
+    shape = 1 / variance
+    logs = [shape * (math.log(factor) - factor) for factor in _FACTORS]
+    most = max(logs)
+    densities = [math.exp(one - most) for one in logs]
+    whole = math.fsum(densities)
+    return tuple(one / whole for one in densities)
+
+
+def _compute_poisson_tail(number: float, mean: float) -> float:
+    """The chance of at least so many rare events; `number` need not be whole (the incomplete gamma function)."""
+    if number <= 0.0:
+        return 1.0
+    if number >= _FEW_FAILURES:  # Wilson and Hilferty 1931
+        away = 3 * math.sqrt(number) * ((mean / number) ** (1 / 3) - 1 + 1 / (9 * number))
+        return math.erfc(-away / math.sqrt(2)) / 2
+    term = math.exp(number * math.log(mean) - mean - math.lgamma(number + 1))
+    total, at = term, number
+    while term > total * 1e-12 or at < mean:
+        at += 1
+        term *= mean / at
+        total += term
+    return min(total, 1.0)
+
+
+def _sum_logs(logs: Sequence[float]) -> float:
+    most = max(logs)
+    return most + math.log(math.fsum(math.exp(one - most) for one in logs))
+
+
+NO_DAY_EFFECTS: Final = learn_day_effects(())
+"""Of a branch without a record."""

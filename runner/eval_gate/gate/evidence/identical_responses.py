@@ -1,0 +1,34 @@
+"""Re-runs whose responses equal the first failure's byte for byte; reported, counted as usual.
+
+Three things look like that: a cache between us and the model, an agent without chance in it (temperature 0, a seed),
+and a case that is dead and says the same words each time. Nobody can tell these apart from outside. Counting such
+re-runs once lost three dead cases for each false alarm that it spared: behind a cache the gate is the plain rule either
+way, and only a re-run that passes the cache helps (`rerunNonce`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.model.execution import Status
+from eval_gate.model.grounds import Repeats
+from eval_gate.model.result import CaseResult
+
+CACHE_SPEEDUP: Final = 5
+"""So many times faster than the first answer is no second answer."""
+MIN_FIRST_MS: Final = 200
+"""A first answer that took less may have been slow for any reason, such as a connection that was opened."""
+
+
+def find_repeats(case: CaseResult) -> Repeats | None:
+    """What there is to say of re-runs that all repeat the first failure; None where any of them says something else."""
+    trials = case.executions()
+    first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
+    failed = next((one for one in first if one.status is Status.FAILED), None)
+    if not again or failed is None or any(one.status is Status.PASSED for one in first):
+        return None
+    if not all(one.repeats for one in again):
+        return None
+    slowest = max(one.duration_ms for one in again)
+    cached = failed.duration_ms >= MIN_FIRST_MS and slowest * CACHE_SPEEDUP < failed.duration_ms
+    return Repeats(slowest_ms=slowest, first_ms=failed.duration_ms, cached=cached)

@@ -1,0 +1,130 @@
+"""Whether the score of one case fell by more than it varies by itself.
+
+A judge does not give the same grade twice. How much the score of one case varies from run to run is taken from its own
+record and those of all graded cases: the more the cases differ in that, the more its own counts (a variance that is
+moderated as by Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3, 3). A score here is held
+against the mean of its own record: Student's t for one more observation, one-sided.
+
+After one run nothing is known of that. Then it is taken from how all scores differ from that run, by their median,
+which a few cases that fell do not move. It takes for granted that most cases vary alike and are as they were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Final, NamedTuple
+
+from eval_gate.model.comparison import ScoreRecord
+
+MIN_DIFFERENCES: Final = 10
+"""Of fewer cases with one run of history nothing is said about how scores vary: every fall is taken as it is."""
+_NORMAL: Final = 1.4826
+"""The standard deviation of a normal distribution, in medians of the distances from its middle."""
+_EFFICIENCY: Final = 0.37
+"""How much such a median knows, beside the standard deviation of as many values."""
+_NO_VARIANCE: Final = 1e-12
+"""A record's scores have four decimals: what varies by less than this does not vary."""
+_MIN_ALIKE: Final = 4.0
+_STEPS: Final = 300
+_TINY: Final = 1e-300
+_CLOSE: Final = 1e-12
+
+
+class ScoreVariance(NamedTuple):
+    """Variance of one case's scores: sum of squares and degrees of freedom."""
+
+    squares: float
+    free: int
+
+
+class PooledVariance(NamedTuple):
+    """Mean variance over all graded cases, and how much it says of any single case.
+
+    That is in degrees of freedom too: infinite where all cases vary alike.
+    """
+
+    variance: float = 0.0
+    free: int = 0
+    alike: float = math.inf
+
+    def estimate_spread(self, own: ScoreVariance) -> tuple[float, int]:
+        """The standard deviation of one case's scores from run to run, and its degrees of freedom; 0 for nothing."""
+        if math.isinf(self.alike) or not self.free:
+            return math.sqrt(self.variance), self.free
+        free = self.alike + own.free
+        variance = (self.alike * self.variance + own.squares) / free
+        return math.sqrt(variance), max(min(int(free), self.free), 1)
+
+
+def pool_variances(cases: Iterable[ScoreVariance]) -> PooledVariance:
+    """What the records of all graded cases say about any of them, whatever their order."""
+    known = [case for case in cases if case.free]
+    free = sum(case.free for case in known)
+    if not free:
+        return PooledVariance()
+    variance = math.fsum(case.squares for case in known) / free
+    if variance < _NO_VARIANCE:
+        return PooledVariance(0.0, free)
+    # of normal scores the square of a variance is, on average, (free + 2) / free of what it would be without chance
+    square = math.fsum(case.squares**2 / (case.free + 2) for case in known) / free
+    uneven = square / variance**2 - 1
+    return PooledVariance(variance, free, _MIN_ALIKE + 2 / uneven if uneven > 0 else math.inf)
+
+
+def estimate_difference_spread(differences: Sequence[float]) -> tuple[float, int]:
+    """The same from one difference a case: between its score here and the one there is on record."""
+    if len(differences) < MIN_DIFFERENCES:
+        return 0.0, 0
+    middle = median(differences)
+    off = _NORMAL * median(abs(one - middle) for one in differences)
+    return off / math.sqrt(2), int(_EFFICIENCY * (len(differences) - 1))
+
+
+def compute_drop_chance(record: ScoreRecord, here: float) -> float | None:
+    """The chance of a score at least so low when nothing has changed; None where nothing is known of how it varies."""
+    if record.free < 1:
+        return None
+    drop = record.mean - here
+    if record.spread <= 0:
+        return 1.0 if drop <= 0 else 0.0
+    error = record.spread * math.sqrt(1 + 1 / record.runs)
+    return compute_student_tail(drop / error, record.free)
+
+
+def compute_student_tail(t: float, free: int) -> float:
+    """The chance that a Student variable with so many degrees of freedom is at least `t`.
+
+    By the regularised incomplete beta function (Abramowitz and Stegun 26.5.27, 26.7.1).
+    """
+    half = _compute_incomplete_beta(free / 2, 0.5, free / (free + t * t)) / 2
+    return half if t >= 0 else 1 - half
+
+
+def _compute_incomplete_beta(a: float, b: float, x: float) -> float:
+    if x <= 0 or x >= 1:
+        return min(max(x, 0.0), 1.0)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _compute_incomplete_beta(b, a, 1 - x)
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    return math.exp(log_front) * _compute_continued_fraction(a, b, x) / a
+
+
+def _compute_continued_fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    c, d = 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > _TINY else _TINY)
+    value = d
+    for m in range(1, _STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1 + term * d
+            d = 1 / (d if abs(d) > _TINY else _TINY)
+            c = 1 + term / c
+            c = c if abs(c) > _TINY else _TINY
+            value *= c * d
+        if abs(c * d - 1) < _CLOSE:
+            break
+    return value

@@ -1,0 +1,223 @@
+"""Evidence thresholds that keep runs without a real change from failing too often.
+
+With evidence of N / α from each of N cases no more than α of such runs would be red by it, whatever the belief. That
+is far too much: evidence comes in steps of one execution, and most cases cannot come near it by chance. So all ways
+that the executions of a case can go are added up, for every record there is, and the bar is set where the chances
+of all cases together are what may be spent.
+
+What they move (`benchmarks/verdict/without.py`, without → with): a case that flaked 45 % and died, found 44.3 →
+62.9 ± 4.6 %. Nearly all of that is `all_failed_threshold`, the lower bar of what failed every time: 43.8 → 64.1 ± 5.0
+%.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from eval_gate.gate.evidence.prior import RATES, DayFactors, Prior
+from eval_gate.model.grounds import Counts
+from eval_gate.struct import FrozenStruct
+
+THRESHOLD_SHARE: Final = 0.35
+"""The part of the error rate that bars may spend: what is left is for what no belief knows."""
+ALL_FAILED_SHARE: Final = 0.15
+"""The part of it for cases that failed every time, and now and then on record, where that is less than the bar."""
+FULL_SHARE_CASES: Final = 100
+"""Cases of a run that may spend all of it; larger ones less, but half of it at least."""
+MIN_THRESHOLD: Final = 20.0
+_BISECTION_STEPS: Final = 14
+_MAX_EVIDENCE: Final = 1e200
+_MIN_WEIGHT: Final = 1e-280
+
+
+def compute_alternative(unchanged: Prior) -> tuple[float, ...]:
+    """How the rates of a case that got worse are spread: dead, passing half as often, or anything worse.
+
+    Of anything worse, failing a fifth to two thirds of the time has most weight: a dead case is found anyhow.
+
+    Raised where needed, so that in proportion to `unchanged` it grows with the rate: then every failure adds to
+    the evidence, and every pass takes from it, whatever came before.
+    """
+    expected, half = 1 - unchanged.pass_rate, 1 - unchanged.pass_rate / 2
+    nearest = min(range(len(RATES)), key=lambda at: abs(RATES[at] - half))
+    wanted = [
+        (_DEAD if at == len(RATES) - 1 else 0.0)
+        + (_HALF if at == nearest else 0.0)
+        + (_EVEN * width if RATES[at] > expected else 0.0)
+        for at, width in enumerate(_WIDTHS)
+    ]
+    most, raised = 0.0, []
+    for weight, want in zip(unchanged.weights, wanted, strict=True):
+        most = min(max(most, want / weight), _MAX_EVIDENCE)
+        raised.append(most * weight)
+    total = math.fsum(raised)
+    return tuple(max(one / total, _MIN_WEIGHT) for one in raised)
+
+
+_DEAD, _HALF, _EVEN = 0.3, 0.2, 0.5
+_BETWEEN, _ELSEWHERE = (0.2, 0.7), 0.3
+_EDGES = [0.0, *((low + high) / 2 for low, high in itertools.pairwise(RATES)), 1.0]
+_WIDTHS: Final = tuple(
+    (high - low) * (1.0 if _BETWEEN[0] < rate < _BETWEEN[1] else _ELSEWHERE)
+    for rate, (low, high) in zip(RATES, itertools.pairwise(_EDGES), strict=True)
+)
+
+
+def compute_error_share(cases: float) -> float:
+    """The part of the error rate that a run with so many cases spends: all up to 100 of them, half from 400 on.
+
+    In a small suite evidence comes in such large steps that most of what may be spent is not. In a large one all of it
+    is, and there a loss of all cases shows at any limit, so that half of it finds about as much.
+    """
+    return min(1.0, max(0.5, math.sqrt(FULL_SHARE_CASES / max(cases, 1))))
+
+
+class EvidenceThresholds(FrozenStruct):
+    """Evidence that a case needs, and the lower one where it failed every time, on record too.
+
+    record too.
+    """
+
+    threshold: float
+    all_failed_threshold: float
+
+
+MAX_TRIALS: Final = 100
+"""As many as a run of ours may have. The ways that they can go grow with their square; N / α does for any number."""
+EvidenceTable = dict[tuple[int, int], tuple[float, float]]
+"""By passes and failures here: the chance of one such order if nothing has changed, and the evidence."""
+
+
+class ExecutionLimits(NamedTuple):
+    """How often a case is executed: fixed trials, and re-runs at most."""
+
+    reruns: int
+    trials: int = 1
+
+    @property
+    def max_total(self) -> int:
+        """All together."""
+        return self.trials + self.reruns
+
+
+def compute_thresholds(
+    prior: Prior,
+    records: Mapping[tuple[int, int], float],
+    executions: ExecutionLimits,
+    error_rate: float,
+    day: DayFactors = (),
+) -> EvidenceThresholds:
+    """Of cases with these records (passes and failures, and how many there are) that are executed so often.
+
+    `threshold` is never above N / α, which would do for any belief. `day` is the one that this run is on.
+    """
+    runs = executions.max_total
+    number = max(math.fsum(records.values()), 1.0)
+    most = number / error_rate
+    tables = [
+        (many, _build_table(prior.add_record(Counts(passes=passes, failures=failures)).adjust_to_day(day), runs))
+        for (passes, failures), many in records.items()
+        if passes
+    ]
+    error_rate *= compute_error_share(number)
+    budget = error_rate * THRESHOLD_SHARE
+    low, high = math.log(min(MIN_THRESHOLD, most)), math.log(most)
+    for _ in range(_BISECTION_STEPS):
+        middle = (low + high) / 2
+        spent = math.fsum(many * _compute_reach_chance(table, executions, math.exp(middle)) for many, table in tables)
+        low, high = (low, middle) if spent <= budget else (middle, high)
+    sure, left, every = math.exp(high), error_rate * ALL_FAILED_SHARE, math.exp(high)
+    rows = sorted(
+        (
+            (table[0, runs], many)
+            for ((_, failures), many), (_, table) in zip(
+                [one for one in records.items() if one[0][0]], tables, strict=True
+            )
+            if failures
+        ),
+        key=lambda one: -one[0][1],
+    )
+    for (chance, evidence), many in rows:
+        if evidence < sure:
+            left -= chance * many
+            if left < 0:
+                break
+            every = evidence
+    return EvidenceThresholds(sure, min(every, sure))
+
+
+def compute_run_thresholds(
+    prior: Prior,
+    records: Mapping[tuple[int, int], int],
+    number: int,
+    executions: ExecutionLimits,
+    error_rate: float,
+    day: DayFactors = (),
+) -> EvidenceThresholds | None:
+    """The bars of a run with so many cases (`number`), of which those on record are a sample; None without any record.
+
+    None as well where nothing is run again, and where another tool made more trials of a case than are added up.
+    """
+    known = sum(number for (passes, failures), number in records.items() if passes + failures)
+    if not known or not executions.reruns or executions.trials > MAX_TRIALS:
+        return None
+    factor = max(number / known, 1.0)
+    return _compute_cached_thresholds(prior, tuple(sorted(records.items())), factor, executions, error_rate, day)
+
+
+@lru_cache(64)
+def _compute_cached_thresholds(
+    prior: Prior,
+    records: tuple[tuple[tuple[int, int], int], ...],
+    factor: float,
+    executions: ExecutionLimits,
+    error_rate: float,
+    day: DayFactors,
+) -> EvidenceThresholds:
+    many = {record: number * factor for record, number in records if sum(record)}
+    return compute_thresholds(prior, many, executions, error_rate, day)
+
+
+def _build_table(unchanged: Prior, runs: int) -> EvidenceTable:
+    worse = compute_alternative(unchanged)
+    table: EvidenceTable = {}
+    rows = [(list(unchanged.weights), list(worse))]
+    for failures in range(runs + 1):
+        null, other = rows[0]
+        for passes in range(runs + 1 - failures):
+            chance = sum(null)
+            table[passes, failures] = chance, sum(other) / chance
+            null = [one * (1 - rate) for one, rate in zip(null, RATES, strict=True)]
+            other = [one * (1 - rate) for one, rate in zip(other, RATES, strict=True)]
+        null, other = rows[0]
+        rows[0] = (
+            [one * rate for one, rate in zip(null, RATES, strict=True)],
+            [one * rate for one, rate in zip(other, RATES, strict=True)],
+        )
+    return table
+
+
+def _compute_reach_chance(table: EvidenceTable, executions: ExecutionLimits, bar: float) -> float:
+    """The chance that a case fails at first and comes to the bar, with two failures at least.
+
+    At first it fails where it does not pass more than half of its trials.
+    """
+    trials, runs = executions.trials, executions.max_total
+    # by passes; the rest of the executions are failures
+    ways, found = {passes: math.comb(trials, passes) for passes in range(trials // 2 + 1)}, 0.0
+    for done in range(trials, runs + 1):
+        further: dict[int, int] = {}
+        for passes, number in ways.items():
+            failures = done - passes
+            chance, evidence = table[passes, failures]
+            if evidence >= bar and failures >= min(2, runs):
+                found += number * chance
+            else:
+                further[passes] = further.get(passes, 0) + number
+                further[passes + 1] = further.get(passes + 1, 0) + number
+        ways = further
+    return found

@@ -1,0 +1,51 @@
+"""Cause of a failure, to group failing cases: the check that failed, or the error without its numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.result import CaseResult
+from eval_gate.text.escape import to_one_line
+
+MAX_EVALUATOR_NAME: Final = 40
+"""Characters of an evaluator's name."""
+LOW_SCORE: Final = "low score"
+_CHECK_PREFIX: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
+"""What a failure begins with: the check, such as `toolsCalled`, or the kind of an error."""
+
+
+def find_cause(case: CaseResult) -> str | None:
+    """What failed in one line: the evaluator that costs a grade most, else the first line of the error."""
+    low = find_low_evaluators(case)
+    return f"{LOW_SCORE}: {to_one_line(low[0].name, MAX_EVALUATOR_NAME)}" if low else find_first_line(case.error)
+
+
+def get_group_key(failure: str) -> str:
+    """Equal for failures that are held together: by their check, where they name one."""
+    return find_check_name(failure) or mask_numbers(failure)
+
+
+def find_check_name(failure: str) -> str | None:
+    """The check that a failure names; None where it names none, and of low scores, which are of many checks."""
+    found = _CHECK_PREFIX.match(failure)
+    return found[1] if found and found[1] != LOW_SCORE else None
+
+
+def mask_numbers(failure: str) -> str:
+    """A failure without the numbers that were measured, which differ from case to case."""
+    return re.sub(r"\b\d+(?:\.\d+)?(?=(?:ms|s)?\b)", "N", failure)
+
+
+def find_low_evaluators(case: CaseResult) -> list[EvaluatorResult]:
+    """What kept a graded case from its full score, the evaluator that costs most first; vetoes before all others."""
+    if not case.graded or not case.status.judged:
+        return []
+    low = [result for result in case.evaluator_results if (result.score < 1 or result.vetoed) and result.weight > 0]
+    return sorted(low, key=lambda result: (not result.vetoed, -result.weight * (1 - result.score)))
+
+
+def find_first_line(text: str | None) -> str | None:
+    """The first line that says something; None where there is none."""
+    return text.strip().splitlines()[0] if text and text.strip() else None

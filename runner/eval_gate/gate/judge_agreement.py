@@ -1,0 +1,180 @@
+"""How well the LLM judges of a run agree with people: reads `.eval-gate/judges.json`.
+
+The file is read strictly, and `calibrate` writes it. What it says turns no verdict: it is said beside it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+from msgspec import Meta, ValidationError, convert, json, structs, to_builtins
+
+from eval_gate.errors import GateError, Problem
+from eval_gate.files.reading import read_limited
+from eval_gate.model import limits
+from eval_gate.model.base import Frozen, JsonValue
+from eval_gate.model.calibration import JudgeComparison, JudgeKnowledge, JudgeOfRun, JudgesOfRun
+from eval_gate.model.result import RunResult, Yardstick
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.sources.json import parse_json
+from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
+
+JUDGES_PATH: Final = ".eval-gate/judges.json"
+MAX_FILE_BYTES: Final = limits.JUDGES_BYTES
+MAX_JUDGES: Final = limits.JUDGES
+_HINT: Final = "`eval-gate calibrate LABELS --save` writes it; `eval-gate schema judges` prints its schema"
+
+
+_KEYS: Final = {one.name: one.encode_name for one in structs.fields(JudgeComparison)}
+
+
+class JudgesEntry(JudgeComparison, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One entry of the judges file; an unknown key is an error."""
+
+
+class JudgesFile(Frozen, kw_only=True, omit_defaults=True):
+    """How well judges agreed with people: `.eval-gate/judges.json`."""
+
+    judges: Annotated[tuple[JudgesEntry, ...], Meta(max_length=MAX_JUDGES)] = ()
+
+
+def read_comparisons(root: Path) -> tuple[JudgeComparison, ...]:
+    """What the file below `root` says; nothing where there is none. Raises GateError with every problem's line."""
+    file = root / JUDGES_PATH
+    try:
+        if not file.is_file():  # a pipe or a device would be waited for
+            if file.exists() or file.is_symlink():
+                raise GateError("no-configuration", f"{JUDGES_PATH} cannot be read: it is no file", _HINT)
+            return ()
+        data = read_limited(file, MAX_FILE_BYTES)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise GateError("no-configuration", f"{JUDGES_PATH} cannot be read: {why}", _HINT) from error
+    return parse_comparisons(data, shown_as=JUDGES_PATH)
+
+
+def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[JudgeComparison, ...]:
+    """What these bytes of the file say. Raises GateError `invalid-configuration` or `invalid-json`."""
+    if len(data) > MAX_FILE_BYTES:
+        raise _build_error(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
+    document, positions = parse_json(data, shown_as, values=limits.SETTING_VALUES)
+    try:
+        return convert(document, JudgesFile).judges
+    except ValidationError as error:
+        problems = [
+            Problem(what, file=shown_as, line=positions.find_line(place), field=format_field_path(place))
+            for place, what in [*_iter_entry_problems(document)] or [describe_mismatch(error)]
+        ]
+        raise _build_error(shown_as, problems) from error
+
+
+def _iter_entry_problems(document: JsonValue) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Find the first mistake of each entry, with its place."""
+    entries = document.get("judges") if isinstance(document, dict) else None
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        try:
+            convert(entry, JudgesEntry)
+        except ValidationError as error:
+            place, what = describe_mismatch(error)
+            yield ("judges", index, *place), what
+
+
+def build_comparison(**values: object) -> JudgeComparison:
+    """One comparison, of what a stored result says. Raises GateError for what the file could not hold."""
+    try:
+        return convert({_KEYS[name]: value for name, value in values.items()}, JudgeComparison)
+    except ValidationError as error:
+        place, what = describe_mismatch(error)
+        raise _build_error(JUDGES_PATH, [Problem(what, file=JUDGES_PATH, field=format_field_path(place))]) from error
+
+
+def merge_comparisons(known: Sequence[JudgeComparison], new: Sequence[JudgeComparison]) -> str:
+    """The file's text with the new ones in it, each in place of an older one of the same judge and evaluator.
+
+    Raises GateError where they are too many.
+    """
+    said = {(one.judge, one.evaluator): one for one in (*known, *new)}
+    kept = [said[key] for key in sorted(said, key=lambda key: (key[0], key[1] or ""))]
+    file = JudgesFile(judges=tuple(convert(to_builtins(one), JudgesEntry) for one in kept))
+    text = json.format(json.encode(file), indent=2).decode() + "\n"
+    parse_comparisons(text.encode(), shown_as=JUDGES_PATH)  # what a run would not read is not written
+    return text
+
+
+def _build_error(shown_as: str, problems: Sequence[Problem]) -> GateError:
+    return GateError("invalid-configuration", f"{shown_as} is not valid", _HINT, problems=problems)
+
+
+class JudgeComparisons(FrozenStruct):
+    """Agreement of a repository's judges with people, as the base branch and the change have it.
+
+    `proposed_entries` is what the change under test says of them: a change may have written what it likes, so that only
+    the base branch's word is repeated. `trouble` is why that could not be had.
+    """
+
+    entries: Sequence[JudgeComparison] = ()
+    proposed_entries: Sequence[JudgeComparison] = ()
+    trouble: str | None = None
+
+
+JudgeLookup = Callable[[], JudgeComparisons]
+"""Looks up what is known; asked only where a judge graded."""
+
+
+def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
+    """The run with what is known of its judges; as its record has it where nobody is asked."""
+    if ask is None:
+        return run
+    graded = _group_by_judge(run)
+    if not graded:
+        return run if run.judges is None else replace(run, judges=None)
+    known = ask()
+    whole = run.shard is None and not run.partial
+    order = sorted(graded, key=lambda name: (-len(graded[name]), name))
+    judges = tuple(_build_judge(name, graded[name], known, whole=whole) for name in order)
+    return replace(run, judges=JudgesOfRun(judges=judges, trouble=known.trouble))
+
+
+def _group_by_judge(run: RunResult) -> dict[str, list[Yardstick]]:
+    """What the cases were measured with that a judge has graded, by who that was."""
+    found: dict[str, list[Yardstick]] = defaultdict(list)
+    for _, case in run.cases():
+        if case.yardstick is not None and case.yardstick.judge and case.status.judged:
+            found[case.yardstick.judge].append(case.yardstick)
+    return found
+
+
+def _build_judge(name: str, graded: Sequence[Yardstick], known: JudgeComparisons, *, whole: bool) -> JudgeOfRun:
+    own = [one for one in known.entries if one.judge == name]
+    fits = [one for one in own if _is_applicable(one, graded, whole=whole)]
+    proposed = not fits and any(
+        one.judge == name and _is_applicable(one, graded, whole=whole) for one in known.proposed_entries
+    )
+    knowing, nearest = JudgeKnowledge.NEVER, None
+    for candidates, what in (
+        (fits, JudgeKnowledge.COMPARED),
+        (own, JudgeKnowledge.OTHER_PROMPT),
+        (known.entries, JudgeKnowledge.OTHER_JUDGE),
+    ):
+        if candidates:
+            knowing, nearest = what, min(candidates, key=_rank_agreement)
+            break
+    return JudgeOfRun(judge=name, cases=len(graded), knowing=knowing, compared=nearest, proposed=proposed)
+
+
+def _is_applicable(one: JudgeComparison, graded: Sequence[Yardstick], *, whole: bool) -> bool:
+    """Whether the judge was compared as it grades here: by a prompt that it has here, and by a rubric or expectation.
+
+    A part of a run may have none of the cases that people labelled.
+    """
+    prompts = {yardstick.grader for yardstick in graded}
+    if not (prompts & set(one.prompts) if one.prompts else None in prompts):
+        return False
+    rubrics = {yardstick.expectation for yardstick in graded}
+    return not whole or not one.rubrics or bool(rubrics & set(one.rubrics))
+
+
+def _rank_agreement(one: JudgeComparison) -> tuple[float, int]:
+    """Of several comparisons the one that speaks least for the judge is repeated."""
+    return one.agreed / one.answers, -one.answers

@@ -1,0 +1,113 @@
+"""Mark cases as evaluation errors where the baseline lists tool calls and this run lists none.
+
+AgentV scores an answer without trace and messages 0, with a miss of fixed words (agentv evaluation spec, Tool
+Trajectory Evaluator), and that stays so in the record of the evaluator. It is no news about the agent where the same
+case had its calls listed in the baseline and no answer of this run to any case of the same target has them: the list is
+looked for in the wrong place, or the agent's log is another one. Such a case could not be judged, and the fault is not
+the agent's. A case that fails by its other evaluators, whatever was called, stays failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.pass_score import is_passing_case
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, Blame, EvaluatorResult, Status, Trial
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
+from eval_gate.struct import replace
+
+_READS_CALLS: Final = frozenset({"tool_trajectory", "skill-trigger"})
+"""Types of evaluators that say `NO_TRACE` where calls are unknown."""
+_ERROR: Final = f"{CALLS_UNKNOWN}: the baseline has a trace of this case, and no answer of this run to any case has one"
+
+
+def mark_unknown_calls(run: RunResult, baseline: RunResult, pass_score: float) -> RunResult:
+    """The run with every case that could not be judged for that as an evaluation error of ours."""
+    lost = frozenset(_find_cases_without_calls(run, baseline, pass_score))
+    if not lost:
+        return run
+    suites = [
+        replace(suite, summary=_recount_summary(suite.summary, _select_cases(suite, lost))) for suite in run.suites
+    ]
+    summary = _recount_summary(run.summary, [case for key, case in run.cases() if key in lost])
+    changed = {key: _mark_case(case) for key, case in run.cases() if key in lost}
+    return replace(run, suites=tuple(suites), summary=summary).with_cases(changed)
+
+
+def _select_cases(suite: SuiteResult, lost: Collection[CaseKey]) -> list[CaseResult]:
+    return [case for case in suite.cases if CaseKey(suite.eval_file, case.id) in lost]
+
+
+def _find_cases_without_calls(run: RunResult, baseline: RunResult, pass_score: float) -> Iterator[CaseKey]:
+    lacking = {key: case for key, case in run.cases() if _can_pass_with_calls(case, pass_score)}
+    if not lacking:
+        return
+    listing = {case.target for _, case in run.cases() if _has_calls(case)}
+    earlier, there = find_earlier_keys(baseline, run), baseline.by_key()
+    for key, case in lacking.items():
+        then = there.get(earlier.get(key, key))
+        if case.target not in listing and then is not None and _has_calls(then) and is_passing_case(then, pass_score):
+            yield key
+
+
+def _can_pass_with_calls(case: CaseResult, pass_score: float) -> bool:
+    """Whether it fails, and might pass if its calls were known."""
+    if case.status is not Status.FAILED or is_passing_case(case, pass_score):
+        return False
+    results = [(one, any(map(_lacks_calls, _iter_results([one])))) for one in case.evaluator_results if one.weight > 0]
+    if not any(lacks for _, lacks in results) or any(one.vetoed for one, lacks in results if not lacks):
+        return False
+    best = sum(one.weight * (1.0 if lacks else one.score) for one, lacks in results)
+    return best >= pass_score * sum(one.weight for one, _ in results)
+
+
+def _has_calls(case: CaseResult) -> bool:
+    """Whether what the agent called is known of it. Of a result without details its evaluators know."""
+    if case.trace_summary is not None or case.details.tools_called:
+        return True
+    executions = [case.evaluator_results, *(trial.evaluator_results for trial in case.trials)]
+    return any(one.type in _READS_CALLS and not _lacks_calls(one) for said in executions for one in _iter_results(said))
+
+
+def _lacks_calls(result: EvaluatorResult) -> bool:
+    return result.type in _READS_CALLS and any(miss.endswith(NO_TRACE) for miss in result.misses)
+
+
+def _iter_results(results: Iterable[EvaluatorResult]) -> Iterator[EvaluatorResult]:
+    for one in results:
+        yield one
+        yield from _iter_results(one.evaluator_results)
+
+
+def _mark_case(case: CaseResult) -> CaseResult:
+    return replace(
+        case,
+        passed=False,
+        status=Status.ERROR,
+        blame=Blame.OURS,
+        error=_ERROR,
+        score=0.0,
+        flaky=False,
+        trials=tuple([_mark_trial(trial) for trial in case.trials]),
+    )
+
+
+def _mark_trial(trial: Trial) -> Trial:
+    if not trial.status.judged:
+        return trial
+    return replace(trial, status=Status.ERROR, blame=Blame.OURS, error=_ERROR, score=0.0, vetoed=False)
+
+
+def _recount_summary(summary: Summary, lost: Sequence[CaseResult]) -> Summary:
+    number, flaky = len(lost), sum(case.flaky for case in lost)
+    judged = summary.passed + summary.failed - number
+    return replace(
+        summary,
+        failed=summary.failed - number,
+        errored=summary.errored + number,
+        flaky=summary.flaky - flaky,
+        pass_rate=summary.passed / judged if judged else None,
+    )

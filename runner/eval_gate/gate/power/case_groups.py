@@ -1,0 +1,249 @@
+"""Cases of a run grouped by record, so that power costs as much as there are different records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from eval_gate.config.policy import Policy
+from eval_gate.gate.comparison_refinement import build_rerun_criteria, count_planned_cases, count_trials
+from eval_gate.gate.evidence.case_classification import CaseFacts
+from eval_gate.gate.evidence.case_history import build_history_evidence
+from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects, learn_day_effects
+from eval_gate.gate.evidence.prior import learn_prior
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria
+from eval_gate.gate.evidence.thresholds import compute_run_thresholds
+from eval_gate.gate.must_pass import is_must_pass
+from eval_gate.gate.pass_score import apply_pass_score
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.results.baseline import Baseline
+from eval_gate.struct import FrozenStruct, replace
+
+
+class CaseGroup(FrozenStruct):
+    """Cases with the same record; `number` is how many, `keys` are their names.
+
+    `is_compared` says whether there is an earlier result by the same question, `passed_before` whether that was a pass.
+    Those that are `dependent` work on files of others, and are in no test that counts cases.
+    """
+
+    record: CaseRecord
+    number: int
+    keys: tuple[CaseKey, ...] = ()
+    is_compared: bool = True
+    passed_before: bool = True
+    must_pass: bool = False
+    dependent: bool = False
+
+    @property
+    def facts(self) -> CaseFacts:
+        """One of them as the verdict will see it, not executed yet."""
+        plain = CaseClass.REGRESSION if self.is_compared else CaseClass.INCOMPARABLE
+        before = 0 if self.dependent else None
+        return CaseFacts(CaseKey("", ""), plain, self.record, must_pass=self.must_pass, preceding_cases=before)
+
+
+class CaseGroups(FrozenStruct):
+    """All cases that a verdict is about, in groups, and the criteria of their re-runs.
+
+    `runs` is how many runs their records go back, `trials` how often a case is executed at first, `allowed_regressions`
+    the number of regressions that do not fail the gate, `quarantined` of cases in quarantine, which no test looks at.
+    """
+
+    groups: tuple[CaseGroup, ...]
+    criteria: RerunCriteria
+    runs: int
+    trials: int = 1
+    allowed_regressions: int = 0
+    quarantined: int = 0
+    day_effects: DayEffects = NO_DAY_EFFECTS
+    """How much whole runs of the branch differ."""
+
+    @property
+    def number(self) -> int:
+        """How many cases there are."""
+        return sum(kind.number for kind in self.groups)
+
+
+class _SingleCase(FrozenStruct):
+    key: CaseKey
+    record: CaseRecord
+    is_compared: bool
+    passed_before: bool
+    must_pass: bool
+    dependent: bool
+
+
+def group_run_cases(run: RunResult) -> CaseGroups | None:
+    """The cases of a judged run with the record that it was judged by.
+
+    None where there is none: compared with nothing, only some cases chosen, or a part of a run.
+    """
+    comparison = run.comparison
+    if comparison is None or comparison.evidence is None or run.eval_paths is None or run.shard is not None:
+        return None
+    evidence, policy, results = comparison.evidence, run.policy, run.by_key()
+    patterns = policy.must_pass if policy else ()
+    aside = run.quarantined
+
+    def one_by_one() -> Iterator[_SingleCase]:
+        for change in comparison.changes:
+            case = results.get(key := change.key)
+            if case is None or key in aside:
+                continue
+            compared = change.baseline is not None and change.change is not CaseClass.INCOMPARABLE
+            yield _SingleCase(
+                key,
+                change.case_record or NO_RECORD,
+                compared,
+                compared and change.baseline is not None and change.baseline.passed,
+                is_must_pass(case, patterns),
+                case.dependent,
+            )
+
+    kinds = _group_cases(one_by_one())
+    number = sum(kind.number for kind in kinds)
+    return CaseGroups(
+        kinds,
+        build_rerun_criteria(evidence),
+        evidence.runs,
+        trials=evidence.trials,
+        allowed_regressions=policy.allowed_regressions if policy else 0,
+        quarantined=len(results) - number,
+        day_effects=learn_day_effects(evidence.days),
+    )
+
+
+def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> CaseGroups:
+    """The cases of a baseline with the record that ends with it: what the next run will be judged by."""
+    past, run = (
+        build_history_evidence(baseline, policy.pass_score),
+        apply_pass_score(baseline.result, policy.pass_score),
+    )
+    pasts, results = past.get_case_evidence(run), run.by_key()
+
+    def one(key: CaseKey, case: CaseResult) -> _SingleCase:
+        known = pasts[key]
+        return _SingleCase(
+            key,
+            known.record,
+            known.newest_result is not None,
+            known.newest_result is not None and known.newest_result.passed,
+            is_must_pass(case, policy.must_pass),
+            case.dependent,
+        )
+
+    kinds = _group_cases(one(key, case) for key, case in run.cases() if key not in quarantined)
+    confirmation = _set_thresholds(
+        RerunCriteria(
+            max(count_planned_cases(run), 1),
+            past.learn_prior(quarantined),
+            policy.error_rate,
+            policy.most_reruns,
+            trials=count_trials(run),
+        ),
+        past.count_records(quarantined),
+    )
+    aside = len(results) - sum(kind.number for kind in kinds)
+    days = learn_day_effects(past.build_run_days(quarantined))
+    return CaseGroups(
+        kinds, confirmation, past.level_run_count, confirmation.trials, policy.allowed_regressions, aside, days
+    )
+
+
+def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
+    """The cases with the same record together, those of which there are most first."""
+    found: dict[tuple[object, ...], tuple[_SingleCase, list[CaseKey]]] = {}
+    for one in cases:
+        record = one.record
+        same = (
+            _to_numbers(record.counts),
+            _to_numbers(record.newest),
+            record.newest_failed,
+            one.is_compared,
+            one.passed_before,
+            one.must_pass,
+            one.dependent,
+        )
+        found.setdefault(same, (one, []))[1].append(one.key)
+    kinds = [
+        CaseGroup(one.record, len(keys), tuple(keys), one.is_compared, one.passed_before, one.must_pass, one.dependent)
+        for one, keys in found.values()
+    ]
+    return tuple(sorted(kinds, key=lambda kind: -kind.number))
+
+
+def _to_numbers(counts: Counts) -> tuple[int, int, int]:
+    return counts.passes, counts.failures, counts.crashes
+
+
+def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
+    """The same cases after so many runs in which each failed as often as it did so far, and the belief learned anew."""
+    if not cases.runs:
+        return cases
+    factor = runs / cases.runs
+    kinds = tuple(replace(kind, record=_scale_record(kind.record, factor)) for kind in cases.groups)
+    return relearn_prior(replace(cases, groups=kinds, runs=runs))
+
+
+def scale_number(cases: CaseGroups, number: int) -> CaseGroups:
+    """So many cases like these: as many of each record as there are now, in proportion, and the error rate shared."""
+    factor = number / max(cases.number, 1)
+    ends = [round(sum(kind.number for kind in cases.groups[: at + 1]) * factor) for at in range(len(cases.groups))]
+    counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    kinds = tuple(
+        replace(kind, number=count, keys=kind.keys[:count])
+        for kind, count in zip(cases.groups, counts, strict=True)
+        if count
+    )
+    confirmation = replace(cases.criteria, cases=max(round(cases.criteria.cases * factor), 1))
+    return relearn_prior(replace(cases, groups=kinds, criteria=confirmation))
+
+
+def set_max_reruns(cases: CaseGroups, confirm: int) -> CaseGroups:
+    """The same cases with so many re-runs of one at most."""
+    return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, max_reruns=confirm)))
+
+
+def relearn_prior(cases: CaseGroups) -> CaseGroups:
+    """The same cases with what their records let believe, and the evidence they need by it."""
+    prior = learn_prior(_count_records(cases))
+    return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, prior=prior)))
+
+
+def _recompute_thresholds(cases: CaseGroups) -> CaseGroups:
+    return replace(cases, criteria=_set_thresholds(cases.criteria, _count_records(cases)))
+
+
+def _count_records(cases: CaseGroups) -> Counter[tuple[int, int]]:
+    found: Counter[tuple[int, int]] = Counter()
+    for kind in cases.groups:
+        found[kind.record.counts.passes, kind.record.counts.failures] += kind.number
+    return found
+
+
+def _set_thresholds(confirmation: RerunCriteria, records: Mapping[tuple[int, int], int]) -> RerunCriteria:
+    """With the evidence that cases with these records need."""
+    asked = compute_run_thresholds(
+        confirmation.prior, records, confirmation.cases, confirmation.execution_limits, confirmation.error_rate
+    )
+    return replace(
+        confirmation,
+        computed_threshold=asked.threshold if asked else None,
+        all_failed_threshold=asked.all_failed_threshold if asked else None,
+    )
+
+
+def _scale_record(record: CaseRecord, factor: float) -> CaseRecord:
+    """As many executions more as the record is longer, with the same share of failures; the newest run stays."""
+    counts = record.counts
+    if not counts.runs:
+        return record
+    runs = max(round(counts.runs * factor), 1)
+    failures = round(counts.failures * runs / counts.runs)
+    crashes = round(counts.crashes * runs / counts.runs)
+    scaled = Counts(passes=runs - failures, failures=failures, crashes=min(crashes, failures))
+    return replace(record, counts=scaled)

@@ -1,0 +1,133 @@
+"""Figures of what a run with these cases and history can find, and cases that cannot be gated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+from eval_gate.gate.evidence.case_classification import CaseFacts
+from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups
+from eval_gate.gate.power.loss_detection import ExecutionTree, LossSimulation
+from eval_gate.model.case import CaseKey
+from eval_gate.model.grounds import Counts
+from eval_gate.struct import FrozenStruct, replace
+
+MAX_RERUNS: Final = 100
+"""As many re-runs of a case as can be asked for."""
+MAX_STATES: Final = 50_000
+"""States of re-runs, over all kinds of cases, that a report looks at: half a second's work."""
+
+
+class UngatedReason(StrEnum):
+    """Why a case cannot be gated: it may die, and no run says so."""
+
+    FLAKY = "flaky"
+    """It fails so often on record that failing every time here would be no proof."""
+    MAIN_BROKE = "main-broke"
+    """The newest run of the default branch failed it: nothing that fails it now is to blame."""
+    FAILING = "failing"
+    """It mostly fails on record."""
+    NO_RECORD = "no-record"
+    """No run on record judged it by the same question and expectation."""
+
+
+class UngatedCase(FrozenStruct):
+    """A case that cannot be gated; `needed` failures in a row would be proof.
+
+    is allowed is.
+
+    `executions` is how many executions of it there can be in one run.
+    """
+
+    key: CaseKey
+    reason: UngatedReason
+    record: Counts
+    executions: int
+    needed_failures: int | None = None
+
+
+class DetectionPower(FrozenStruct):
+    """Chances (0 to 1) that one run finds a failing case, and the smallest loss it finds.
+
+    `dead_case_chance`, `half_failing_chance` and `fifth_failing_chance`: it fails always, half of the time, one time in
+    five; means over all cases of the run.
+    `smallest_loss` is the smallest number of points by which all cases have to become worse for nine of ten runs to be
+    red: None where even the largest loss is not found so often, or where nothing is known of it (`is_loss_known`).
+    """
+
+    cases: int
+    runs: int
+    max_reruns: int
+    dead_case_chance: float
+    half_failing_chance: float
+    fifth_failing_chance: float
+    smallest_loss: int | None
+    is_loss_known: bool
+    ungated_cases: tuple[UngatedCase, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def compute_detection_power(cases: CaseGroups) -> DetectionPower:
+    """Work out the figures of these cases, once for all reports of a run. A run without cases can see nothing."""
+    trees = [ExecutionTree(kind, cases) for kind in cases.groups]
+    always, half, fifth = (_compute_mean_chance(trees, rate) for rate in (1.0, 0.5, 0.2))
+    # without re-runs nearly every run is red, whatever was lost; and a regression that is allowed is found, but not red
+    loss_known = bool(cases.criteria.max_reruns) and not cases.allowed_regressions and bool(trees)
+    return DetectionPower(
+        cases=cases.number,
+        runs=cases.runs,
+        max_reruns=cases.criteria.max_reruns,
+        dead_case_chance=always,
+        half_failing_chance=half,
+        fifth_failing_chance=fifth,
+        smallest_loss=LossSimulation(cases, trees).find_smallest_loss() if loss_known else None,
+        is_loss_known=loss_known,
+        ungated_cases=tuple(_iter_ungated_cases(trees)),
+    )
+
+
+def can_compute_power(cases: CaseGroups) -> bool:
+    """Whether a report may say it: there is a record and are re-runs, and they do not take long to work out."""
+    confirm = cases.criteria.max_reruns
+    states = len(cases.groups) * cases.trials * (confirm + 1) ** 2
+    return cases.number > 0 and cases.runs > 0 and confirm > 0 and states <= MAX_STATES
+
+
+def _compute_mean_chance(trees: Sequence[ExecutionTree], rate: float) -> float:
+    """The mean over all cases of the chance to be found."""
+    number = sum(tree.group.number for tree in trees)
+    return (
+        math.fsum(tree.compute_regression_chance(rate) * tree.group.number for tree in trees) / number
+        if number
+        else 0.0
+    )
+
+
+def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]:
+    """The cases that are not found even when they fail every time."""
+    for tree in trees:
+        if tree.compute_regression_chance(1.0) > 0.0:
+            continue
+        kind, why = tree.group, _find_ungated_reason(tree.group)
+        executions = tree.groups.trials + tree.groups.criteria.max_reruns
+        needed = None
+        if why is UngatedReason.FLAKY:
+            # with N / error rate, which is proof whatever the number of re-runs
+            further = replace(
+                tree.groups.criteria, max_reruns=MAX_RERUNS, computed_threshold=None, all_failed_threshold=None
+            )
+            needed = further.count_needed_failures(kind.record.counts)
+        for key in kind.keys:
+            yield UngatedCase(key, why, kind.record.counts, executions, needed)
+
+
+def _find_ungated_reason(kind: CaseGroup) -> UngatedReason:
+    facts: CaseFacts = kind.facts
+    if not facts.plain_class.compared:
+        return UngatedReason.NO_RECORD
+    if kind.record.counts.fails:
+        return UngatedReason.FAILING
+    return UngatedReason.MAIN_BROKE if kind.record.newest_failed or not kind.passed_before else UngatedReason.FLAKY

@@ -1,0 +1,208 @@
+"""Which cases of a run are re-run, and how often: as long as one more result could decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence, Set
+from typing import Final
+
+from eval_gate.gate.base_agent.case_selection import BaseAgentCases, find_cleared_cases, select_base_agent_cases
+from eval_gate.gate.evidence.case_classification import CaseFacts, decide_next_step, decide_next_steps
+from eval_gate.gate.evidence.case_history import count_executions
+from eval_gate.gate.evidence.new_case_runs import plan_extra_executions
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
+from eval_gate.gate.evidence.timeouts import count_timeouts, drop_timeouts, has_many_timeouts
+from eval_gate.gate.failure_causes import find_cause, get_group_key
+from eval_gate.gate.suspects import ENOUGH_CONFIRMED, Suspects, compute_shard_share
+from eval_gate.gate.verdict_decision import (
+    GateInputs,
+    build_facts_before_reruns,
+    decide_verdict,
+    find_waived_regressions,
+    get_allowed_regressions,
+)
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import Outcome, RuleCode
+from eval_gate.model.execution import Trial
+from eval_gate.model.grounds import NO_RUNS
+from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.history import build_executions
+from eval_gate.struct import replace
+
+_CASE_RULES: Final = frozenset(
+    {
+        *(RuleCode.REGRESSIONS, RuleCode.MUST_PASS, RuleCode.FAILURES),
+        *(RuleCode.SCORE_DROP, RuleCode.FLAKY, RuleCode.NEW_FAILURES),
+    }
+)
+"""Rules that single cases break. A pass rate and all cases together may come right by cases that pass."""
+
+
+class Reruns:
+    """Decides for one run which cases the engine re-runs, and when to stop."""
+
+    def __init__(
+        self,
+        question: GateInputs,
+        confirm: int,
+        *,
+        budgeted: bool = False,
+        later: Callable[[], GateInputs] | None = None,
+    ) -> None:
+        """`confirm` is the most re-runs of one case; `budgeted`: somebody said what all together may take.
+
+        `later` waits for the question, where its baseline comes while the cases are run for the first time.
+        """
+        self._question = question
+        self._later = later
+        self._confirm = confirm
+        self._budgeted = budgeted
+        self._fresh: dict[CaseKey, int] = {}
+        """New cases, and how often each is run beyond its first executions."""
+        self._facts: dict[CaseKey, CaseFacts] = {}
+        self._graded: dict[CaseKey, bool] = {}
+        self._first: dict[CaseKey, Sequence[Trial]] = {}
+        """The first executions of each suspect, where many were late or may be."""
+        self._confirmation = RerunCriteria(0)
+        self._suspects = Suspects({}, None)
+        self._confirmed: set[CaseKey] = set()
+        self._hanging: set[CaseKey] = set()
+        """Cases that were late every time, where many were and most were not."""
+        self._most_in_time = True
+
+    @property
+    def baseline(self) -> Baseline | NoBaseline:
+        """What the run is compared with, or why there is nothing."""
+        return self._question.baseline
+
+    @property
+    def new_cases(self) -> Set[CaseKey]:
+        """Those that are run more often because no earlier run knows them, whatever came of the first time."""
+        return self._fresh.keys()
+
+    def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
+        """Every case whose first execution leaves something to decide, and those of which nothing is known."""
+        if self._later is not None:
+            self._question, self._later = self._later(), None
+        run = replace(result, confirm=self._confirm)
+        facts, self._confirmation = build_facts_before_reruns(run, self._question)
+        # of most cases nothing is to be decided, whatever more was seen
+        self._facts = {one.key: replace(one, reruns=NO_RUNS) for one in facts if one.suspicion is not None}
+        self._graded = {key: case.graded for key, case in result.cases() if key in self._facts}
+        self._first, self._most_in_time = {}, count_timeouts(result).is_mostly_in_time
+        heard = any(case.status.judged for _, case in result.cases())
+        if has_many_timeouts(result) or (run.shard is not None and heard):  # only the whole knows how many are late
+            self._first = {key: case.executions() for key, case in result.cases() if key in self._facts}
+        steps = decide_next_steps(self._facts.values(), self._confirmation)
+        doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
+        self._suspects = self._build_suspects(run, doubtful)
+        self._fresh = {}
+        if isinstance(self.baseline, Baseline) and self._question.policy.most_reruns:
+            self._fresh = plan_extra_executions(facts, run.by_key(), bounded=not self._budgeted)
+        return [*doubtful, *self._fresh]
+
+    def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
+        """Those of the waiting cases that are run again next: all of a few, else some of each cause first.
+
+        New cases come last: what is left of the budget is theirs.
+        """
+        suspects = [key for key in waiting if key not in self._fresh]
+        turn = self._suspects.select_next(suspects, self._confirmed) if suspects else []
+        return turn or [key for key in waiting if key in self._fresh]
+
+    def should_rerun(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether one more execution could decide; what says nothing about the target uses up a re-run all the same."""
+        if key in self._fresh:
+            return len(reruns) < self._fresh[key]
+        is_open = self._is_open(key, reruns)
+        return len(reruns) < self._confirm and is_open and not self._suspects.can_skip(key, self._confirmed)
+
+    def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
+        """Why it is not run again any more."""
+        if key in self._fresh:
+            return RerunEnd.DECIDED if len(reruns) >= self._fresh[key] else RerunEnd.STOPPED
+        if not self._is_open(key, reruns):
+            return RerunEnd.DECIDED
+        if len(reruns) >= self._confirm:
+            return RerunEnd.BROKEN
+        return RerunEnd.CERTAIN if self._suspects.can_skip(key, self._confirmed) else RerunEnd.STOPPED
+
+    def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentCases:
+        """What to ask the base branch's agent next. Who accepted what is asked once: nobody is kept waiting twice."""
+        question = self._question
+        if question.waivers is not None and question.waiver_lookup is not None and self._can_fail(result):
+            self._question = replace(question, waivers=question.waiver_lookup(question.waivers), waiver_lookup=None)
+        return select_base_agent_cases(result, self._question, askable)
+
+    def is_red(self, result: RunResult) -> bool:
+        """Whether failures fail the gate already: by rules that passes of further cases cannot turn."""
+        if not self._is_failing_already(result):
+            return False
+        question = self._question
+        if question.waivers is not None and question.waiver_lookup is not None:
+            self._question = replace(question, waivers=question.waiver_lookup(question.waivers), waiver_lookup=None)
+        return self._is_failing_already(result)
+
+    def has_cleared_failures(self, result: RunResult) -> bool:
+        """Whether anything is cleared: those count for nothing from now on, when it is asked what may be spared."""
+        found = find_cleared_cases(result, self._question)
+        self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | found)
+        return bool(found)
+
+    def _is_failing_already(self, result: RunResult) -> bool:
+        verdict = decide_verdict(result, replace(self._question, waiver_lookup=None)).verdict
+        return verdict is not None and any(not rule.ok and rule.code in _CASE_RULES for rule in verdict.rules)
+
+    def _can_fail(self, result: RunResult) -> bool:
+        verdict = decide_verdict(result, replace(self._question, waiver_lookup=None)).verdict
+        return verdict is not None and verdict.outcome is Outcome.FAIL
+
+    def _is_open(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether it is not decided yet, as the verdict will see it: there too, broken re-runs are missing ones."""
+        facts = self._facts.get(key)
+        if facts is None:
+            return False
+        graded = self._graded.get(key, False)
+        seen = count_executions(build_executions(reruns, graded=graded), self._question.policy.pass_score)
+        step = decide_next_step(replace(facts, reruns=seen), self._confirmation)
+        if step is RerunStep.CONFIRMED and facts.suspicion is Suspicion.REGRESSION:
+            self._note_confirmed(key, reruns)
+        return step is RerunStep.AGAIN or self._is_open_without_timeouts(key, reruns)
+
+    def _note_confirmed(self, key: CaseKey, reruns: Sequence[Trial]) -> None:
+        """Count a confirmed regression, for which others may be spared.
+
+        Where many were late, one that was late every time counts with as many others only: before that nobody can say
+        whether these cases hang or the day is slow.
+        """
+        first = self._first.get(key)
+        if first is not None and self._most_in_time and all(trial.timed_out for trial in (*first, *reruns)):
+            self._hanging.add(key)
+            if len(self._hanging) < ENOUGH_CONFIRMED:
+                return
+            self._confirmed |= self._hanging
+        self._confirmed.add(key)
+
+    def _is_open_without_timeouts(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether what was answered wrong is not decided yet without what was late: on a slow day only that counts."""
+        first = self._first.get(key)
+        if first is None or not any(trial.timed_out for trial in (*first, *reruns)):
+            return False
+        score, graded = self._question.policy.pass_score, self._graded[key]
+        left = drop_timeouts(self._facts[key], first, reruns, score, graded=graded)
+        return left is not None and decide_next_step(left, self._confirmation) is RerunStep.AGAIN
+
+    def _build_suspects(self, run: RunResult, doubtful: Sequence[CaseKey]) -> Suspects:
+        """What may be spared of these: nothing where no regression fails the gate, and nothing that must pass."""
+        question = self._question
+        cases = run.by_key()
+        mine = [key for key in doubtful if self._facts[key].suspicion is Suspicion.REGRESSION]
+        enough = compute_shard_share(run.shard.count if run.shard else 1)
+        causes = {key: get_group_key(find_cause(cases[key]) or "") for key in mine}
+        suspects = Suspects(causes, get_allowed_regressions(question), enough_confirmed=enough)
+        if not suspects.is_limited:
+            return suspects
+        uncounted = find_waived_regressions(mine, run, question)
+        if run.shard is not None:  # where nothing at all was answered the whole may see an outage
+            uncounted |= {key for key in mine if not self._facts[key].first.answered.fails}
+        return replace(suspects, non_blocking=uncounted)

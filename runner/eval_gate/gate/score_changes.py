@@ -1,0 +1,62 @@
+"""How the score of a graded case differs from the baseline's, and whether that exceeds a limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.result import CaseResult
+
+_DIGITS: Final = 6
+"""Decimals that a difference of scores has: 0.8 - 0.7 is not more than 0.1."""
+
+
+def build_score_fields(
+    change: CaseClass, then: float | None, before: CaseResult | None, now: CaseResult, tolerance: float
+) -> Mapping[str, Any]:
+    """What a CaseChange of this class says about scores, as fields of it; nothing for a yes or no.
+
+    `then` is the score it is compared with, `before` the case in the baseline, whose evaluators are shown.
+    """
+    if not now.graded:
+        return {}
+    if then is None or not change.compared or not now.status.judged:
+        return {"graded": True}
+    difference = round(_clamp_score(now.score) - _clamp_score(then), _DIGITS) + 0.0  # never -0.0
+    return {
+        "graded": True,
+        "score_change": difference,
+        "score_drop": exceeds_limit(-difference, tolerance),
+        "evaluators_then": _find_changed_scores(before, now) if before else {},
+    }
+
+
+def exceeds_limit(drop: float, limit: float) -> bool:
+    """Whether a score fell by more than `limit`."""
+    return round(drop - limit, _DIGITS) > 0
+
+
+def format_limit(value: float) -> str:
+    """`0.23`, `0.2250`: a limit or what is held against it, never rounded to another one that somebody might set."""
+    digits = next(digits for digits in (2, 4, _DIGITS) if round(value, digits) == round(value, _DIGITS))
+    return f"{value:.{digits}f}"
+
+
+def _find_changed_scores(then: CaseResult, now: CaseResult) -> dict[str, float]:
+    """Earlier scores by name, where they are others now; not for a name that stands for several evaluators."""
+    before, after = _index_by_name(then.evaluator_results), _index_by_name(now.evaluator_results)
+    return {name: score for name, score in before.items() if round(after.get(name, score) - score, _DIGITS) != 0}
+
+
+def _index_by_name(results: Iterable[EvaluatorResult]) -> dict[str, float]:
+    results = tuple(results)
+    seen = Counter(result.name for result in results)
+    return {result.name: _clamp_score(result.score) for result in results if seen[result.name] == 1}
+
+
+def _clamp_score(score: float) -> float:
+    """From 0 to 1, as every evaluator's is; a record that came from elsewhere may say anything."""
+    return min(max(score, 0.0), 1.0)

@@ -1,0 +1,113 @@
+"""Increase of latency, cost and tokens of the typical case against the baseline. Pure.
+
+Two runs of the same agent never take equally long, so totals are not compared: one slow case would decide. What counts
+is the median over cases of "here divided by then", and it counts as too much only when a sign test is sure that more
+than half of the cases are above the limit (one in a hundred; Conover, Practical Nonparametric Statistics, 3.4). With
+fewer than seven cases nothing can be that sure, and the rule says so instead of guessing.
+
+What the baseline knows and this run does not tell may be anything: where the median would be above the limit if that
+were endless, nobody knows whether the typical case costs too much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from statistics import median
+from typing import Final
+
+from eval_gate.model.comparison import Comparison
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.struct import FrozenStruct
+
+SIGN_TEST_LIMIT: Final = 0.01
+"""The accepted chance of calling an increase too much where none is."""
+
+
+class UsageIncrease(FrozenStruct):
+    """Increase of one kind of usage: the median over cases of current divided by baseline value.
+
+    It is endless where the typical case cost nothing then and something here.
+    """
+
+    cases: int
+    ratio: float | None
+    chance: float
+    """Of so many cases above the limit when the median is not."""
+    exceeds_limit: bool
+    """The typical case costs more than allowed, and a sign test is sure of it."""
+    missing_cases: int = 0
+    """Cases whose cost the baseline knows and this run does not tell."""
+    unknown: bool = False
+    """So many of them that nobody knows whether the typical case costs more than allowed."""
+
+
+UsagePairs = tuple[tuple[float, float | None], ...]
+"""Then and here, of every case that has both; None where it is not told here."""
+
+
+def compute_increase(pairs: UsagePairs, most: float) -> UsageIncrease:
+    """Whether the typical case costs more than `most` (0.2 is 20 %) above the baseline."""
+    ratios = [_compute_ratio(then, here) for then, here in pairs if here is not None]
+    untold = sum(here is None for _, here in pairs)
+    unknown = untold > 0 and median([*ratios, *[math.inf] * untold]) > 1 + most
+    if not ratios:
+        return UsageIncrease(0, None, 1.0, exceeds_limit=False, missing_cases=untold, unknown=unknown)
+    above = sum(ratio > 1 + most for ratio in ratios)
+    chance = _compute_sign_test_chance(above, len(ratios))
+    over = median(ratios) > 1 + most and chance <= SIGN_TEST_LIMIT
+    return UsageIncrease(
+        len(ratios), median(ratios), chance, exceeds_limit=over, missing_cases=untold, unknown=unknown and not over
+    )
+
+
+def _compute_ratio(then: float, here: float) -> float:
+    """Here divided by then: what cost nothing and costs something now costs endlessly more."""
+    if then > 0:
+        return here / then
+    return math.inf if here > 0 else 1.0
+
+
+def _compute_sign_test_chance(above: int, cases: int) -> float:
+    """Of at least so many heads in so many throws of a fair coin."""
+    return float(Fraction(sum(math.comb(cases, heads) for heads in range(above, cases + 1)), 2**cases))
+
+
+def pair_values(
+    comparison: Comparison, run: RunResult, baseline: RunResult, measure: Callable[[CaseResult], float | None]
+) -> UsagePairs:
+    """Then and here of every case that both runs judged by the same question, as `measure` has it.
+
+    A case that was answered from a recording took nothing, and has no side here.
+    """
+    here, then = run.by_key(), baseline.by_key()
+    both = (one.key for one in comparison.changes if one.change.compared and one.key in here and one.key in then)
+    measured = ((measure(then[key]), measure(here[key]), here[key].details.replayed) for key in both)
+    return tuple(
+        (before, after)
+        for before, after, replayed in measured
+        if before is not None and (after is not None or not replayed)
+    )
+
+
+def get_latency_ms(case: CaseResult) -> float | None:
+    """Milliseconds of the typical execution; None where unknown, and of a replayed answer, which took none."""
+    durations = [trial.duration_ms for trial in case.trials if trial.status.judged] or [case.duration_ms]
+    return None if case.details.replayed else median(durations) or None
+
+
+def get_cost_usd(case: CaseResult) -> float | None:
+    """US dollars of one execution, judges left out; None where unknown or replayed."""
+    return None if case.cost_usd is None or case.details.replayed else case.cost_usd / _count_executions(case)
+
+
+def count_tokens(case: CaseResult) -> float | None:
+    """Tokens of one execution, both ways; None where unknown."""
+    if case.usage is None or case.usage.input_tokens is None or case.usage.output_tokens is None:
+        return None
+    return (case.usage.input_tokens + case.usage.output_tokens) / _count_executions(case) or None
+
+
+def _count_executions(case: CaseResult) -> int:
+    return max(sum(trial.status.judged for trial in case.trials), 1)

@@ -1,0 +1,207 @@
+"""Which failures of a run are waived, by which waiver, and which waivers are idle or expired. Pure.
+
+| a waiver | and the cases that it names | becomes |
+|:--|:--|:--|
+| after its last day | | `expired` |
+| new, in a pull request that may not waive | | `proposed` |
+| in force | one of them fails | `in_use`: exactly these failures are waived |
+| in force | all of them pass | `superfluous` |
+| in force | none could be judged | `idle` |
+| in force | there are none | `unmatched`, or `idle` where only some cases were selected |
+
+Nothing but `in_use` changes a verdict. A case that could not be measured is only waived where that is a regression.
+A case that must pass is nobody's to waive: `exclude_must_pass` takes it out of what was waived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from datetime import date
+from types import MappingProxyType
+
+from msgspec import json
+
+from eval_gate.gate.score_changes import exceeds_limit
+from eval_gate.gate.waivers.case_names import CaseNameIndex, RenameRule
+from eval_gate.model.case import CaseKey, CaseName
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.waiver import (
+    CaseStanding,
+    FileOrigin,
+    WaivedCase,
+    Waiver,
+    WaiverEntry,
+    WaiverKind,
+    WaiverStanding,
+    WaiverState,
+    Waiving,
+)
+from eval_gate.struct import replace
+from eval_gate.text.escape import format_first_few
+
+_UNJUDGED_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.NOT_RUN})
+_INCONCLUSIVE_CLASSES = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY})
+
+
+def list_standings(
+    run: RunResult, comparison: Comparison | None, *, max_score_drop: float | None = None
+) -> tuple[CaseStanding, ...]:
+    """How every case of a run stands, in the order of the run; the run is held to the policy's pass score."""
+    changes = {one.key: one for one in (comparison.changes if comparison else ())}
+    return tuple(
+        CaseStanding(
+            suite=key.suite,
+            case_id=key.case_id,
+            standing=_classify_standing(case, changes.get(key), max_score_drop),
+        )
+        for key, case in run.cases()
+    )
+
+
+def _classify_standing(case: CaseResult, change: CaseChange | None, max_score_drop: float | None) -> WaiverStanding:
+    became = change.change if change else None
+    if became is CaseClass.REGRESSION:
+        return WaiverStanding.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
+    if change is not None and change.grounds is not None and change.grounds.spared:
+        return (
+            WaiverStanding.FAILS
+        )  # it did, and nobody asked again because of others: who accepts these, may accept it too
+    if not case.status.judged or became in _UNJUDGED_CLASSES:
+        return WaiverStanding.UNJUDGED
+    if became in _INCONCLUSIVE_CLASSES:
+        return WaiverStanding.WAVERS
+    if not case.passed:
+        return WaiverStanding.FAILS
+    return WaiverStanding.WAVERS if case.flaky or _has_score_drop(change, max_score_drop) else WaiverStanding.PASSES
+
+
+def _has_score_drop(change: CaseChange | None, most: float | None) -> bool:
+    if change is None or change.score_change is None:
+        return False
+    return change.score_drop or (most is not None and exceeds_limit(-change.score_change, most))
+
+
+def apply_waivers(
+    waivers: Iterable[Waiver],
+    cases: Sequence[CaseStanding],
+    today: date,
+    *,
+    everything: bool = True,
+    trusted: bool = True,
+    earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
+) -> Waiving:
+    """What the waivers do to these cases on this day (UTC), in whatever order they come.
+
+    `everything` is False where only some cases were selected: a waiver that names none of them is no typo then.
+    `trusted` is False on a pull request from a fork, and where only the base branch's rules count: entries of a file
+    that are not known to be on that branch do not count there.
+    `earlier` are the names in the baseline of cases that have another one here. A waiver holds for the case that it was
+    given to: by that name. By the one that it has here an entry of the file names it by its id only, and not from a
+    fork; a comment on this very change means what it says.
+    """
+    names = CaseNameIndex(cases, earlier)
+    distinct = sorted(set(waivers), key=_build_sort_key)
+    entries = tuple(_build_entry(one, names, today, everything=everything, trusted=trusted) for one in distinct)
+    decisive: dict[CaseKey, int] = {}
+    for place in sorted(range(len(entries)), key=lambda place: (*_rank_waiver(entries[place].waiver), place)):
+        if entries[place].state is WaiverState.IN_USE:
+            for case in entries[place].failing:
+                decisive.setdefault(case.key, place)
+    waived = tuple(
+        WaivedCase(suite=case.suite, case_id=case.case_id, standing=case.standing, entry=decisive[case.key])
+        for case in cases
+        if case.key in decisive
+    )
+    return Waiving(entries=entries, waived=waived)
+
+
+def exclude_must_pass(waiving: Waiving, must_pass: Container[CaseKey]) -> Waiving:
+    """The same where no waiver holds for these cases, be it an acceptance or a quarantine.
+
+    Those of them that fail are named in `troubles`. A waiver that names no others becomes `idle`.
+    """
+    entries = tuple(_exclude_from_entry(one, must_pass) for one in waiving.entries)
+    waived = tuple(one for one in waiving.waived if one.key not in must_pass)
+    failing = [one for one in waiving.waived if one.standing is not WaiverStanding.WAVERS]
+    denied = [one.case_id for one in failing if one.key in must_pass]
+    if not denied:
+        return replace(waiving, entries=entries, waived=waived)
+    what, whom = f"{len(denied)} cases that must pass fail", "them"
+    if len(denied) == 1:
+        what, whom = "a case that must pass fails", "it"
+    said = f"{what}, and no acceptance or quarantine holds for {whom}: {format_first_few(denied, 3)}"
+    return replace(
+        waiving,
+        entries=entries,
+        waived=waived,
+        troubles=(*waiving.troubles, said),
+    )
+
+
+def _exclude_from_entry(entry: WaiverEntry, must_pass: Container[CaseKey]) -> WaiverEntry:
+    def others(cases: Sequence[CaseName]) -> tuple[CaseName, ...]:
+        return tuple(one for one in cases if one.key not in must_pass)
+
+    failing, passing, unjudged = others(entry.failing), others(entry.passing), others(entry.unjudged)
+    state = entry.state
+    if state is WaiverState.IN_USE and not failing:
+        state = WaiverState.SUPERFLUOUS if passing and not unjudged else WaiverState.IDLE
+    elif state is WaiverState.SUPERFLUOUS and not passing:
+        state = WaiverState.IDLE
+    return replace(entry, failing=failing, passing=passing, unjudged=unjudged, state=state)
+
+
+def _build_entry(waiver: Waiver, names: CaseNameIndex, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:
+    named = names.find_cases(waiver.case, waiver.suite, _get_rename_rule(waiver, trusted=trusted))
+    failing = tuple(_to_case_name(case) for case in named if case.standing.waivable)
+    passing = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.PASSES)
+    unjudged = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.UNJUDGED)
+    days_left = (waiver.until - today).days
+    if days_left < 0:
+        state = WaiverState.EXPIRED
+    elif not trusted and isinstance(waiver.origin, FileOrigin) and waiver.new is not False:
+        state = WaiverState.PROPOSED
+    elif failing:
+        state = WaiverState.IN_USE
+    elif unjudged or not (named or everything):
+        state = WaiverState.IDLE
+    else:
+        state = WaiverState.SUPERFLUOUS if passing else WaiverState.UNMATCHED
+    return WaiverEntry(
+        waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, unjudged=unjudged
+    )
+
+
+def _get_rename_rule(waiver: Waiver, *, trusted: bool) -> RenameRule:
+    if not isinstance(waiver.origin, FileOrigin):
+        return RenameRule.ALWAYS
+    return RenameRule.BY_ID if trusted else RenameRule.NEVER
+
+
+def find_waived_by_new_name(waiving: Waiving, earlier: Mapping[CaseKey, CaseKey]) -> tuple[WaivedCase, ...]:
+    """The waived cases that the file names by the name that they have here, and not by the one in the baseline."""
+    return tuple(
+        case
+        for case in waiving.waived
+        if case.key in earlier
+        and isinstance((waiver := waiving.decisive(case).waiver).origin, FileOrigin)
+        and not CaseNameIndex([case], earlier).find_cases(waiver.case, waiver.suite, RenameRule.NEVER)
+    )
+
+
+def _to_case_name(case: CaseStanding) -> CaseName:
+    return CaseName(suite=case.suite, case_id=case.case_id)
+
+
+def _rank_waiver(waiver: Waiver) -> tuple[bool, int]:
+    """Of several for one case the quarantine decides, since its result is not asked for; then the one for longest."""
+    return waiver.kind is not WaiverKind.QUARANTINE, -waiver.until.toordinal()
+
+
+def _build_sort_key(waiver: Waiver) -> tuple[bool, str, int, str]:
+    """Files before comments, by line and by date; the whole of a waiver decides where these are the same."""
+    origin = waiver.origin
+    if isinstance(origin, FileOrigin):
+        return False, origin.file, origin.line, json.encode(waiver).decode()
+    return True, origin.written, 0, json.encode(waiver).decode()

@@ -1,0 +1,227 @@
+"""Commands in a comment that waive failures of a pull request.
+
+    /eval-gate accept <case> [<case> ...] [at <commit>] [until <date>] -- <reason>
+
+A case is an id or a glob; one with spaces stands in `"quotes"` or in backticks. `at` and `until` come in any order,
+each once. Commands are the first lines of a comment: nothing stands before them, so they are in no quotation, code,
+list or hidden text, and everybody sees them. A line further down that looks like a command gets a sentence and does
+nothing; one that is quoted is none at all.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Final
+
+from eval_gate.errors import format_suggestion
+from eval_gate.gate.waivers.case_names import find_name_problem, find_reason_problem
+from eval_gate.gate.waivers.waiver_file import parse_date
+from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct, Struct
+from eval_gate.text.quoting import quote_value
+
+COMMAND_NAME: Final = "/eval-gate"
+USAGE: Final = f"{COMMAND_NAME} accept <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
+MAX_COMMANDS: Final = limits.COMMANDS
+"""Commands of one comment that are read."""
+MAX_CASES: Final = 50
+"""The most cases that one command may name."""
+MAX_LINE: Final = limits.COMMAND_CHARACTERS
+MAX_LINES: Final = limits.COMMENT_LINES
+"""Lines of a comment in which something that looks like a command is noticed."""
+
+_WORD_PATTERN: Final = re.compile(
+    r'[ \t]+|"(?P<double>[^"]*)"(?=[ \t]|$)|`(?P<code>[^`]*)`(?=[ \t]|$)|(?P<plain>[^ \t"`][^ \t]*)'
+)
+_COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+_COMMAND_LIKE: Final = re.compile(r"[^\w>`]{0,4}eval[-_ ]?gate[ :,]+accept(?: |$)|/eval-?gate(?: |$)", re.IGNORECASE)
+"""What somebody writes who means a command. Matched at a line's beginning, after odd characters are made plain."""
+_FENCE_PATTERN: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_DASHES: Final = frozenset({"\u2014", "\u2013", "\u2212", "\u2010", "-", "---"})
+_VERBS: Final = ("accept",)
+_OPTIONS: Final = ("at", "until")
+
+
+class WaiveCommand(FrozenStruct):
+    """A command that waives cases, until a day and at one commit where given."""
+
+    cases: tuple[str, ...]
+    reason: str
+    until: date | None = None
+    commit: str | None = None
+
+
+class MalformedCommand(FrozenStruct):
+    """A line that looks like a command but is not one, and what is wrong with it."""
+
+    message: str
+
+
+def parse_commands(body: str) -> tuple[WaiveCommand | MalformedCommand, ...]:
+    """The commands of a comment and whatever looks like one; nothing for any other comment."""
+    lines = body.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    end = next(
+        (place for place, line in enumerate(lines) if line.strip(" \t") and not _is_command_line(line)), len(lines)
+    )
+    commands = [line for line in lines[:end] if _is_command_line(line)]
+    found = [_parse_line(line) for line in commands[:MAX_COMMANDS]]
+    if len(commands) > MAX_COMMANDS:
+        found.append(
+            MalformedCommand(f"{len(commands):,} commands in one comment: only the first {MAX_COMMANDS} are read")
+        )
+    if any(map(_is_command_like, _iter_unquoted_lines(lines[end : end + MAX_LINES]))):
+        found.append(
+            MalformedCommand(
+                f"a command has to be at the very top of its comment and begin with `{COMMAND_NAME} accept`"
+            )
+        )
+    return tuple(found)
+
+
+def format_waive_command(
+    cases: Sequence[str], reason: str, *, commit: str | None = None, until: date | None = None
+) -> str:
+    """The command that accepts these cases, to be offered for copying. Raises ValueError for what cannot be written."""
+    at = f" at {commit}" if commit else ""
+    line = (
+        f"{COMMAND_NAME} accept {' '.join(map(_quote_case, cases))}{at}{f' until {until}' if until else ''} -- {reason}"
+    )
+    if "\n" in line or _parse_line(line) != WaiveCommand(tuple(cases), reason, until, commit):
+        raise ValueError("these cases cannot be named in a command")
+    return line
+
+
+def _quote_case(case: str) -> str:
+    if case and not re.search(r'[\s"`]|^-', case) and case not in _OPTIONS:
+        return case
+    return f"`{case}`" if '"' in case else f'"{case}"'
+
+
+def _is_command_line(line: str) -> bool:
+    return line == COMMAND_NAME or line.startswith((f"{COMMAND_NAME} ", f"{COMMAND_NAME}\t"))
+
+
+def _parse_line(line: str) -> WaiveCommand | MalformedCommand:
+    try:
+        return _parse_command(line)
+    except ValueError as error:
+        return MalformedCommand(str(error))
+
+
+def _parse_command(line: str) -> WaiveCommand:
+    """The command that is this line. Raises ValueError with a sentence."""
+    if len(line) > MAX_LINE:
+        raise ValueError(f"the command is longer than {MAX_LINE:,} characters")
+    words, reason = _split_words(line.removeprefix(COMMAND_NAME))
+    verb = words[0].text if words else ""
+    if verb not in _VERBS:
+        said = f'"{verb[:40]}" is not known{format_suggestion(verb, _VERBS)}' if verb else "it does not say what to do"
+        raise ValueError(f"{said}; write `{USAGE}`")
+    if reason is None:
+        dash = next((word.text for word in words if word.text in _DASHES and not word.quoted), None)
+        instead = f', with two hyphens in place of "{dash}"' if dash else ""
+        raise ValueError(f"the reason is missing: end the command with `-- <reason>`{instead}")
+    if problem := find_reason_problem(reason):
+        raise ValueError(f"the reason {problem}")
+    cases, options = _split_cases_and_options(words[1:])
+    return WaiveCommand(cases, reason, options.until, options.commit)
+
+
+class _Word(FrozenStruct):
+    text: str
+    quoted: bool
+
+
+class _Options(Struct):
+    until: date | None = None
+    commit: str | None = None
+
+    def set_option(self, name: str, value: str) -> None:
+        if (self.until if name == "until" else self.commit) is not None:
+            raise ValueError(f"`{name}` is given twice")
+        if name == "until":
+            self.until = parse_date(value)
+        elif _COMMIT_PATTERN.fullmatch(value.lower()):
+            self.commit = value.lower()
+        else:
+            raise ValueError(f"{quote_value(value)} is not the full name of a commit: 40 characters of 0-9 and a-f")
+
+
+def _split_cases_and_options(words: Sequence[_Word]) -> tuple[tuple[str, ...], _Options]:
+    """Cases, which come first, and options. Raises ValueError with a sentence."""
+    cases: list[str] = []
+    options = _Options()
+    rest = iter(words)
+    for word in rest:
+        if not word.quoted and word.text in _OPTIONS:
+            value = next(rest, None)
+            if value is None:
+                raise ValueError(f"`{word.text}` is followed by nothing")
+            options.set_option(word.text, value.text)
+        elif options != _Options():
+            raise ValueError(f'"{word.text[:40]}" stands after the options: cases come first')
+        elif problem := find_name_problem(word.text):
+            raise ValueError(f'the case "{word.text[:40]}" {problem}')
+        else:
+            cases.append(word.text)
+    if not cases:
+        raise ValueError("it names no case")
+    if len(cases) > MAX_CASES:
+        raise ValueError(f"it names {len(cases)} cases: at most {MAX_CASES}, or a glob")
+    return tuple(dict.fromkeys(cases)), options
+
+
+def _split_words(text: str) -> tuple[list[_Word], str | None]:
+    """The words before `--`, and the text after it; None without one. Raises ValueError with a sentence."""
+    words: list[_Word] = []
+    place = 0
+    while place < len(text):
+        match = _WORD_PATTERN.match(text, place)
+        if match is None:
+            raise ValueError(f"a quotation mark is not closed, or something follows it at once: {text[place:][:40]}")
+        place = match.end()
+        if match.lastgroup == "plain":
+            if match[0] == "--":
+                return words, text[place:].strip()
+            if odd := _find_odd_character(match[0]):
+                raise ValueError(f"it holds {odd}, which is not what it looks like: type it anew, or use quotes")
+            words.append(_Word(match[0], quoted=False))
+        elif match.lastgroup:
+            words.append(_Word(match[match.lastgroup], quoted=True))
+    return words, None
+
+
+def _find_odd_character(word: str) -> str | None:
+    """A character that is no letter of a word although nobody sees that, as `U+00A0`."""
+    return next((f"U+{ord(c):04X}" for c in word if c.isspace() or unicodedata.category(c) == "Cf"), None)
+
+
+def _is_command_like(line: str) -> bool:
+    shown = "".join(char for char in line[:200] if unicodedata.category(char) != "Cf")
+    return _COMMAND_LIKE.match(unicodedata.normalize("NFKC", shown).strip()) is not None
+
+
+def _iter_unquoted_lines(lines: Sequence[str]) -> Iterator[str]:
+    """The lines that stand in no fence, quotation, indented code or hidden comment, about as Markdown sees it."""
+    fence: str | None = None
+    hidden = quotation = False
+    for line in lines:
+        if fence is not None:
+            match = _FENCE_PATTERN.fullmatch(line)
+            closes = match is not None and match[1].startswith(fence) and not match[2].strip()
+            fence = None if closes else fence
+        elif hidden:
+            hidden = "-->" not in line
+        elif opened := _FENCE_PATTERN.fullmatch(line):
+            fence = opened[1]
+        elif "<!--" in line and "-->" not in line.rpartition("<!--")[2]:
+            hidden = True
+        elif not line.strip():
+            quotation = False
+        elif line.lstrip().startswith(">"):
+            quotation = True  # and what follows without a mark belongs to it, up to an empty line
+        elif not quotation and not line.startswith(("    ", "\t")):
+            yield line

@@ -1,0 +1,90 @@
+"""Sentences about waivers. They hold untrusted text unescaped: whoever shows them escapes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from eval_gate.model.case import CaseName
+from eval_gate.model.waiver import FileOrigin, Waiver, WaiverEntry, WaiverKind, WaiverState, Waiving
+from eval_gate.text.escape import format_first_few, truncate_text
+
+MAX_NAMED: Final = 5
+"""Cases that a sentence names; the rest is counted."""
+MAX_ID_LENGTH: Final = 80
+"""Characters of a name in a sentence, which is to have an end as well."""
+KIND_WORDS: Final = {WaiverKind.ACCEPTED: "accepted", WaiverKind.QUARANTINE: "quarantined"}
+
+
+def format_notices(waiving: Waiving) -> tuple[str, ...]:
+    """What is waived, one sentence for each waiver that counts: what it covers, until when, who, where and why."""
+    return tuple(f"{_format_cases(entry.failing)}: {format_terms(entry)}" for entry in waiving.of(WaiverState.IN_USE))
+
+
+def format_warnings(waiving: Waiving, *, without: Collection[WaiverState] = ()) -> tuple[str, ...]:
+    """What somebody should do something about, in the order of the entries; refused commands and troubles first.
+
+    Entries in the states of `without` are left out, for whoever says these elsewhere.
+    """
+    refused = (f"{format_login(one.author)}: {one.sentence} ({one.url})" for one in waiving.refusals)
+    told = (entry for entry in waiving.entries if entry.state not in without)
+    said = (sentence for entry in told if (sentence := _format_warning(entry)))
+    return (*waiving.troubles, *refused, *said)
+
+
+def format_terms(entry: WaiverEntry) -> str:
+    """`accepted until 2026-12-05 by Kim (.eval-gate/accepted.yaml:12): the new tool answers later`."""
+    waiver = entry.waiver
+    brought = ", new in this pull request" if waiver.new else ""
+    by = f" by {format_author(waiver)}" if waiver.by else ""
+    return (
+        f"{KIND_WORDS[waiver.kind]} until {waiver.until}{by} ({format_waiver_place(waiver)}{brought}): {waiver.reason}"
+    )
+
+
+def format_waiver_place(waiver: Waiver) -> str:
+    """Where it stands, for people: `.eval-gate/accepted.yaml:12`, or the comment's address."""
+    origin = waiver.origin
+    return f"{origin.file}:{origin.line}" if isinstance(origin, FileOrigin) else origin.url
+
+
+def format_login(login: str) -> str:
+    """`@ada` for a login at GitHub; `a deleted account` where there is none any more."""
+    return f"@{login}" if login else "a deleted account"
+
+
+def format_author(waiver: Waiver) -> str:
+    """Whoever answers for it, if anybody is named. Only GitHub's word makes a login of a name."""
+    return waiver.by or "" if isinstance(waiver.origin, FileOrigin) else format_login(waiver.origin.author)
+
+
+def _format_warning(entry: WaiverEntry) -> str | None:
+    waiver, from_file = entry.waiver, isinstance(entry.waiver.origin, FileOrigin)
+    what = f"{format_waiver_place(waiver)}: `{truncate_text(waiver.case, MAX_ID_LENGTH)}`"
+    match entry.state:
+        case WaiverState.EXPIRED if from_file or entry.failing:
+            fails = f", and {_format_cases_and_verb(entry.failing, 'fails', 'fail')}" if entry.failing else ""
+            return f"{what} was {KIND_WORDS[waiver.kind]} until {waiver.until} and is no longer{fails}"
+        case WaiverState.UNMATCHED:
+            return f"{what} names no case of this run"
+        case WaiverState.PROPOSED:
+            return (
+                f"{what} is new and does not count, because the base branch does not have it; "
+                "somebody who may write to the repository can accept it by a comment"
+            )
+        case WaiverState.IN_USE | WaiverState.SUPERFLUOUS | WaiverState.IDLE if (
+            waiver.kind is WaiverKind.QUARANTINE and entry.passing
+        ):
+            return f"{what}: {_format_cases_and_verb(entry.passing, 'passes', 'pass')} again, end the quarantine"
+        case WaiverState.SUPERFLUOUS if from_file:
+            return f"{what} is not needed: {_format_cases_and_verb(entry.passing, 'passes', 'pass')}, the entry can go"
+        case _:
+            return None
+
+
+def _format_cases_and_verb(cases: Sequence[CaseName], does: str, do: str) -> str:
+    return f"{_format_cases(cases)} {does if len(cases) == 1 else do}"
+
+
+def _format_cases(cases: Sequence[CaseName]) -> str:
+    return format_first_few(cases, MAX_NAMED, lambda case: f"`{truncate_text(case.case_id, MAX_ID_LENGTH)}`")

@@ -1,0 +1,376 @@
+"""Search for artifacts by name, and the rules that say which may be a baseline.
+
+An artifact says nothing about itself that could be believed. Whether it came from the default branch, from this
+repository's own code, from an event that runs reviewed code, and from the workflow that makes baselines, is asked of
+GitHub (docs/baselines.md explains each rule to users).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Final
+from urllib.parse import quote
+
+from pydantic import AwareDatetime
+
+from eval_gate.github.background_calls import start_in_background
+from eval_gate.github.client import ApiResponse, GitHubClient
+from eval_gate.github.commits import ACTIONS, WorkflowRun, iter_ancestors
+from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.model.result import Shard
+from eval_gate.model.selection import ChosenCases
+from eval_gate.struct import FrozenStruct, Struct, field
+
+MAX_LISTED_ARTIFACTS: Final = 300
+MAX_RUNS: Final = 20
+"""Runs of the branch that are asked one by one where others fill the list by name."""
+MAX_RUNS_LISTED: Final = 300
+"""Runs of the branch among which the nearest are chosen then."""
+TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
+"""Events that run what is on the branch, never what a pull request proposes."""
+MERGE_GROUP: Final = "merge_group"
+"""The event that runs what the branch becomes next, or never: its result counts where the branch had that commit."""
+
+
+OTHER_EVENTS: Final = frozenset({"create", "release", "deployment", "deployment_status", "repository_dispatch"})
+"""Events that make no baselines, although they run what is on the branch."""
+
+
+class ArtifactRun(ApiResponse):
+    """Workflow run that an artifact belongs to."""
+
+    id: int
+    repository_id: int
+    head_repository_id: int | None = None
+    """None where the fork was deleted."""
+    head_branch: str | None = None
+    head_sha: str
+
+
+class Artifact(ApiResponse):
+    """Artifact as GitHub lists it."""
+
+    id: int
+    name: str
+    expired: bool
+    created_at: AwareDatetime | None = None
+    digest: str | None = None
+    workflow_run: ArtifactRun | None = None
+
+
+class BaselineSearch(FrozenStruct):
+    """Search criteria: which artifacts may be a baseline, and which commit it must be nearest to."""
+
+    names: tuple[str, ...]
+    """What it may be called; where a run has several of them, the later name first."""
+    branch: str
+    workflows: tuple[str, ...]
+    """Paths or file names of workflow files; empty for any."""
+    near_commit: str | None
+    """The commit; None for none, or for where another one left the branch."""
+    own_run_id: int
+    merged_head: str | None = None
+    """What was merged into that commit by somebody who chose it: it counts only where the branch `forked_from` had
+    it."""
+    fork_point_of: str | None = None
+    """That other commit."""
+    forked_from: str | None = None
+    """Which branch it left, where it is another one than `branch`."""
+    first_parent_of: str | None = None
+    """The test merge whose first parent is the commit."""
+    exact_commit_branch: str | None = None
+    """Only results of the very commit will do, be they of a run on this branch; None takes those before it too."""
+    evaluated_commit: str | None = None
+    """The commit that is evaluated here: a result of its own serves only where the gate passed. None for any result."""
+    shard: Shard | None = None
+    """The part of the cases that is run here; None for all of them."""
+    chosen_cases: tuple[ChosenCases, ...] = ()
+    """What is chosen here: a result of the same choice, or of more, will do. Empty where no case is left out."""
+    gate: str | None = None
+    """The key of the gate that may have made it; None for any."""
+    gates: frozenset[str] = frozenset()
+    """The keys of this gate in all workflows that count: of a run's results the one of such a gate is taken."""
+
+    @property
+    def name(self) -> str:
+        """The first of its names, by which messages speak of it."""
+        return self.names[0]
+
+    @property
+    def branches(self) -> frozenset[str]:
+        """The branches whose runs count."""
+        return frozenset({self.branch, self.exact_commit_branch or self.branch})
+
+
+EXPIRED: Final = "expired"
+"""Why an artifact cannot be used that GitHub keeps no longer."""
+
+
+class SearchTrail(Struct):
+    """Artifacts that a search has seen and rejected, with the reasons."""
+
+    seen_ids: set[int] = field(default_factory=set)
+    rejection_reasons: dict[int, str] = field(default_factory=dict)
+    has_searched_runs: bool = False
+    """The runs of the branch were asked, not only the list by name."""
+    has_more: bool = False
+    """More were listed than were looked at: that none can be used is not known."""
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether an artifact that was seen would still do if it had been kept for longer."""
+        return EXPIRED in self.rejection_reasons.values()
+
+    def reject_artifact(self, artifact: Artifact, why: str) -> None:
+        """Note that an artifact cannot be used, and why."""
+        self.seen_ids.add(artifact.id)
+        self.rejection_reasons[artifact.id] = why
+
+    def __str__(self) -> str:
+        """`seen 3: 2 expired, 1 from a fork`; empty when all was well."""
+        if not self.rejection_reasons:
+            return ""
+        reasons = Counter(self.rejection_reasons.values())
+        return f"seen {len(self.seen_ids)}: " + ", ".join(f"{count} {why}" for why, count in reasons.items())
+
+
+PendingLists = list[Future[list[Artifact]]]
+"""The artifacts of each name, on their way."""
+
+
+def start_listing(client: GitHubClient, wanted: BaselineSearch) -> PendingLists:
+    """Have the artifacts of every name listed, newest first, all at the same time."""
+
+    def of_name(name: str) -> Future[list[Artifact]]:
+        return start_in_background(
+            lambda: list(islice(_iter_artifacts_named(client, name), MAX_LISTED_ARTIFACTS)),
+            f"listing the artifacts {name}",
+        )
+
+    return [of_name(name) for name in reversed(wanted.names)]
+
+
+def list_usable(wanted: BaselineSearch, lists: PendingLists) -> list[Artifact]:
+    """What the lists say nothing against."""
+    return [one for coming in lists for one in coming.result() if _is_usable(one, wanted, SearchTrail())]
+
+
+def iter_candidates(
+    client: GitHubClient, wanted: BaselineSearch, trail: SearchTrail, lists: PendingLists
+) -> Iterator[Artifact]:
+    """Artifacts that may be trusted as far as the list tells, nearest to `wanted.near` first.
+
+    The commit's own, then those of the commits before it, nearest first, then the rest, newest first. Where others
+    fill a list by name, the commit's own runs are asked too, and then the newest runs of the branch.
+    """
+    listed, is_full = [], False
+    for coming in lists:
+        found = coming.result()
+        is_full = is_full or len(found) == MAX_LISTED_ARTIFACTS
+        listed += found
+    usable = [one for one in sorted(listed, key=_get_creation_time, reverse=True) if _is_usable(one, wanted, trail)]
+    if not is_full:
+        yield from _iter_nearest(client, usable, wanted)
+        return
+    trail.has_searched_runs = True
+    runs = _BaselineRuns(client, wanted, trail)
+    own = [one for one in usable if _get_sha(one) == wanted.near_commit]
+    yield from own
+    if wanted.near_commit:  # whoever comes here has found none of them usable
+        yield from runs.iter_artifacts(runs.iter_commit_runs(wanted.near_commit))
+    if wanted.exact_commit_branch:
+        return
+    yield from _iter_nearest_with_runs(client, [one for one in usable if one not in own], wanted, runs)
+
+
+def iter_newest_run_artifacts(client: GitHubClient, wanted: BaselineSearch, trail: SearchTrail) -> Iterator[Artifact]:
+    """The same, asked of the wanted workflows' newest runs on the branch, where others crowd the list by name."""
+    trail.has_searched_runs = True
+    runs = _BaselineRuns(client, wanted, trail)
+    if wanted.exact_commit_branch:
+        yield from runs.iter_artifacts(runs.iter_commit_runs(wanted.near_commit) if wanted.near_commit else ())
+    else:
+        yield from _iter_nearest_with_runs(client, [], wanted, runs)
+
+
+def _iter_nearest_with_runs(
+    client: GitHubClient, usable: list[Artifact], wanted: BaselineSearch, runs: _BaselineRuns
+) -> Iterator[Artifact]:
+    """The artifacts, nearest first, and those of the branch's newest runs in their order; each once."""
+    by_commit = _group_by_commit(usable)
+    runs_by_commit: dict[str, list[WorkflowRun]] = defaultdict(list)
+    for run in runs.iter_branch_runs():
+        runs_by_commit[run.head_sha].append(run)
+    for sha in iter_ancestors(client, wanted.near_commit) if wanted.near_commit else ():
+        yield from by_commit.pop(sha, ())
+        yield from runs.iter_artifacts(runs_by_commit.pop(sha, ()))
+        if not by_commit and not runs_by_commit:
+            return
+    yield from _list_rest(by_commit, wanted)
+    yield from runs.iter_artifacts([run for group in runs_by_commit.values() for run in group])
+
+
+class _BaselineRuns:
+    """Runs that make baselines, asked of GitHub where the list of artifacts by name leads nowhere."""
+
+    def __init__(self, client: GitHubClient, wanted: BaselineSearch, trail: SearchTrail) -> None:
+        self._client, self._wanted, self._trail = client, wanted, trail
+        self._asked: set[int] = set()
+
+    def iter_commit_runs(self, sha: str) -> Iterator[WorkflowRun]:
+        """Those of one commit, newest first."""
+        for branch in sorted(self._wanted.branches):
+            query = {"head_sha": sha, "branch": branch, "exclude_pull_requests": "true"}
+            yield from self._iter_trusted(self._iter_workflow_runs("", query))
+
+    def iter_branch_runs(self) -> Iterator[WorkflowRun]:
+        """The newest of the branch, newest first."""
+        query = {"branch": self._wanted.branch, "exclude_pull_requests": "true"}
+        for workflow in self._wanted.workflows or ("",):
+            runs = list(islice(self._iter_workflow_runs(workflow, query), MAX_RUNS_LISTED))
+            self._trail.has_more = self._trail.has_more or len(runs) == MAX_RUNS_LISTED
+            yield from self._iter_trusted(runs)
+
+    def iter_artifacts(self, runs: Iterable[WorkflowRun]) -> Iterator[Artifact]:
+        """What these left that may be a baseline. Of more runs than `MAX_RUNS` nobody asks."""
+        for run in runs:
+            if run.id in self._asked:
+                continue
+            if len(self._asked) == MAX_RUNS:
+                self._trail.has_more = True
+                return
+            self._asked.add(run.id)
+            for one in list_run_artifacts(self._client, run.id, *reversed(self._wanted.names)):
+                if one.id not in self._trail.rejection_reasons and _is_usable(one, self._wanted, self._trail):
+                    yield one
+
+    def _iter_trusted(self, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
+        return (
+            run for run in runs if not find_distrust_reason(run, self._wanted) and run.id != self._wanted.own_run_id
+        )
+
+    def _iter_workflow_runs(self, workflow: str, query: dict[str, str]) -> Iterator[WorkflowRun]:
+        """The runs of one workflow; of an empty one those of all."""
+        below = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
+        doing = f"listing the runs of {workflow or self._wanted.branch}"[:120]
+        path = f"/actions{below}/runs"
+        try:
+            yield from self._client.iter_items(
+                doing, path, WorkflowRun, permission=ACTIONS, query=query, key="workflow_runs"
+            )
+        except GitHubError as error:
+            if error.kind is not FailureKind.NOT_FOUND or not workflow:
+                raise
+            remedy = "see how `baseline-workflow` spells it"
+            detail = f"there is no workflow {workflow} here"[:200]
+            raise GitHubError(error.kind, doing, detail, remedy=remedy) from error
+
+
+def _iter_nearest(client: GitHubClient, usable: list[Artifact], wanted: BaselineSearch) -> Iterator[Artifact]:
+    by_commit = _group_by_commit(usable)
+    if wanted.near_commit:
+        yield from by_commit.pop(wanted.near_commit, ())
+        if wanted.exact_commit_branch:
+            return
+        for sha in iter_ancestors(client, wanted.near_commit) if by_commit else ():
+            yield from by_commit.pop(sha, ())
+            if not by_commit:
+                return
+    yield from _list_rest(by_commit, wanted)
+
+
+def _list_rest(by_commit: dict[str, list[Artifact]], wanted: BaselineSearch) -> list[Artifact]:
+    """What is of none of the commits before, newest first; without groups of the queue that may never be merged."""
+    left = (one for group in by_commit.values() for one in group)
+    named = (one for one in left if one.workflow_run is not None and one.workflow_run.head_branch == wanted.branch)
+    return sorted(named, key=_get_creation_time, reverse=True)
+
+
+def _group_by_commit(usable: Iterable[Artifact]) -> dict[str, list[Artifact]]:
+    by_commit: dict[str, list[Artifact]] = defaultdict(list)
+    for one in usable:
+        by_commit[_get_sha(one)].append(one)
+    return by_commit
+
+
+def _get_sha(artifact: Artifact) -> str:
+    assert artifact.workflow_run is not None
+    return artifact.workflow_run.head_sha
+
+
+def find_distrust_reason(run: WorkflowRun, wanted: BaselineSearch) -> str:
+    """Why a run makes no baselines, in the words of the trail; empty where it does."""
+    if not run.is_from_own_repository:
+        return "from a fork"
+    if run.event not in TRUSTED_EVENTS and not (run.event == MERGE_GROUP and is_queue_branch(run.head_branch, wanted)):
+        return f"from a run of {run.event}"
+    if not is_wanted_workflow(run.workflow, wanted.workflows):
+        return f"of another workflow ({run.workflow})"
+    return ""
+
+
+def is_queue_branch(branch: str | None, wanted: BaselineSearch) -> bool:
+    """Whether a branch is one that the merge queue of the wanted branch made: its head may become that branch's."""
+    return branch is not None and branch.startswith(f"gh-readonly-queue/{wanted.branch}/pr-")
+
+
+def is_wanted_workflow(path: str, wanted: tuple[str, ...]) -> bool:
+    """Whether a workflow's path is one of those wanted, each a path or a file name."""
+    return not wanted or any(path == one or PurePosixPath(path).name == one for one in wanted)
+
+
+def list_run_artifacts(client: GitHubClient, run_id: int, *names: str) -> tuple[Artifact, ...]:
+    """The artifacts of these names of one run, the newest first: of a later attempt before those of an earlier one."""
+    doing = f"listing the artifacts of run {run_id}"
+    path = f"/actions/runs/{run_id}/artifacts"
+
+    def of_name(name: str) -> Future[tuple[Artifact, ...]]:
+        query = {"name": name}
+        return start_in_background(
+            lambda: client.get_page(doing, path, Artifact, permission=ACTIONS, query=query, key="artifacts"), doing
+        )
+
+    lists = [of_name(name) for name in names]
+    return tuple(sorted((one for coming in lists for one in coming.result()), key=_get_creation_time, reverse=True))
+
+
+def list_run_artifact_names(client: GitHubClient, run_id: int) -> frozenset[str]:
+    """What the artifacts of one run are called; of very many the newest hundred."""
+    doing = f"listing the artifacts of run {run_id}"
+    path = f"/actions/runs/{run_id}/artifacts"
+    return frozenset(one.name for one in client.get_page(doing, path, Artifact, permission=ACTIONS, key="artifacts"))
+
+
+def _iter_artifacts_named(client: GitHubClient, name: str) -> Iterator[Artifact]:
+    """The artifacts of this name, newest first."""
+    doing = f"listing the artifacts {name}"
+    query = {"name": name}
+    return client.iter_items(doing, "/actions/artifacts", Artifact, permission=ACTIONS, query=query, key="artifacts")
+
+
+def _is_usable(artifact: Artifact, wanted: BaselineSearch, trail: SearchTrail) -> bool:
+    """Whether the list says nothing against it. What belongs to other branches is not worth a word."""
+    run = artifact.workflow_run
+    if run is None or run.id == wanted.own_run_id:
+        return False
+    if is_queue_branch(run.head_branch, wanted):
+        return not artifact.expired and run.head_repository_id == run.repository_id
+    if run.head_branch not in wanted.branches:
+        return False
+    trail.seen_ids.add(artifact.id)
+    if run.head_repository_id != run.repository_id:
+        trail.reject_artifact(artifact, "from a fork")
+        return False
+    if artifact.expired:
+        trail.reject_artifact(artifact, EXPIRED)
+        return False
+    return True
+
+
+def _get_creation_time(artifact: Artifact) -> datetime:
+    return artifact.created_at or datetime.min.replace(tzinfo=UTC)

@@ -1,0 +1,622 @@
+"""Baselines in GitHub artifacts: find the nearest usable run result of the baseline branch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from eval_gate.errors import GateError
+from eval_gate.github.artifacts.artifact_search import (
+    OTHER_EVENTS,
+    TRUSTED_EVENTS,
+    Artifact,
+    BaselineSearch,
+    PendingLists,
+    SearchTrail,
+    find_distrust_reason,
+    is_queue_branch,
+    iter_candidates,
+    iter_newest_run_artifacts,
+    list_run_artifacts,
+    list_usable,
+    start_listing,
+)
+from eval_gate.github.artifacts.branch_commits import FIRST_LISTED_COMMITS, BranchCommits, iter_first_parents
+from eval_gate.github.artifacts.download import BadArchiveError, open_artifact_file
+from eval_gate.github.background_calls import start_in_background
+from eval_gate.github.client import GitHubClient
+from eval_gate.github.commits import (
+    CommitDistance,
+    WorkflowRun,
+    compare_commits,
+    find_branch_tip,
+    find_parents,
+    get_workflow_run,
+    iter_commits,
+)
+from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
+from eval_gate.model.comparison import Outcome, Unmeasured
+from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.results.archive import extract_top_entry, find_top_entry
+from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, is_measured
+from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_HISTORY_BYTES, MAX_RUNS, History, parse_history
+from eval_gate.results.history_join import join_histories
+from eval_gate.results.run_history import trim_to_run, trim_to_run_id
+from eval_gate.results.run_reader import read_archived_head, read_archived_run
+from eval_gate.struct import FrozenStruct, replace
+
+MAX_READ_RESULTS: Final = 10
+"""Results that are read as a whole: of the commit, the gate and the cases that are sought."""
+MAX_FETCHED_ARTIFACTS: Final = 25
+"""Artifacts that are fetched, of which the head alone tells that most cannot serve."""
+MAX_MERGED_HISTORIES: Final = 8
+"""Results beside the baseline whose ledgers are fetched: so many runs of the branch may be under way at once."""
+MAX_USELESS_HISTORIES: Final = 2
+"""Of these so many at most that add nothing, such as results of some cases only."""
+MAX_INELIGIBLE_RESULTS: Final = 2
+"""Results that do not count and are read all the same, to tell whether they are of the cases here."""
+MAX_NAMES: Final = 3
+"""Names of which it is asked whether the branch had them."""
+MAX_CHECKED_ARTIFACTS: Final = 50
+"""Artifacts whose runs are asked about, usable or not."""
+
+
+OF_ANOTHER_GATE: Final = "of another gate"
+
+
+class FoundBaseline(FrozenStruct):
+    """Baseline from an artifact, with its origin."""
+
+    baseline: Baseline
+    run_id: int
+    sha: str
+    trail: str
+    """What was seen and not taken; empty when nothing was."""
+    history_error: str = ""
+    """Why its ledger, which came with it, cannot be read; empty where there is none."""
+    companion_digest: str | None = None
+    """The sha256 of the file that travelled with it, in hexadecimal, where that was put where it was wanted."""
+
+
+class UnknownBaseError(Exception):
+    """Error for a merge with a commit that is not known to be of the branch, so it is no base."""
+
+    def __init__(self, commit: str, branch: str) -> None:
+        super().__init__(f"a merge with {commit[:12]}, which {branch} is not known to have had")
+
+
+class IneligibleResult(FrozenStruct):
+    """Result of the branch that cannot be a baseline: of another workflow, job or event."""
+
+    result: RunResult
+    why: str
+    """As on the trail."""
+
+
+class CompanionFile(FrozenStruct):
+    """File to extract with the baseline: its name in the archive, target path and size limit."""
+
+    name: str
+    target_path: Path
+    max_bytes: int
+
+
+class _UsableRun(NamedTuple):
+    """A run that can be the baseline, with what came with it."""
+
+    run: RunResult
+    history: History
+    history_error: str
+    """Why there is no ledger, where it cannot be read."""
+
+
+def _do_not_wait() -> None:
+    """What is fetched is read as soon as it is there."""
+
+
+@contextmanager
+def open_result_archive(client: GitHubClient, artifact: Artifact, temporary: Path | None) -> Iterator[Path]:
+    """The archive with a run that is an artifact, gone afterwards.
+
+    Raises GitHubError, also where there is no place for it, and BadArchiveError.
+    """
+    try:
+        with open_artifact_file(client, artifact.id, artifact.digest, temporary) as file:
+            yield file
+    except OSError as error:
+        doing, why = f"keeping artifact {artifact.id}", f"there is no place for it here ({error.strerror})"
+        raise GitHubError(FailureKind.REFUSED, doing, why) from error
+
+
+class ArtifactStore:
+    """Search for a baseline among artifacts. An unavailable GitHub raises GitHubError."""
+
+    def __init__(
+        self,
+        client: GitHubClient,
+        wanted: BaselineSearch,
+        *,
+        temporary: Path | None = None,
+        beside: CompanionFile | None = None,
+        due: Callable[[], object] = _do_not_wait,
+    ) -> None:
+        """`due` is waited for before a fetched archive is read: a large one takes the processor for seconds."""
+        self._due = due
+        self._beside = beside
+        self._put: str | None = None
+        self._unmeasured: list[Unmeasured] = []
+        self._client = client
+        self._wanted = wanted
+        self._temporary = temporary
+        self.notes: list[str] = []
+        """What could not be learnt and does not matter for the verdict."""
+        self._usable: dict[int, _UsableRun] = {}
+        self._left, self._to_fetch = MAX_READ_RESULTS, MAX_FETCHED_ARTIFACTS
+        self._to_join = MAX_MERGED_HISTORIES
+        self._lines: dict[str, BranchCommits] = {}
+        self._runs: dict[int, WorkflowRun] = {}
+        self._since: dict[str, int | None] = {}
+        """By commit how many the base has that it has not; None for one that is not at or before the base."""
+        self._tip: Callable[[], str | None] = lambda: find_branch_tip(client, wanted.branch)
+        """The commit that the branch points at: a tag may be called like it."""
+        self._unread = False
+        """One that might have been the baseline could not be read: nothing passes as if there had been none."""
+        self._elsewhere: list[tuple[Artifact, WorkflowRun, str]] = []
+        """What the branch has and does not count, nearest first, and why."""
+        self._may_be_the_branch_s = False
+        """One is of a commit of the base of which nobody can tell whether the branch pointed at it."""
+        self._only_parts = False
+        """A usable result of other cases than those here is there: whether these passed before is known to nobody."""
+        self._only_red = False
+        """The evaluated commit has a result that did not pass: what it was compared with was there."""
+
+    def find_nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
+        """The nearest trusted and complete run, or what was seen instead. Raises ForeignBaseError."""
+        trail, lists = SearchTrail(), start_listing(self._client, self._wanted)
+        line = self._get_branch_commits(self._wanted.branch)
+        self._tip = lambda: line.tip
+        base = self._find_base_commit()
+        if isinstance(base, NoBaseline):
+            return base
+        self._wanted = replace(self._wanted, near_commit=base)
+        found = self._find_first_usable(iter_candidates(self._client, self._wanted, trail, lists), trail, now)
+        if found is None and trail.has_more and not trail.has_searched_runs and self._left and self._to_fetch:
+            trail.has_more = False
+            found = self._find_first_usable(iter_newest_run_artifacts(self._client, self._wanted, trail), trail, now)
+        if found is not None:
+            return self._merge_histories(found, list_usable(self._wanted, lists), trail)
+        wanted = self._wanted
+        if self._tip() is None:
+            why = f"there is no branch {wanted.branch} here; name another one with `baseline-branch`"
+            return NoBaseline("no-such-branch", why, unavailable=True)
+        if not trail.seen_ids and (before := self._find_former_name(lists)) is not None:
+            why = f"{wanted.branch} was called {before}; run the workflow on {wanted.branch} to store a baseline"
+            return NoBaseline("branch-renamed", f"no artifact {wanted.name} of {wanted.branch}: {why}")
+        among = " among the nearest" if trail.has_more else ""
+        reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
+        if wanted.exact_commit_branch:
+            reason += (
+                f"'s own commit {(wanted.near_commit or 'unknown')[:7]}, which is what {wanted.exact_commit_branch} "
+                "is merged into"
+            )
+        seen = f"; {trail}" if trail.rejection_reasons else ""
+        # what passed in the base is known to nobody: it was run, or is what everything is held against
+        unknown = (
+            self._is_hidden_by_outage
+            or self._unread
+            or trail.has_more
+            or self._has_later_results
+            or self._only_red
+            or self._only_parts
+        )
+        # one that has expired may have passed
+        unknown = unknown or self._may_be_the_branch_s or trail.has_expired or wanted.exact_commit_branch is not None
+        said = f"{reason}{seen}; {self._describe_remedy(trail)}"
+        return NoBaseline("no-artifact", said, unavailable=unknown, expired=trail.has_expired)
+
+    def find_ineligible_results(self, is_named_alike: Callable[[str, str], bool]) -> tuple[IneligibleResult, ...]:
+        """Results at or before the base that `find_nearest` has seen and did not count, and that may be of this gate.
+
+        `is_named_alike` tells that of a gate's key in a workflow file. Raises GitHubError.
+        """
+        found: list[IneligibleResult] = []
+        for artifact, run, why in self._elsewhere[:MAX_FETCHED_ARTIFACTS]:
+            if len(found) == MAX_INELIGIBLE_RESULTS:
+                break
+            if self._is_later(run) or not self._get_branch_commits(run.head_branch or "").has_pointed_at(run.head_sha):
+                continue
+            shown = f"artifact {artifact.id}"
+            try:
+                with open_result_archive(self._client, artifact, self._temporary) as archive:
+                    made = read_archived_head(archive, shown).made_by
+                    if made is not None and is_named_alike(made.gate, run.workflow):
+                        found.append(IneligibleResult(read_archived_run(archive, shown, compared=False), why))
+            except (BadArchiveError, GateError):
+                continue
+        return tuple(found)
+
+    def iter_base_commits(self, limit: int) -> Iterator[str]:
+        """The base, once `find_nearest` knows it, and its first parents: so many in all. Raises GitHubError."""
+        if near := self._wanted.near_commit:
+            listed = islice(iter_commits(self._client, near), FIRST_LISTED_COMMITS)
+            yield from islice(iter_first_parents(near, {one.sha: one.first_parent for one in listed}), limit)
+
+    def _find_former_name(self, lists: PendingLists) -> str | None:
+        """The name that the branch had, where results of its commits are there under one that no branch has now."""
+        line = self._get_branch_commits(self._wanted.branch)
+        runs = [one.workflow_run for coming in lists for one in coming.result() if one.workflow_run is not None]
+        named = {
+            run.head_branch: run.id
+            for run in reversed(runs)
+            if run.head_branch and run.head_repository_id == run.repository_id and line.has_listed(run.head_sha)
+        }
+        for name, run_id in islice(named.items(), MAX_NAMES):
+            run = get_workflow_run(self._client, run_id)
+            if not find_distrust_reason(run, self._wanted) and find_branch_tip(self._client, name) is None:
+                return name
+        return None
+
+    @property
+    def _is_hidden_by_outage(self) -> bool:
+        """Whether an outage lasted for longer than is looked back: behind it there may well be a baseline."""
+        return bool(self._unmeasured) and not self._left
+
+    @property
+    def _has_later_results(self) -> bool:
+        """Whether there are results of commits that the base has not, and perhaps none of others."""
+        return any(since is None for since in self._since.values())
+
+    def _describe_remedy(self, trail: SearchTrail) -> str:
+        """What to do where there is none."""
+        reasons = set(trail.rejection_reasons.values())
+        if self._only_red:
+            return "name an earlier run with `baseline`"
+        if self._is_hidden_by_outage or self._unread or self._may_be_the_branch_s:
+            return f"run {self._wanted.branch} again, or name an earlier run with `baseline`"
+        if self._only_parts:
+            same = "with the `case`, `tag`, `tier` and `shard` of this run, or without any"
+            return f"run the workflow on {self._wanted.branch} {same}"
+        if self._has_later_results:
+            return self._describe_update_remedy()
+        if any("another workflow" in why for why in reasons):
+            return "name its file with `baseline-workflow`"
+        if trail.has_more and any("another gate" in why for why in reasons):
+            return "give each gate its own `artifact-name`"
+        if trail.has_expired:
+            return f"run the workflow on {self._wanted.branch} again"
+        if any(run.event in OTHER_EVENTS for _, run, _ in self._elsewhere):
+            by_itself = f"run the workflow on pushes to {self._wanted.branch}, or by schedule"
+        else:
+            by_itself = f"the next run on {self._wanted.branch} stores one"
+        return by_itself
+
+    def _describe_update_remedy(self) -> str:
+        """What to do where the base has no result, and others that have one are not in it."""
+        wanted = self._wanted
+        left = wanted.forked_from or wanted.branch
+        if wanted.near_commit != self._get_branch_commits(left).tip:
+            return f"bring this change up to date with {left}"
+        if left == wanted.branch:
+            return f"run the workflow on {left}, or name an earlier run with `baseline`"
+        return f"run the workflow on {left} too and write `baseline-branch: base`, or name a run with `baseline`"
+
+    def _get_branch_commits(self, branch: str) -> BranchCommits:
+        """The commits of a branch, asked for once."""
+        if branch not in self._lines:
+            self._lines[branch] = BranchCommits(self._client, branch)
+        return self._lines[branch]
+
+    def _find_first_usable(
+        self, artifacts: Iterable[Artifact], trail: SearchTrail, now: datetime
+    ) -> FoundBaseline | None:
+        """The first of these that can be used; not more are looked at than is reasonable.
+
+        Of another gate's it is only where the same run has none of this gate's own.
+        """
+        other: FoundBaseline | None = None
+        for looked_at, artifact in enumerate(artifacts):
+            if looked_at == MAX_CHECKED_ARTIFACTS or not self._left or not self._to_fetch:
+                trail.has_more = True
+                return other
+            run = self._find_trusted_run(artifact, trail)
+            if run is None:
+                continue
+            if self._wanted.exact_commit_branch and run.head_sha != self._wanted.near_commit:
+                trail.reject_artifact(artifact, "of another commit than the base")
+                continue
+            if self._is_later(run):
+                trail.reject_artifact(artifact, "of a commit that is not in the base")
+                continue
+            behind = self._start_distance(run)
+            usable = self._load_usable_run(artifact, run, trail)
+            if usable is None:
+                why = trail.rejection_reasons[artifact.id]
+                self._elsewhere += [(artifact, run, why)] if why.startswith(OF_ANOTHER_GATE) else []
+                continue
+            found = self._build_found_baseline(artifact, run, usable, now, str(trail), behind)
+            if found.baseline.other_gate is None:
+                return found
+            other = other or found
+        return other
+
+    def _merge_histories(self, found: FoundBaseline, listed: list[Artifact], trail: SearchTrail) -> FoundBaseline:
+        """With what the results before it know of runs that the baseline's own ledger has not: they overlapped."""
+        ledger = own = found.baseline.own_history
+        in_vain = 0
+        try:
+            for artifact in self._iter_unknown_artifacts(ledger, found, listed, trail):
+                if not self._to_join or in_vain == MAX_USELESS_HISTORIES:
+                    break
+                if _is_in_history(artifact, ledger):
+                    continue
+                other = self._load_history(artifact, found, trail)
+                joined = join_histories(ledger, [other]) if other is not None else ledger
+                in_vain += joined is ledger
+                ledger = joined
+        except GitHubError as error:  # less of the past says less, and nothing wrong
+            self.notes.append(f"what runs beside the baseline's saw is not known: {error}")
+        return found if ledger is own else replace(found, baseline=replace(found.baseline, history=ledger))
+
+    def _iter_unknown_artifacts(
+        self, ledger: History, found: FoundBaseline, listed: list[Artifact], trail: SearchTrail
+    ) -> Iterator[Artifact]:
+        """The artifacts of commits before the baseline's that its ledger does not know, the nearest first."""
+        others = [one for one in listed if one.id not in trail.rejection_reasons and not _is_in_history(one, ledger)]
+        by_commit = defaultdict(list)
+        for one in others:
+            if one.workflow_run is not None and one.workflow_run.id != found.run_id:
+                by_commit[one.workflow_run.head_sha].append(one)
+        if by_commit and ledger.runs:
+            for sha in islice(self._get_branch_commits(self._wanted.branch).iter_before(found.sha), MAX_RUNS):
+                yield from by_commit.pop(sha, ())
+
+    def _load_history(self, artifact: Artifact, found: FoundBaseline, trail: SearchTrail) -> History | None:
+        """The ledger that ends with the run in an artifact; None where that is none of this gate on this branch."""
+        run = self._find_trusted_run(artifact, trail)
+        if run is None:
+            return None
+        self._to_join -= 1
+        shown = f"the ledger of {_format_source(artifact, run)}"
+        try:
+            with open_result_archive(self._client, artifact, self._temporary) as archive:
+                head = read_archived_head(archive, shown)
+                if self._find_objection(head, run) or self._find_other_gate(head) != found.baseline.other_gate:
+                    return None
+                data = find_top_entry(archive, HISTORY_NAME, MAX_HISTORY_BYTES)
+                return trim_to_run_id(parse_history(data, shown), head.run_id) if data is not None else None
+        except (BadArchiveError, GateError):
+            return None
+
+    def _find_trusted_run(self, artifact: Artifact, trail: SearchTrail) -> WorkflowRun | None:
+        """The artifact's run, where it is one of the branch that makes baselines: all that costs no try."""
+        assert artifact.workflow_run is not None
+        run_id = artifact.workflow_run.id
+        if run_id not in self._runs:
+            self._runs[run_id] = get_workflow_run(self._client, run_id)
+        run = self._runs[run_id]
+        why = find_distrust_reason(run, self._wanted)
+        # a merge group's counts as the branch's that it was merged into
+        named, wanted = run.head_branch, self._wanted.branch
+        branch = wanted if named is None or is_queue_branch(named, self._wanted) else named
+        if not why and not (had := self._get_branch_commits(branch).has_pointed_at(run.head_sha)):
+            why = f"of a commit that {branch} is not known to have had"
+            self._may_be_the_branch_s = self._may_be_the_branch_s or (had is None and not self._is_later(run))
+        elif run.is_from_own_repository and run.head_branch == wanted and run.event in TRUSTED_EVENTS | OTHER_EVENTS:
+            self._elsewhere += [(artifact, run, why)] if why else []
+        if why:
+            trail.reject_artifact(artifact, why)
+        return None if why else run
+
+    def find_in_run(self, run_id: int, now: datetime) -> FoundBaseline:
+        """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
+        run = find_or_none(lambda: get_workflow_run(self._client, run_id))
+        if run is None:
+            raise GateError("baseline-not-found", f"there is no run {run_id} here", "name another run")
+        trail = SearchTrail()
+        if run.is_from_own_repository:
+            for artifact in list_run_artifacts(self._client, run_id, *reversed(self._wanted.names)):
+                if artifact.expired:
+                    continue
+                behind = self._start_distance(run)
+                usable = self._load_usable_run(artifact, run, trail)
+                if usable is not None:
+                    return self._build_found_baseline(artifact, run, usable, now, "", behind)
+        why = str(trail) or ("it has no such artifact any more" if run.is_from_own_repository else "it is of a fork")
+        raise GateError(
+            "baseline-not-found",
+            f"run {run_id} has no artifact {self._wanted.name} that can be compared with: {why}",
+            "name another run, or use baseline: auto",
+        )
+
+    def _load_usable_run(self, artifact: Artifact, run: WorkflowRun, trail: SearchTrail) -> _UsableRun | None:
+        """The run in an artifact, with what travels with it; None, and a word on the trail, where it cannot serve.
+
+        It has to be complete, and measured.
+        """
+        if artifact.id in self._usable:
+            return self._usable[artifact.id]
+        self._to_fetch -= 1
+        shown = f"artifact {artifact.id}"
+        try:
+            with open_result_archive(self._client, artifact, self._temporary) as archive:
+                self._due()
+                head = read_archived_head(archive, shown)
+                refused = self._find_objection(head, run)
+                if not refused:
+                    self._left -= self._find_other_gate(head) is None
+                    result = read_archived_run(archive, shown, compared=False)
+                    refused = self._find_objection(result, run) or self._check_measured(result, run)
+                if not refused:
+                    if self._beside is not None:
+                        self._put = extract_top_entry(
+                            archive, self._beside.name, self._beside.target_path, self._beside.max_bytes
+                        )
+                    ledger = _read_history(archive, f"the ledger of {_format_source(artifact, run)}", result)
+                    self._usable[artifact.id] = _UsableRun(result, *ledger)
+        except BadArchiveError as error:
+            self._unread, refused = True, f"not usable ({error})"
+        except GateError as error:
+            self._unread, refused = True, "written by a newer version" if error.code == "baseline-schema" else "corrupt"
+        except GitHubError as error:
+            if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
+                raise
+            # it may be the nearest: no older one, nor none at all, stands for it
+            detail = f"it is listed as one that has not expired, and {error.detail}"
+            remedy = "run the job again, or the workflow on the branch"
+            raise GitHubError(error.kind, error.doing, detail, remedy=remedy) from error
+        if refused:
+            trail.reject_artifact(artifact, refused)
+        return self._usable.get(artifact.id)
+
+    def _find_objection(self, result: RunResult, run: WorkflowRun) -> str:
+        """What a run's head says against it as a baseline, in the words of the trail; empty when nothing does."""
+        evaluated = result.sha
+        if evaluated and evaluated != run.head_sha:
+            return "of another commit than its run's"
+        if not result.complete:
+            return "of an incomplete run"
+        if self._wanted.gate and result.made_by and result.made_by.gate != self._wanted.gate:
+            return f"{OF_ANOTHER_GATE} ({result.made_by.gate})"
+        covers = result.eval_paths is not None or result.covers(self._wanted.chosen_cases)
+        if not covers or result.shard != self._wanted.shard:
+            self._only_parts = True
+            return "of another part of the cases" if covers else "of some cases only"
+        if run.head_sha == self._wanted.evaluated_commit and not _has_passed(result):
+            # what this commit broke is not broken before it, however often it is run
+            self._only_red = True
+            return "of this very commit, where the gate did not pass"
+        return ""
+
+    def _check_measured(self, result: RunResult, run: WorkflowRun) -> str:
+        """The same of how much of it was judged. It is remembered: the baseline says what it was preferred to."""
+        if not is_measured(result):
+            self._unmeasured.append(replace(build_unmeasured(result), sha=run.head_sha))
+            return "that could not be measured"
+        return ""
+
+    def _build_found_baseline(
+        self,
+        artifact: Artifact,
+        run: WorkflowRun,
+        usable: _UsableRun,
+        now: datetime,
+        trail: str,
+        behind: Future[CommitDistance | None],
+    ) -> FoundBaseline:
+        # what the artifact says of its commit is a claim; GitHub knows
+        git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
+        baseline = Baseline(
+            result=replace(usable.run, git=git),
+            source=_format_source(artifact, run),
+            age_days=_compute_age_days(artifact.created_at, now),
+            commits_behind=self._count_commits_behind(behind),
+            base_sha=self._wanted.near_commit,
+            commits_since=self._since.get(run.head_sha, 0) if self._wanted.near_commit else None,
+            history=usable.history,
+            unmeasured_runs=tuple(self._unmeasured),
+            other_gate=self._find_other_gate(usable.run),
+        )
+        return FoundBaseline(baseline, run.id, run.head_sha, trail, usable.history_error, self._put)
+
+    def _find_other_gate(self, run: RunResult) -> str | None:
+        """The key of the gate that made a run, where it is another one."""
+        made = run.made_by.gate if run.made_by else None
+        return made if made and self._wanted.gates and made not in self._wanted.gates else None
+
+    def _find_base_commit(self) -> str | NoBaseline | None:
+        """The commit to which the nearest is sought; None where any will do. Raises ForeignBaseError."""
+        wanted = self._wanted
+        left, left_by = wanted.forked_from or wanted.branch, wanted.fork_point_of
+        if wanted.near_commit and wanted.merged_head:
+            if not self._get_branch_commits(left).has_pointed_at(wanted.near_commit):
+                raise UnknownBaseError(wanted.near_commit, left)
+            between = compare_commits(self._client, wanted.near_commit, wanted.merged_head)
+            if between is None or between.merge_base_commit.sha != wanted.near_commit:
+                return wanted.near_commit
+            # the head has that commit, and perhaps later ones of the branch
+            left_by = wanted.merged_head
+        elif wanted.near_commit or not (wanted.first_parent_of or wanted.fork_point_of):
+            return wanted.near_commit
+        if wanted.first_parent_of:
+            if parents := find_parents(self._client, wanted.first_parent_of):
+                return parents[0]
+            return build_unknown_base(f"GitHub does not know {wanted.first_parent_of[:7]}, which is evaluated here")
+        assert left_by is not None
+        between, tip = compare_commits(self._client, left, left_by), self._get_branch_commits(left).tip
+        if between is not None and tip is not None and between.base_commit.sha != tip:
+            # the short name stands for something else, such as a tag, or the branch has gone on in between
+            between = compare_commits(self._client, tip, left_by)
+        if between is None:
+            return build_unknown_base(f"GitHub knows no commit that {left} and this change share")
+        return between.merge_base_commit.sha
+
+    def _is_later(self, run: WorkflowRun) -> bool:
+        """Whether a run is of a commit that the base has not: what was done there is not in what is evaluated here."""
+        near, sha = self._wanted.near_commit, run.head_sha
+        if near is None or near == sha:
+            return False
+        if sha not in self._since:
+            between = compare_commits(self._client, sha, near)
+            is_in = between is not None and between.merge_base_commit.sha == sha
+            self._since[sha] = between.ahead_by if between and is_in else None
+        return self._since[sha] is None
+
+    def _start_distance(self, run: WorkflowRun) -> Future[CommitDistance | None]:
+        """Ask how far the branch has gone on since, while the artifact is fetched."""
+
+        def asked() -> CommitDistance | None:
+            tip = self._tip()
+            return compare_commits(self._client, run.head_sha, tip) if tip else None
+
+        return start_in_background(asked, f"run {run.id} and its branch")
+
+    def _count_commits_behind(self, asked: Future[CommitDistance | None]) -> int | None:
+        """How many commits the branch has that the baseline has not; None when that cannot be told."""
+        try:
+            between = asked.result()
+        except GitHubError as error:  # only for show: the baseline itself is there
+            self.notes.append(f"how far the baseline is behind is not known: {error}")
+            return None
+        return between.ahead_by if between else None
+
+
+def _has_passed(result: RunResult) -> bool:
+    """Whether the gate passed there, by the verdict that is stored with it; a result without one does not tell."""
+    return result.verdict is not None and result.verdict.outcome is Outcome.PASS
+
+
+def build_unknown_base(why: str) -> NoBaseline:
+    """That nobody knows with which commit to compare, which is no absence."""
+    hint = "bring the change up to date, or name a run with `baseline`"
+    return NoBaseline(
+        "baseline-unavailable", f"the commit to compare with cannot be told: {why}; {hint}", unavailable=True
+    )
+
+
+def _compute_age_days(made: datetime | None, now: datetime) -> float | None:
+    return max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None
+
+
+def _is_in_history(artifact: Artifact, ledger: History) -> bool:
+    """Whether a ledger has a run of the artifact's commit."""
+    run = artifact.workflow_run
+    return run is not None and any(one.sha == run.head_sha for one in ledger.runs)
+
+
+def _format_source(artifact: Artifact, run: WorkflowRun) -> str:
+    return f"artifact {artifact.id} of run {run.id}"
+
+
+def _read_history(archive: Path, shown: str, result: RunResult) -> tuple[History, str]:
+    """What travels with the baseline, as foreign as the run itself; one that cannot be read is worth none, and why."""
+    data = find_top_entry(archive, HISTORY_NAME, MAX_HISTORY_BYTES)
+    try:
+        return (EMPTY_HISTORY if data is None else trim_to_run(parse_history(data, shown), result)), ""
+    except GateError as error:
+        return EMPTY_HISTORY, error.message

@@ -1,0 +1,170 @@
+"""Check runs on a commit, with annotations on the lines of cases (docs.github.com, "Check runs")."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import islice
+from typing import Final
+from urllib.parse import quote
+
+from eval_gate.github.client import ApiResponse, GitHubClient
+from eval_gate.struct import FrozenStruct
+
+PERMISSION: Final = "checks: write"
+MAX_TEXT: Final = 65_535
+MAX_TITLE: Final = 80
+MAX_ANNOTATION_TITLE: Final = 255
+"""Bytes, as all limits of annotations."""
+MAX_MESSAGE: Final = 16_000
+MAX_CHECKS: Final = 1_000
+
+
+class CheckConclusion(StrEnum):
+    """Conclusion of a check run. Never `neutral` or `skipped`: both satisfy a required check."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
+
+
+class AnnotationLevel(StrEnum):
+    """Severity of an annotation."""
+
+    WARNING = "warning"
+    FAILURE = "failure"
+
+
+class Annotation(FrozenStruct):
+    """Annotation on one line of a file of the repository."""
+
+    path: str
+    line: int
+    level: AnnotationLevel
+    title: str
+    message: str
+
+
+class CheckContent(FrozenStruct):
+    """Content of a check run. Texts are Markdown; `text` may be empty."""
+
+    name: str
+    head_sha: str
+    conclusion: CheckConclusion
+    title: str
+    summary: str
+    text: str
+    details_url: str
+    external_id: str
+    """What tells our check from others of the same name on the same commit."""
+    annotations: tuple[Annotation, ...] = ()
+    """At most fifty, which is what GitHub takes at once."""
+
+
+class CheckOutput(ApiResponse):
+    """Output that a check run shows."""
+
+    title: str | None = None
+    summary: str | None = None
+
+
+class CheckRun(ApiResponse):
+    """Check run as GitHub returns it."""
+
+    id: int
+    html_url: str | None = None
+    external_id: str | None = None
+    """What its writer gave it to be known by."""
+    head_sha: str = ""
+    conclusion: str | None = None
+    details_url: str | None = None
+    output: CheckOutput | None = None
+
+
+def write_check(client: GitHubClient, check: CheckContent) -> CheckRun:
+    """Write the check run, once: after a lost answer it is looked for first. Raises GitHubError."""
+    doing = f"writing the check {check.name}"[:120]
+    body = {
+        "name": check.name,
+        "head_sha": check.head_sha,
+        "status": "completed",
+        "conclusion": check.conclusion.value,
+        "details_url": check.details_url,
+        "external_id": check.external_id,
+        "output": _build_output(check),
+    }
+    return client.post(
+        doing, "/check-runs", body, CheckRun, permission=PERMISSION, made=lambda: _find_check(client, check, doing)
+    )
+
+
+def list_checks_named(client: GitHubClient, name: str, head_sha: str) -> tuple[CheckRun, ...]:
+    """The check runs of this name on the commit, newest first; of very many the newest hundred. Raises GitHubError."""
+    doing = f"looking for the check {name}"[:120]
+    return tuple(sorted(_fetch_checks(client, name, head_sha, doing), key=lambda one: one.id, reverse=True))
+
+
+def list_commit_checks(client: GitHubClient, head_sha: str) -> tuple[CheckRun, ...]:
+    """The check runs on the commit, whatever they are called; of very many a thousand. Raises GitHubError."""
+    doing = f"looking for the checks on {head_sha[:7]}"
+    path = f"/commits/{quote(head_sha)}/check-runs"
+    found = client.iter_items(doing, path, CheckRun, permission=PERMISSION, query={"filter": "all"}, key="check_runs")
+    return tuple(islice(found, MAX_CHECKS))
+
+
+def copy_check_result(client: GitHubClient, check: CheckRun, counts: CheckRun) -> CheckRun:
+    """Have a check run say what another one of its name says, which counts. Raises GitHubError.
+
+    GitHub shows whichever was completed last.
+    """
+    said = counts.output or CheckOutput()
+    output = {
+        "title": (said.title or "Overtaken")[:MAX_TITLE],
+        "summary": _truncate_bytes(said.summary or "", MAX_TEXT),
+    }
+    body = {"status": "completed", "conclusion": counts.conclusion, "output": output}
+    body |= {"details_url": counts.details_url} if counts.details_url else {}
+    doing = f"correcting the check {check.id}"
+    return client.patch(doing, f"/check-runs/{check.id}", body, CheckRun, permission=PERMISSION)
+
+
+def rename_check(client: GitHubClient, check: CheckRun, name: str) -> CheckRun:
+    """Give a check run another name. Raises GitHubError."""
+    doing = f"renaming the check {check.id}"
+    return client.patch(doing, f"/check-runs/{check.id}", {"name": name}, CheckRun, permission=PERMISSION)
+
+
+def _build_output(check: CheckContent) -> dict[str, object]:
+    return {
+        "title": check.title[:MAX_TITLE],
+        "summary": _truncate_bytes(check.summary, MAX_TEXT),
+        **({"text": _truncate_bytes(check.text, MAX_TEXT)} if check.text else {}),
+        "annotations": [
+            {
+                "path": one.path,
+                "start_line": one.line,
+                "end_line": one.line,
+                "annotation_level": one.level.value,
+                "title": _truncate_bytes(one.title, MAX_ANNOTATION_TITLE),
+                "message": _truncate_bytes(one.message, MAX_MESSAGE),
+            }
+            for one in check.annotations
+        ],
+    }
+
+
+def _truncate_bytes(text: str, limit: int) -> str:
+    """The beginning of a text, at most so many bytes and whole characters."""
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+
+
+def _find_check(client: GitHubClient, check: CheckContent, doing: str) -> CheckRun | None:
+    """The check run that a lost answer may have made."""
+    found = _fetch_checks(client, check.name, check.head_sha, doing)
+    return next((one for one in found if one.external_id == check.external_id), None)
+
+
+def _fetch_checks(client: GitHubClient, name: str, head_sha: str, doing: str) -> tuple[CheckRun, ...]:
+    path = f"/commits/{quote(head_sha)}/check-runs"
+    query = {"check_name": name, "filter": "all"}
+    return client.get_page(doing, path, CheckRun, permission=PERMISSION, query=query, key="check_runs")

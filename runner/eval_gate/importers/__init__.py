@@ -1,0 +1,1 @@
+"""Importers for other tools' eval definitions. They list everything that was not imported."""

@@ -1,0 +1,1 @@
+"""Importer for promptfoo configurations (read from 0.121)."""

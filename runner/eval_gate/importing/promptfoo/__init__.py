@@ -1,1 +1,0 @@
-"""promptfoo's configuration: prompts, providers, tests and assertions (read from 0.121)."""

@@ -1,0 +1,78 @@
+"""Annotations on the lines of eval files, for cases that need attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from eval_gate.formats.discovery import may_be_eval_file
+from eval_gate.model.comparison import Outcome, RuleCode
+from eval_gate.reports.links import to_repository_path
+from eval_gate.reports.view.report_view import ReportView
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import to_one_line
+
+MAX_ANNOTATIONS: Final = 10
+"""More are read by nobody, and the runner keeps no more of a kind in a step."""
+MAX_ANNOTATION_TEXT: Final = 1_000
+
+
+class CaseAnnotation(FrozenStruct):
+    """Annotation on one line of an eval file; `line` counts from 1, `blocking` means it fails the gate.
+
+    `file` is its path in the repository.
+    """
+
+    file: str
+    line: int
+    title: str
+    message: str
+    blocking: bool
+
+
+class CaseAnnotations(FrozenStruct):
+    """The most important annotations of a run, and how many were omitted."""
+
+    items: tuple[CaseAnnotation, ...] = ()
+    omitted_count: int = 0
+
+
+def build_annotations(view: ReportView) -> CaseAnnotations:
+    """The worst first, at most ten; only for eval files: a result may be forged, and names what it likes."""
+    found = [
+        replace(remark, file=to_repository_path(remark.file, view.context))
+        for remark in _iter_annotations(view)
+        if may_be_eval_file(remark.file, view.context.evals)
+    ]
+    return CaseAnnotations(tuple(found[:MAX_ANNOTATIONS]), max(len(found) - MAX_ANNOTATIONS, 0))
+
+
+def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
+    failed = view.verdict.outcome is Outcome.FAIL
+    yield from _annotate_rows(view.regressions, "Regression", blocking=failed)
+    yield from _annotate_rows(view.suspected, "Suspected regression", blocking=failed)
+    yield from _annotate_rows(view.must_pass, "Must pass", blocking=failed)
+    yield from _annotate_rows(() if view.is_inconclusive else view.failing, "Failing case", blocking=failed)
+    by_score = any(reason.code == RuleCode.SCORE_DROP for reason in view.verdict.reasons)
+    yield from _annotate_rows(view.score_drops, "Score drop", blocking=failed and by_score)
+    for group in view.errors_by_blame:
+        yield from _annotate_rows(group.rows, group.title, blocking=False)
+    yield from _annotate_rows(view.base_agent_failures, "Fails with the base branch's agent too", blocking=False)
+    yield from _annotate_rows(view.broken_on_main, "Broken before this change", blocking=False)
+    yield from _annotate_rows(view.unconfirmed, "Not decided", blocking=False)
+    yield from _annotate_rows(view.inconclusive_cases, "Not sure", blocking=failed and view.flaky_blocks)
+
+
+def _annotate_rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> Iterator[CaseAnnotation]:
+    for row in rows:
+        if row.location is not None and row.location.line > 0:
+            then, here = row.baseline_result, row.current_result
+            change = f"{then} → {here}. " if then and here else ""
+            if row.evidence:
+                change = f"{row.evidence_text}. "
+            reason = to_one_line(row.failure_summary or "", MAX_ANNOTATION_TEXT) or "no reason was given"
+            message = to_one_line(f"{change}{reason}", MAX_ANNOTATION_TEXT)
+            yield CaseAnnotation(
+                row.location.file, row.location.line, to_one_line(f"{word}: {row.label}", 200), message, blocking
+            )

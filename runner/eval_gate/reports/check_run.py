@@ -1,0 +1,126 @@
+"""Texts of the check run on GitHub: title, summary and page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.model.comparison import Outcome, RuleCode
+from eval_gate.reports.markdown import render_summary
+from eval_gate.reports.markdown_fragments import format_links, format_prose, format_provenance, format_setup_changes
+from eval_gate.reports.view.report_view import ReportView
+from eval_gate.reports.wording.headline import format_regressions
+from eval_gate.reports.wording.numbers import format_count, format_percent
+from eval_gate.reports.wording.verdict import format_new_errors
+from eval_gate.reports.wording.waivers import format_waived_counts
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import escape_markdown, to_one_line, truncate_text
+
+MAX_TITLE: Final = 80
+MAX_PAGE: Final = 60_000
+"""Characters of the page; GitHub takes 65,535."""
+
+
+class CheckText(FrozenStruct):
+    """Title, summary and page of a check run; summary and page are Markdown."""
+
+    title: str
+    summary: str
+    page: str
+
+
+def render_check_run(view: ReportView) -> CheckText:
+    """The check's texts. The summary needs neither folding nor alerts, which are not shown everywhere."""
+    lead = f"**{view.lead}** " if view.lead else ""
+    measured = [format_setup_changes(view.setup_changes)] if view.setup_changes else []
+    why = lead + escape_markdown(view.opening, 600)
+    links = [words] if (words := format_links(view)) else []
+    below = [format_prose(words, 600) for words in (view.bad_day, view.false_alarms) if words]
+    summary = "\n\n".join(
+        [why, *below, *links, *measured, _format_counts(view), f"<sub>{format_provenance(view)}</sub>"]
+    )
+    return CheckText(format_check_title(view), summary + "\n", render_summary(view, limit=MAX_PAGE))
+
+
+def format_check_title(view: ReportView) -> str:
+    """The verdict in at most eighty characters: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`."""
+    verdict = view.verdict
+    if verdict.outcome is Outcome.ERROR:
+        why = view.reasons[0] if view.reasons else "the run was not finished"
+        return _truncate_title("No verdict yet" if view.has_no_verdict else f"Could not decide: {why}")
+    first = verdict.reasons[0].code if verdict.outcome is Outcome.FAIL and verdict.reasons else ""
+    if first == RuleCode.PASS_RATE:
+        rates, rule = view.rates, verdict.rule(RuleCode.PASS_RATE)
+        rate, limit = (rule.value, rule.limit) if rule else (format_percent(rates.current), "the limit")
+        return _truncate_title(f"Pass rate {rate} ({rates.passed} of {rates.judged}) below {limit}")
+    return _truncate_title(f"{_summarize_changes(view)} — {_format_pass_count(view)}")
+
+
+def format_cancelled_title(view: ReportView) -> str:
+    """The title for a run that was ended from outside."""
+    total = view.summary.total_cases
+    return f"Cancelled at {total - view.summary.not_run}/{total}"
+
+
+def format_problem_title(message: str, *, usage: bool) -> str:
+    """The title for a step that ended before there was a run."""
+    return _truncate_title(f"{'Configuration error' if usage else 'Could not decide'}: {message}")
+
+
+def _truncate_title(words: str) -> str:
+    """At most eighty characters, cut between two words; within one only where it takes half of the title."""
+    words = to_one_line(words, 10 * MAX_TITLE)
+    before = words[:MAX_TITLE].rpartition(" ")[0]
+    whole = len(words) <= MAX_TITLE or len(before) <= MAX_TITLE // 2
+    return truncate_text(words, MAX_TITLE) if whole else before.rstrip(" ,—(") + "…"
+
+
+def _summarize_changes(view: ReportView) -> str:
+    heading = f"{view.heading[:1].upper()}{view.heading[1:]}"
+    failed, waived = view.verdict.outcome is Outcome.FAIL, format_waived_counts(view.run)
+    if view.comparison is None or view.nothing_comparable:
+        absent = "No baseline" if view.comparison is None else "Baseline not comparable"
+        return heading if failed else ", ".join([absent, *waived])
+    if view.regressions:
+        words = format_regressions(view.run)
+        parts = [f"{words[:1].upper()}{words[1:]}", *waived]
+    elif failed or view.suite_drop:
+        parts = [heading]
+    else:
+        parts = [*([] if any("regression" in words for words in waived) else ["No regressions"]), *waived]
+        if view.inconclusive_cases:
+            parts.append(f"not sure about {format_count(len(view.inconclusive_cases), 'case')}")
+        if view.unconfirmed:
+            parts.append(f"{format_count(len(view.unconfirmed), 'case')} not decided")
+    if view.new_passes:
+        parts.append(format_count(len(view.new_passes), "new pass", "new passes"))
+    if view.score_drops and not parts[0].startswith(RuleCode.SCORE_DROP.shown):
+        parts.append(format_count(len(view.score_drops), "score drop"))
+    if not failed:
+        parts += format_new_errors(view.run)
+    if view.baseline_is_stale:
+        parts.append("baseline is stale")
+    return ", ".join(parts)
+
+
+def _format_pass_count(view: ReportView) -> str:
+    summary, baseline = view.summary, view.comparison.baseline if view.comparison else None
+    then = f" (baseline {baseline.passed})" if baseline and not view.nothing_comparable else ""
+    at_first = " at first" if view.recovered_count else ""
+    return f"{summary.passed - view.recovered_count}/{summary.total_cases} pass{at_first}{then}"
+
+
+def _format_counts(view: ReportView) -> str:
+    summary = view.summary
+    parts = [f"{summary.passed} pass", f"{summary.failed} fail"]
+    parts.append(f"{format_count(summary.errored, 'error')}{view.errored_counts}")
+    if view.comparison is not None:
+        parts += [
+            format_count(len(view.regressions), "regression"),
+            format_count(len(view.new_passes), "new pass", "new passes"),
+        ]
+        parts.append(f"{len(view.still_failing)} still failing")
+        if view.score_drops:
+            parts.append(format_count(len(view.score_drops), "score drop"))
+    parts += view.more_counts
+    parts += [f"{summary.not_run} not run", f"{summary.skipped} skipped"]
+    return f"{format_count(summary.total_cases, 'case')}: {', '.join(parts)}."

@@ -1,0 +1,303 @@
+"""Markdown fragments: case links, lists of names, waivers, provenance, baseline notes.
+
+Foreign text in them is escaped here; the templates place them as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from eval_gate.model.comparison import Outcome
+from eval_gate.model.result import StaleFact, StaleKind
+from eval_gate.reports.view.report_view import ReportView
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.wording import numbers as wording
+from eval_gate.reports.wording import verdict
+from eval_gate.reports.wording.headline import find_earlier_commits
+from eval_gate.reports.wording.setup_changes import MAX_NAMED, SetupChangeText
+from eval_gate.reports.wording.waivers import WaiverText
+from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, truncate_text
+
+MAX_SENTENCE: Final = 400
+MAX_REASONS: Final = 5
+"""Reasons that a list of cases names."""
+MAX_EVIDENCE: Final = 200
+"""Characters of what was seen of a case, and of each remark on it."""
+MAX_AUTHOR: Final = 60
+_MAX_INLINE: Final = 3
+
+
+def format_name_link(row: CaseRow) -> str:
+    """The case's name as code for a cell, linked to its place in the page; to its line where no page opens."""
+    shown, url = format_code_cell(row.label), row.page_url or row.url
+    return f"[{shown}]({url})" if url else shown
+
+
+def format_case_link(row: CaseRow) -> str:
+    """The same, with its line of the eval file beside it as a small link, and a word where it is stale."""
+    line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page_url and row.url and row.location else ""
+    return f"{format_name_link(row)}{line}{' (suspected)' if row.suspected else ''}{' stale' if row.stale else ''}"
+
+
+def format_suspected_count(rows: Sequence[CaseRow]) -> str:
+    """`, 9 of them suspected`; empty where none is."""
+    number = sum(row.suspected for row in rows)
+    return f", {number} of them suspected" if number else ""
+
+
+def format_links(view: ReportView) -> str:
+    """Where to go from here, in one line: the report, and the page of documentation about this state.
+
+    Empty where no address is known.
+    """
+    context = view.context
+    parts = [f"**[Open the report]({context.page_url})**"] if context.page_url else []
+    if not parts and context.report_url:
+        parts = [f"[Download the report]({context.report_url}) (a zip)"]
+    if view.doc_link and context.docs_url:
+        parts.append(f"[{view.doc_link.text}]({context.docs_url}/{view.doc_link.target})")
+    return " · ".join(parts)
+
+
+def format_evidence_cell(row: CaseRow) -> str:
+    """What was seen of the case, a line for each."""
+    said = [escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines]
+    said += (
+        [format_code_cell(row.failure_summary)] if row.failure_summary and row.waiver else []
+    )  # whose table has no room for more
+    return "<br>".join(said)
+
+
+def format_terms_cell(waiver: WaiverText) -> str:
+    """`accepted until 2026-12-05, 14 days left`, who said so, and where."""
+    new = "<br>**new in this pull request**" if waiver.new else ""
+    return f"{waiver.effect} until {waiver.expiry}<br>{_format_source(waiver)}{new}"
+
+
+def format_waiver(waiver: WaiverText) -> str:
+    """An entry as a whole: its id or glob, terms, the cases that fail, and the reason."""
+    cases = f", about {', '.join(map(format_code_span, waiver.cases))}" if waiver.cases else ""
+    terms = f"{waiver.effect} until {waiver.expiry}, {_format_source(waiver)}"
+    return f"{format_code_span(waiver.pattern)}: {terms}{cases}: {escape_markdown(waiver.reason, MAX_EVIDENCE)}"
+
+
+def _format_source(waiver: WaiverText) -> str:
+    """Who said so, and where: a link where that is on this server."""
+    by = f"by {escape_markdown(waiver.author, MAX_AUTHOR)}, " if waiver.author else ""
+    if waiver.url is None:
+        return f"{by}{format_code_cell(waiver.place)}"
+    return f"{by}[{'comment' if waiver.url == waiver.place else format_code_cell(waiver.place)}]({waiver.url})"
+
+
+def format_names(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a`, `b` and 3 more; graded cases with their scores: `a` 0.60 → 0.55 (−0.05)."""
+    return _format_names(rows, limit, lambda row: row.scores or "")
+
+
+def format_names_with_evidence(rows: Sequence[CaseRow], limit: int) -> str:
+    """The same with what was seen: `a` (passed 6 of 6 here, 2 of 20 on main)."""
+    return _format_names(
+        rows,
+        limit,
+        lambda row: f"({escape_markdown(row.evidence_text, MAX_EVIDENCE)})" if row.evidence else row.scores or "",
+    )
+
+
+def format_names_with_results(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a` (crashed), `b` (unreachable)."""
+    return _format_names(rows, limit, lambda row: f"({row.current_result})" if row.current_result else "")
+
+
+def _format_names(rows: Sequence[CaseRow], limit: int, details: Callable[[CaseRow], str]) -> str:
+    shown = ", ".join(f"{format_code_span(row.label)} {details(row)}".rstrip() for row in rows[:limit])
+    rest = len(rows) - limit
+    if rest <= 0:
+        return shown
+    return f"{shown} and {rest} more" if shown else wording.format_count(rest, "case")
+
+
+def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a`, `b` (needs a judge); `c` (no question)."""
+    groups: dict[str, list[CaseRow]] = defaultdict(list)
+    for row in rows:
+        groups[row.reason or row.failure_summary or "no reason was given"].append(row)
+    shown = [
+        f"{format_names(members, limit)} ({escape_markdown(reason)})"
+        for reason, members in list(groups.items())[:MAX_REASONS]
+    ]
+    left_out = sum(len(members) for members in list(groups.values())[MAX_REASONS:])
+    return "; ".join([*shown, *([f"{wording.format_count(left_out, 'case')} for other reasons"] if left_out else [])])
+
+
+def format_prose(words: str, limit: int = MAX_SENTENCE) -> str:
+    """Half a sentence that has names in backticks; whatever stands between two of them is code."""
+    pieces = re.split(r"`([^`]*)`", truncate_text(words, limit))
+    return "".join(format_code_span(piece) if place % 2 else _escape_text(piece) for place, piece in enumerate(pieces))
+
+
+def format_setup_changes(found: SetupChangeText, names: int = MAX_NAMED) -> str:
+    """What differs in how the run was measured, in one paragraph; more than a few things as a list."""
+    sign = "⚠️ " if found.is_alarming else ""
+    said = [format_prose(line) for line in found.format_lines(names)]
+    several = len(said) > _MAX_INLINE
+    shown = "\n" + "".join(f"\n- {words}" for words in said) if several else f" {' · '.join(said)}"
+    return f"{sign}**{found.title}**{found.remark}:{shown}"
+
+
+def _escape_text(text: str) -> str:
+    """Escaped, with the blanks at its ends."""
+    before, after = (" " if text[:1].isspace() else ""), (" " if text[1:][-1:].isspace() else "")
+    return f"{before}{escape_markdown(text, MAX_SENTENCE)}{after}"
+
+
+def format_sentence(words: str) -> str:
+    """Half a sentence of a verdict or a note as a whole one."""
+    return escape_markdown(verdict.to_sentence(words), MAX_SENTENCE)
+
+
+def describe_stale_fact(fact: StaleFact) -> str:
+    """One fact as half a sentence."""
+    recorded, current = (format_code_span(value or "unknown") for value in (fact.recorded, fact.current))
+    match fact.kind:
+        case StaleKind.DESCRIPTION:
+            return f"generated for description {recorded}, now {current}; results may not reflect the current contract"
+        case StaleKind.REGISTRY_SIZE:
+            grown = (
+                f"the registry grew from {escape_markdown(fact.recorded or '?')} to "
+                f"{escape_markdown(fact.current or '?')} tools"
+            )
+            return f"{grown}: `toolsAcceptable` sets may be too narrow"
+        case StaleKind.VERSION:
+            return f"generated for version {recorded}, now {current}: the schema may have changed"
+        case StaleKind.MISSING:
+            return "the tool is not in the registry"
+        case StaleKind.STATUS:
+            return f"the tool is {escape_markdown(fact.current or 'not in use')}"
+
+
+def describe_stale_baseline(view: ReportView) -> str:
+    """How old the baseline is, both limits, and the remedy."""
+    assert view.comparison is not None
+    facts, context = view.comparison.baseline, view.context
+    branch = format_code_span(context.branch) if context.branch else "the default branch"
+    parts = []
+    if facts.age_days is not None:
+        parts.append(f"**{wording.format_age(facts.age_days)}** (limit {context.max_baseline_age_days:g} days)")
+    if facts.commits_behind is not None:
+        behind = wording.format_count(facts.commits_behind, "commit")
+        parts.append(f"**{behind} behind** {branch} (limit {context.max_baseline_commits})")
+    remedy = (
+        f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
+    )
+    why = f"Differences may come from {branch}, not from this change."
+    return f"The baseline is {' and '.join(parts)}. {why} Refresh: {remedy}."
+
+
+def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = format_code_span) -> str | None:
+    """Which runs of the baseline's branch were passed over because they could not be measured; None where none was.
+
+    `mark` sets off names and commits as the place where the sentence stands does it.
+    """
+    if view.comparison is None or not view.comparison.baseline.unmeasured:
+        return None
+    facts = view.comparison.baseline
+    first, more = facts.unmeasured[0], len(facts.unmeasured) > 1
+    branch = view.context.branch
+    sha = mark(first.sha[:7] if first.sha else first.run_id[:40])
+    if branch:
+        runs = (
+            f"newest {len(facts.unmeasured)} runs before this change"
+            if more
+            else f"newest run before this change, {sha},"
+        )
+        which = f"{mark(branch)}'s {runs}"
+    else:  # there may be others between them: `latest` passes over red ones too
+        which = f"{len(facts.unmeasured)} newer runs" if more else f"A newer run, {sha},"
+    judged = (
+        f"{'in ' + sha + ' ' if more else ''}{first.judged} of {wording.format_count(first.cases, 'case')} "
+        "could be judged"
+    )
+    compared = mark(facts.sha[:7] if facts.sha else facts.run_id[:40])
+    return f"{which} could not be measured: {judged}. Compared with {compared}."
+
+
+def describe_older_baseline(view: ReportView, mark: Callable[[str], str] = format_code_span) -> str | None:
+    """Which commits of the base have no result and count here too, where something is red; else None.
+
+    `mark` as for `describe_unmeasured_runs`.
+    """
+    if view.comparison is None or (view.verdict.outcome is Outcome.PASS and not view.regressions):
+        return None
+    counted, base = find_earlier_commits(view.run), view.comparison.baseline.base_sha or ""
+    if counted is None:
+        return None
+    commits, it = wording.format_count(counted[0], "commit"), "it" if counted[0] == 1 else "they"
+    what = f"what {it} did counts here too ({mark(counted[1])})"
+    if view.run.sha == base:
+        return f"Between the baseline and {mark(base[:7])} {'is' if counted[0] == 1 else 'are'} {commits}: {what}"
+    return (
+        f"{mark(base[:7])}, which this change is held against, has no result of its own. The baseline is {commits}"
+        f" older: {what}"
+    )
+
+
+def format_provenance(view: ReportView) -> str:
+    """What was evaluated and compared with, in one line; addresses only where they are known."""
+    context, parts = view.context, []
+    if view.is_inconclusive:
+        parts.append(f"Exit code {int(view.verdict.exit_code)}")
+    sha = context.head_sha or view.run.sha
+    parts.append(
+        f"Evaluated {format_code_span(sha[:7])}{_describe_merge(view)}"
+        if sha
+        else f"Run {format_code_span(view.run.run_id)}"
+    )
+    if view.comparison is not None:
+        parts.append(describe_baseline(view))
+    for words, url in (("stored result", context.report_url), ("this run", context.run_url)):
+        if url:
+            parts.append(f"[{words}]({url})")
+    parts.append(f"eval-gate {escape_markdown(view.run.tool.version)}")
+    return " · ".join(parts)
+
+
+def _describe_merge(view: ReportView) -> str:
+    """What is evaluated beside the head: nothing, or the base branch as it was merged with it."""
+    context, base = view.context, view.comparison.baseline.base_sha if view.comparison else None
+    if context.is_believed and context.workspace_sha:
+        believed = (
+            f" (nothing here names the commit: the workflow's {format_code_span(context.workspace_sha[:7])} is "
+            "believed)"
+        )
+    else:
+        believed = ""
+    if not (context.base_branch and context.head_sha):
+        return believed
+    branch = format_code_span(context.base_branch)
+    if context.workspace_sha == context.head_sha:
+        return f", not merged into {branch} yet{believed}"
+    at = f" at {format_code_span(base[:7])}" if base and context.workspace_sha else ""
+    return f" merged into {branch}{at}{believed}"
+
+
+def format_spending(view: ReportView) -> str:
+    """What the run took, in one line: it is other numbers every time, and stands where nobody looks for news."""
+    return " · ".join(filter(None, [view.reruns, view.spending]))
+
+
+def describe_baseline(view: ReportView) -> str:
+    """Which run this one is compared with, how old it is, and where it can be seen."""
+    assert view.comparison is not None
+    facts, context = view.comparison.baseline, view.context
+    day = wording.extract_day(facts.timestamp)
+    details = [words for words in (wording.format_age(facts.age_days),) if words]
+    if facts.commits_behind is not None:
+        details.append(f"{wording.format_count(facts.commits_behind, 'commit')} behind")
+    branch = f" on {format_code_span(context.branch)}" if context.branch else ""
+    shown = format_code_span(facts.sha[:7] if facts.sha else facts.run_id)
+    name = f"baseline {shown}{f' of {day}' if day else ''}{branch}"
+    link = f" ([run]({context.baseline_run_url}))" if context.baseline_run_url else ""
+    return ", ".join([name, *details]) + link

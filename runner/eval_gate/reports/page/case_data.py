@@ -1,0 +1,324 @@
+"""Data of one case for the page: prompt, both responses, checks, executions, history and next steps."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from eval_gate.model.comparison import Outcome
+from eval_gate.model.conversation import Message
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
+from eval_gate.model.result import CaseResult
+from eval_gate.reports.page.truncation import PageTruncation
+from eval_gate.reports.rerun_command import build_case_rerun_command, find_preparatory_cases
+from eval_gate.reports.view.report_view import ReportView
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.wording.numbers import format_money, format_score
+from eval_gate.reports.wording.waivers import build_case_waive_command, build_waive_comment
+from eval_gate.text.safe_output import reveal_invisible
+
+STATUS_LETTERS: Final = {
+    Status.PASSED: "P",
+    Status.FAILED: "F",
+    Status.ERROR: "E",
+    Status.SKIPPED: "S",
+    Status.NOT_RUN: "N",
+}
+MAX_EXPECTED: Final = 60
+"""Lines of an expectation."""
+MAX_DEPTH: Final = 4
+"""How deep the members of checks are followed: the record may be anybody's."""
+_PROMPTS: Final = ("systemPrompt", "userPrompt", "prompt", "command")
+"""What a judge was asked, by the names of a judgement's facts."""
+
+Data = dict[str, Any]
+
+
+def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data:
+    """One case. What is nothing is left out."""
+    case = row.case
+    said: Data = {
+        "what": _truncate_text(row.failure_summary, cut, 600),
+        "seen": [reveal_invisible(line) for line in row.evidence_lines],
+        "then": row.baseline_result,
+        "here": row.current_result,
+        "scores": row.scores,
+        "change": row.change_text,
+        "compared": _truncate_text(row.reason, cut, 600) if row.reason != row.failure_summary else None,
+        "record": reveal_invisible(row.history_text) if row.history_text else None,
+        "past": row.case_change.past if row.case_change else None,
+        "waived": _build_waiver(row),
+        "before": _build_baseline_side(row, cut),
+    }
+    if case is not None:
+        said |= _describe_case(case, cut) | _build_actions(row, view)
+        said["now"] = _build_current_side(case, cut)
+        said["checks"] = _build_checks(case.evaluator_results, _get_baseline_checks(row), cut)
+        said["runs"] = _build_executions(case, cut)
+    return _drop_empty(said)
+
+
+def _drop_empty(data: Mapping[str, Any]) -> Data:
+    """Without what is nothing; 0 and False are something."""
+    return {name: value for name, value in data.items() if value is not None and value not in ("", [], {})}
+
+
+def _truncate_text(text: str | None, cut: PageTruncation, most: int | None = None) -> str | None:
+    """As much of the text as there is room for; how much there was is said at its end."""
+    limit = min((one for one in (cut.max_characters, most) if one is not None), default=None)
+    if text is None or limit is None or len(text) <= limit:
+        return reveal_invisible(text) if text is not None else None
+    return f"{reveal_invisible(text[:limit])}… [{len(text) - limit:,} more characters]"
+
+
+def _describe_case(case: CaseResult, cut: PageTruncation) -> Data:
+    asked = case.asked
+    lines = asked.expectation[:MAX_EXPECTED] if asked else ()
+    return {
+        "about": _truncate_text(case.description, cut, 2_000),
+        "error": _truncate_text(case.error, cut),
+        "question": _truncate_text(asked.question, cut) if asked else None,
+        "expected": [_truncate_text(line, cut, 2_000) for line in lines],
+        "askedCut": (asked.cut or len(asked.expectation) > MAX_EXPECTED if asked else False) or None,
+        "target": reveal_invisible(case.target) if case.target else None,
+        "difficulty": reveal_invisible(case.difficulty) if case.difficulty else None,
+        "asserted": [case.assertions_run, case.assertions_skipped] if case.status.judged else None,
+        "skippedTokens": [reveal_invisible(token) for token in case.details.skipped_tokens[:20]],
+        "warnings": [_truncate_text(warning, cut, 600) for warning in case.warnings[:20]],
+    }
+
+
+def _build_actions(row: CaseRow, view: ReportView) -> Data:
+    """Where to go from here: the line, and what to run or to say."""
+    assert row.case is not None
+    place, context = row.case.location, view.context
+    command = line = None
+    before = find_preparatory_cases([row.id], view.run) if row.case.dependent else ()
+    if view.verdict.outcome is Outcome.FAIL and row in view.waivable:
+        command = build_waive_comment((row.id,), context)
+        line = build_case_waive_command(row.key, context.waive_command) if context.waive_command else None
+    return {
+        "place": reveal_invisible(f"{place.file}:{place.line}") if place else None,
+        "url": row.url,
+        "rerun": build_case_rerun_command(row.id, context.rerun_command, before) if context.rerun_command else None,
+        "comment": command,
+        "accept": line,
+    }
+
+
+def _build_waiver(row: CaseRow) -> Data | None:
+    if row.waiver is None:
+        return None
+    waiver = row.waiver
+    words = {"done": waiver.effect, "until": waiver.expiry, "by": waiver.author, "where": waiver.place}
+    return _drop_empty(
+        {name: reveal_invisible(text) for name, text in words.items()}
+        | {"reason": reveal_invisible(waiver.reason)[:2_000]}
+    ) | ({"url": waiver.url} if waiver.url else {})
+
+
+# The two sides
+
+
+def _build_current_side(case: CaseResult, cut: PageTruncation) -> Data:
+    usage = case.usage
+    return _drop_empty(
+        {
+            "status": STATUS_LETTERS[case.status],
+            "ms": round(case.duration_ms, 1),
+            "first": None if case.details.first_token_ms is None else round(case.details.first_token_ms, 1),
+            "tokens": [usage.input_tokens, usage.output_tokens] if usage else None,
+            "cost": _format_cost(case.cost_usd),
+            "judge": _format_cost(case.judge_cost_usd),
+            "attempts": case.attempts if case.attempts > 1 else None,
+            **_build_response(case.details, cut),
+        }
+    )
+
+
+def _build_baseline_side(row: CaseRow, cut: PageTruncation) -> Data | None:
+    before = row.case_change.before if row.case_change else None
+    if before is None:
+        return None
+    known = before.input_tokens is not None or before.output_tokens is not None
+    return _drop_empty(
+        {
+            "status": STATUS_LETTERS[before.status],
+            "ms": round(before.duration_ms, 1),
+            "error": _truncate_text(before.error, cut),
+            "tokens": [before.input_tokens, before.output_tokens] if known else None,
+            "cost": _format_cost(before.cost_usd),
+            "runs": "".join(STATUS_LETTERS[one] for one in before.executions),
+            **_build_response(before.details, cut),
+        }
+    )
+
+
+def _format_cost(dollars: float | None) -> str | None:
+    return format_money(dollars) if dollars is not None else None
+
+
+def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
+    """What one execution left: answer, calls, conversation. Of calls without arguments there are the names."""
+    answer = _truncate_text(details.response, cut)
+    kept = details.tool_calls
+    calls = [_build_tool_call(call, cut) for call in kept[: cut.max_parts]]
+    calls = calls or [{"name": reveal_invisible(name)} for name in details.tools_called[: cut.max_parts]]
+    messages = details.conversation[: cut.max_parts]
+    missing = dict(details.left_out)
+    if more := max(len(kept), len(details.tools_called)) - len(calls):
+        missing["toolCalls"] = missing.get("toolCalls", 0) + more
+    if more := len(details.conversation) - len(messages):
+        missing["messages"] = missing.get("messages", 0) + more
+    return {
+        "answer": answer,
+        "length": details.response_length if details.response_truncated else None,
+        "calls": calls,
+        "talk": [_build_message(message, cut) for message in messages],
+        "missing": {reveal_invisible(name): number for name, number in missing.items()},
+        "turns": details.max_turns_reached or None,
+        "replayed": details.replayed or None,
+    }
+
+
+def _build_tool_call(call: KeptCall, cut: PageTruncation) -> Data:
+    return _drop_empty(
+        {
+            "name": reveal_invisible(call.name),
+            "args": _format_json(call.arguments, cut),
+            "result": _format_json(call.result, cut),
+            "ok": call.success,
+            "ms": round(call.duration_ms, 1) if call.duration_ms is not None else None,
+            "cut": list(call.cut),
+        }
+    )
+
+
+def _format_json(value: Any, cut: PageTruncation) -> str | None:
+    """As people read it: a text as it is, all else as JSON over several lines."""
+    if value is None:
+        return None
+    return _truncate_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2), cut)
+
+
+def _build_message(message: Message, cut: PageTruncation) -> Data:
+    calls = [
+        _drop_empty({"name": reveal_invisible(call.name), "args": _format_json(call.params or None, cut)})
+        for call in message.tool_calls
+    ]
+    name = reveal_invisible(message.name) if message.name else None
+    return _drop_empty(
+        {
+            "role": message.role,
+            "name": name,
+            "text": _format_json(message.content or None, cut),
+            "calls": calls[: cut.max_parts],
+        }
+    )
+
+
+# Checks
+
+
+def _get_baseline_checks(row: CaseRow) -> tuple[EvaluatorResult, ...]:
+    """What the checks said in the baseline; where only their scores are known, these."""
+    change = row.case_change
+    if change is None:
+        return ()
+    if change.before is not None and change.before.evaluator_results:
+        return change.before.evaluator_results
+    return tuple(EvaluatorResult(name=name, type="", score=value) for name, value in change.evaluators_then.items())
+
+
+def _build_checks(
+    now: Sequence[EvaluatorResult], then: Sequence[EvaluatorResult], cut: PageTruncation, depth: int = 0
+) -> list[Data]:
+    """Each check beside what it was, those that miss something first; then those that are no longer there."""
+    earlier: dict[tuple[str, str], deque[EvaluatorResult]] = defaultdict(deque)
+    for result in then:
+        earlier[result.name, result.type].append(result)
+        if result.type:
+            earlier[result.name, ""].append(result)
+    made = []
+    taken: set[int] = set()
+    for result in now:
+        was = _take_first(earlier[result.name, result.type] or earlier[result.name, ""], taken)
+        made.append((result.score >= 1 and not result.misses, _build_check(result, was, cut, depth)))
+    made.sort(key=lambda one: one[0])
+    gone = [_build_check(None, result, cut, depth) for result in then if id(result) not in taken and result.type]
+    both = [data for _, data in made] + gone
+    shown_ones = both[: cut.max_parts]
+    left = len(both) - len(shown_ones)
+    return [*shown_ones, *([{"more": left}] if left else [])]
+
+
+def _take_first(found: deque[EvaluatorResult], taken: set[int]) -> EvaluatorResult | None:
+    while found:
+        if id(one := found.popleft()) not in taken:
+            taken.add(id(one))
+            return one
+    return None
+
+
+def _build_check(now: EvaluatorResult | None, then: EvaluatorResult | None, cut: PageTruncation, depth: int) -> Data:
+    one = now or then
+    assert one is not None
+    members = now.evaluator_results if now else (), then.evaluator_results if then else ()
+    facts = (now.evaluator_provider_request if now else None) or {}
+    return _drop_empty(
+        {
+            "name": reveal_invisible(one.name)[:300],
+            "type": reveal_invisible(one.type)[:100],
+            "now": format_score(now.score) if now else None,
+            "then": format_score(then.score) if then else None,
+            "state": _classify_check(now) if now else "gone",
+            "weight": f"{one.weight:g}" if one.weight != 1 else None,
+            "required": (now.vetoed if now else False) or None,
+            "misses": _truncate_lines(now.misses, cut) if now else None,
+            "hits": _truncate_lines(now.hits, cut) if now else None,
+            "says": _truncate_text(now.reasoning, cut) if now else None,
+            "said": _truncate_text(then.reasoning, cut) if then and now and then.reasoning != now.reasoning else None,
+            "missed": _truncate_lines(then.misses, cut) if then and now and then.misses != now.misses else None,
+            "model": reveal_invisible(str(facts["model"]))[:200] if facts.get("model") else None,
+            "prompts": [[name, _format_json(facts[name], cut)] for name in _PROMPTS if facts.get(name)],
+            "members": _build_checks(*members, cut, depth + 1) if any(members) and depth < MAX_DEPTH else None,
+        }
+    )
+
+
+def _classify_check(result: EvaluatorResult) -> str:
+    return "pass" if result.score >= 1 else "fail" if result.score <= 0 else "part"
+
+
+def _truncate_lines(lines: Iterable[str], cut: PageTruncation) -> list[str | None]:
+    found = tuple(lines)
+    shown_ones = [_truncate_text(line, cut, 4_000) for line in found[: cut.max_parts]]
+    left = len(found) - len(shown_ones)
+    return [*shown_ones, *([f"and {left} more"] if left else [])]
+
+
+# Executions
+
+
+def _build_executions(case: CaseResult, cut: PageTruncation) -> list[Data]:
+    """Each trial and re-run of a case that has several."""
+    if len(case.trials) < 2:
+        return []
+    first_again = len(case.trials) - case.reruns
+    return [_build_execution(trial, cut, again=place >= first_again) for place, trial in enumerate(case.trials)]
+
+
+def _build_execution(trial: Trial, cut: PageTruncation, *, again: bool) -> Data:
+    said: Data = {
+        "status": STATUS_LETTERS[trial.status],
+        "ms": round(trial.duration_ms, 1),
+        "error": _truncate_text(trial.error, cut, 4_000),
+        "again": again or None,
+        "decisive": trial.decisive or None,
+    }
+    if trial.details is not None and cut.executions:
+        said["side"] = _drop_empty(_build_response(trial.details, cut))
+        said["checks"] = _build_checks(trial.evaluator_results, (), cut)
+    return _drop_empty(said)

@@ -1,0 +1,107 @@
+"""Jinja environment of the reports: strict names, HTML escaping and a cache of compiled templates.
+
+A template is compiled once on a machine, as Python's modules are, and kept where Python keeps theirs: to compile what
+a job needs takes longer than to judge its run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Final
+
+from eval_gate.reports.wording import numbers
+from eval_gate.text import escape
+from eval_gate.text.safe_output import reveal_all_invisible
+
+if TYPE_CHECKING:
+    from jinja2 import BytecodeCache, Environment
+
+CACHE_FOLDER: Final = Path(__file__).parent / "__pycache__"
+"""Where compiled templates are kept, for each version of Python by itself."""
+
+
+def build_environment(
+    filters: Mapping[str, Callable[..., object]], *, html: bool, folder: str = "templates"
+) -> Environment:
+    """The engine for pages of HTML, or for Markdown, where a filter escapes all that is foreign (a test walks them).
+
+    Both know how numbers are written; `filters` are what only some templates need. `folder` is where templates are.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("eval_gate.reports", folder),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=not html,
+        finalize=_make_visible if html else None,
+        autoescape=html,  # noqa: S701 (Markdown is escaped by filters of its own)
+        bytecode_cache=_build_bytecode_cache(html=html),
+    )
+    of_numbers = (
+        numbers.format_percent,
+        numbers.format_signed,
+        numbers.format_seconds,
+        numbers.format_money,
+        numbers.format_score,
+    )
+    made.filters.update({one.__name__: one for one in of_numbers})
+    if html:
+        made.filters["line"] = escape.to_one_line
+    else:
+        made.filters |= {
+            "code": escape.format_code_span,
+            "code_cell": escape.format_code_cell,
+            "text": escape.escape_markdown,
+        }
+    made.filters.update(filters)
+    made.globals["count"] = numbers.format_count
+    return made
+
+
+def _build_bytecode_cache(*, html: bool) -> BytecodeCache:
+    """What was compiled before by the same version of the engine; more is added as it is compiled."""
+    import jinja2
+
+    class Kept(jinja2.FileSystemBytecodeCache):
+        def get_source_checksum(self, source: str) -> str:
+            return super().get_source_checksum("\0".join((jinja2.__version__, str(html), source)))
+
+        def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            try:
+                super().load_bytecode(bucket)
+            except (OSError, EOFError, ValueError, UnpicklingError):  # a disk was full, or there are no folders here
+                bucket.reset()
+
+        def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            if sys.dont_write_bytecode:
+                return
+            with suppress(OSError):  # a place that nobody may write to, as with Python's own
+                CACHE_FOLDER.mkdir(exist_ok=True)
+                super().dump_bytecode(bucket)
+
+    return Kept(str(CACHE_FOLDER), f"template-%s.{sys.implementation.cache_tag}")
+
+
+def _make_visible(value: object) -> object:
+    """What is placed on the page: nothing in it turns or hides what stands beside it."""
+    return reveal_all_invisible(value) if type(value) is str else value
+
+
+def tidy_markdown(text: str) -> str:
+    """Markdown with never more than one blank line, and one line break at the end. A fence's lines stay as they are."""
+    lines: list[str] = []
+    fence: str | None = None
+    for line in text.splitlines():
+        if fence is None and line.startswith("~~~"):
+            fence = line[: len(line) - len(line.lstrip("~"))]
+        elif fence is not None and line == fence:
+            fence = None
+        if line.strip() or fence or (lines and lines[-1]):
+            lines.append(line if fence else line.rstrip())
+    return "\n".join(lines).strip() + "\n"

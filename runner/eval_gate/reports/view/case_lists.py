@@ -1,0 +1,276 @@
+"""Lists of a run's cases by what became of them, and the cases that block the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from eval_gate.gate.evidence.new_case_runs import is_failing
+from eval_gate.gate.must_pass import is_must_pass
+from eval_gate.gate.rules import SCORE_SHARE, compute_score_drop, compute_score_share, iter_new_errors
+from eval_gate.gate.score_changes import exceeds_limit
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass, Comparison, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.execution import Status
+from eval_gate.model.grounds import GroundKind
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view.groups import ErrorGroup, group_errors
+from eval_gate.reports.view.new_cases import is_new_or_changed
+from eval_gate.reports.view.rows import CaseRow, CaseRows
+from eval_gate.reports.wording.waivers import WaiverReport, build_waiver_report
+from eval_gate.struct import FrozenStruct
+
+_FAILURES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED, CaseClass.FLAKY})
+"""Classes whose failing cases have a list of their own."""
+_SPECIFIC_CLASSES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED})
+"""Classes that say more of a case than that it is flaky."""
+_NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED})
+"""Classes of cases that could not be judged, and are no errors of their own."""
+_SEPARATE_GROUNDS: Final = frozenset(
+    {GroundKind.MUST_PASS, GroundKind.NOT_RERUN, GroundKind.NOT_ASKED, GroundKind.SPENT, GroundKind.SLOW}
+)
+"""Grounds that have a list of their own, whatever the class."""
+RowPredicate: TypeAlias = Callable[[CaseRow], bool]
+_NOT_CLEAN: Final = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION})
+_SECONDARY_REASONS: Final = frozenset({"all-crashed"})
+"""Reasons that only say more of another one."""
+
+
+def _select_rows(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cached_property[tuple[CaseRow, ...]]:
+    """The cases of the run for which it holds, waived ones apart; `by_drop`: the largest drop first."""
+
+    def made(lists: CaseLists) -> tuple[CaseRow, ...]:
+        found = (row for row in lists.notable if not row.waiver and holds(row))
+        return tuple(sorted(found, key=lambda row: -row.drop) if by_drop else found)
+
+    return cached_property(made)
+
+
+def _select_class(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
+    """The rows of one class but `still_passing`, waived ones too: for classes that are no failures."""
+    return cached_property(
+        lambda lists: (
+            tuple(row for row in (*lists.notable, *lists.rows.removed) if row.change_class is wanted)
+            if lists.comparison
+            else ()
+        )
+    )
+
+
+class CaseLists(FrozenStruct, eq=False, dict=True):
+    """Lists of the cases of a judged run, each computed on first use.
+
+    A failing case is in exactly one list of failures; one that is waived is in `waiver` and in no other.
+    """
+
+    run: RunResult
+    verdict: Verdict
+    context: ReportContext
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """What the run is compared with; None without a baseline."""
+        return self.run.comparison
+
+    @property
+    def uses_history(self) -> bool:
+        """Whether records and re-runs decided, and not the two runs alone."""
+        return self.comparison is not None and self.comparison.error_rate is not None
+
+    @cached_property
+    def waivers(self) -> WaiverReport:
+        """What there is to say about waivers beside their cases."""
+        return build_waiver_report(self.run, self.context)
+
+    @cached_property
+    def rows(self) -> CaseRows:
+        """The rows of all cases."""
+        return CaseRows(self.run, self.context, self.waivers)
+
+    @property
+    def cases(self) -> tuple[CaseRow, ...]:
+        """All cases of the run, in its order."""
+        return self.rows.cases
+
+    @property
+    def notable(self) -> tuple[CaseRow, ...]:
+        """The cases of which there is more to say than that they pass as before; no other is in any list here."""
+        return self.rows.notable
+
+    regressions = _select_rows(lambda row: row.change_class is CaseClass.REGRESSION, by_drop=True)
+    must_pass = _select_rows(
+        lambda row: row.decided_by is GroundKind.MUST_PASS and row.change_class is not CaseClass.REGRESSION
+    )
+    """Cases that must pass and do not, regressions apart."""
+    suspected = _select_rows(lambda row: row.suspected, by_drop=True)
+    """Suspected regressions: cases that failed, and were not re-run because the gate had failed already."""
+    unconfirmed = _select_rows(
+        lambda row: row.decided_by is not None and row.decided_by.undecided and not row.suspected
+    )
+    """Cases that may be regressions, and whose re-runs are missing."""
+    new_passes = _select_class(CaseClass.NEW_PASS)
+    still_failing = _select_rows(
+        lambda row: row.change_class is CaseClass.STILL_FAILING and row.decided_by not in _SEPARATE_GROUNDS
+    )
+    """Failures that are not of this change; those that must pass are a matter of their own."""
+    base_agent_failures = _select_rows(lambda row: row.decided_by is GroundKind.CONTROL)
+    """What would have failed the gate, had the base branch's agent not failed it too in the same minutes."""
+    broken_on_main = _select_rows(lambda row: row.is_broken_on_main)
+    """Those of the still failing ones that the default branch broke itself."""
+    score_drops = _select_rows(lambda row: row.has_score_drop, by_drop=True)
+    """Scores that fell by more than the tolerance, regressions apart."""
+    failing = _select_rows(
+        lambda row: (
+            row.status is Status.FAILED
+            and row.change_class not in _FAILURES
+            and row.decided_by not in _SEPARATE_GROUNDS
+            and not row.is_new_and_flaky
+        )
+    )
+    """Failing cases that the comparison says nothing else about: without a baseline, added, incomparable."""
+    errors = _select_rows(
+        lambda row: (
+            row.status is Status.ERROR
+            and row.change_class not in _NO_NEW_ERRORS
+            and row.decided_by not in _SEPARATE_GROUNDS
+        )
+    )
+    """Cases that could not be judged, those apart that have a list of their own: what the change may have to do."""
+    still_errored = _select_class(CaseClass.STILL_ERRORED)
+    """Cases that could not be judged here, nor in the baseline."""
+    inconclusive_cases = _select_rows(
+        lambda row: (
+            row.change_class is CaseClass.UNSETTLED
+            and row.status is not Status.ERROR
+            and row.decided_by is not GroundKind.CONTROL
+        )
+    )
+    """Failures that may be chance; what crashed and was never judged is among the errors."""
+    flaky_in_history = _select_rows(
+        lambda row: row.is_flaky_in_history and row.change_class is CaseClass.STILL_PASSING and not row.flaky
+    )
+    """Cases that pass here, and that fail now and then on the default branch."""
+    new_and_flaky = _select_rows(lambda row: row.is_new_and_flaky and row.decided_by not in _SEPARATE_GROUNDS)
+    """New and changed cases that were seen both to pass and to fail."""
+    skipped = _select_rows(lambda row: row.status is Status.SKIPPED)
+    incomparable = _select_class(CaseClass.INCOMPARABLE)
+    """Cases with another question or expectation than before."""
+    added = _select_class(CaseClass.ADDED)
+    removed = _select_class(CaseClass.REMOVED)
+    """Cases that only the baseline has."""
+
+    @cached_property
+    def regressions_and_suspects(self) -> tuple[CaseRow, ...]:
+        """Regressions, then suspected ones: what a reviewer has to look at."""
+        return (*self.regressions, *self.suspected)
+
+    @cached_property
+    def waived(self) -> tuple[CaseRow, ...]:
+        """Cases whose failure does not block because somebody accepted it, or set them aside."""
+        return tuple(row for row in self.notable if row.waiver)
+
+    @cached_property
+    def known_failing(self) -> tuple[CaseRow, ...]:
+        """Those of the still failing ones that are neither worse than before nor broken there just now."""
+        return tuple(
+            row
+            for row in self.still_failing
+            if not (row.has_score_drop or row.is_broken_on_main or row.decided_by is GroundKind.CONTROL)
+        )
+
+    @cached_property
+    def flaky(self) -> tuple[CaseRow, ...]:
+        """Cases with both results among their trials, or by their record, where that is the most to say about them.
+
+        Where records decided, a case is in one list of doubts only: one that fails and is new is among the failing.
+        """
+        apart = {row.key for row in self.failing} if self.uses_history else set()
+        apart |= {row.key for row in self.new_and_flaky}
+        seen = (row for row in self.notable if not row.waiver and (row.flaky or row.change_class is CaseClass.FLAKY))
+        return tuple(
+            r
+            for r in seen
+            if r.decided_by not in _SEPARATE_GROUNDS and r.change_class not in _SPECIFIC_CLASSES and r.key not in apart
+        )
+
+    @property
+    def inconclusive_or_flaky(self) -> tuple[CaseRow, ...]:
+        """Failures that may be chance, and flaky cases that are in no other list."""
+        return (*self.inconclusive_cases, *self.flaky)
+
+    @cached_property
+    def errors_by_blame(self) -> tuple[ErrorGroup, ...]:
+        """The errors by whose fault they are."""
+        return group_errors(self.errors)
+
+
+class GateBlockers(FrozenStruct):
+    """Cases and other reasons that block the gate; both are empty exactly where it passes."""
+
+    cases: frozenset[CaseKey]
+    other_reasons: tuple[Reason, ...] = ()
+    """Reasons that no case of the run stands for: a limit of cost, a stale suite, a baseline that could not be had."""
+
+
+def find_blockers(lists: CaseLists) -> GateBlockers:
+    """What the verdict rests on. Waived cases are never among it."""
+    if lists.verdict.outcome is Outcome.PASS:
+        return GateBlockers(frozenset())
+    about, found, apart = _build_predicates(lists), set[CaseKey](), list[Reason]()
+    for reason in lists.verdict.reasons:
+        holds = about.get(reason.code)
+        mine = {row.key for row in lists.notable if not row.waiver and holds(row)} if holds else set()
+        found |= mine
+        if not mine and reason.code not in _SECONDARY_REASONS:
+            apart.append(reason)
+    return GateBlockers(frozenset(found), tuple(apart) if found or apart else (_build_incomplete_reason(lists.run),))
+
+
+def _build_incomplete_reason(run: RunResult) -> Reason:
+    return Reason(code="not-complete", message=run.stopped or "the run ended before it could be judged")
+
+
+def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
+    """By the code of a reason, whether it is about a case."""
+    errors = {id(case) for case in iter_new_errors(lists.run, lists.comparison)}
+    return {
+        RuleCode.REGRESSIONS: lambda row: row.change_class is CaseClass.REGRESSION,
+        RuleCode.SUITE_DROP: lambda row: row.decided_by is GroundKind.SUITE,
+        RuleCode.MUST_PASS: lambda row: _fails_must_pass(row, lists),
+        RuleCode.FAILURES: lambda row: row.status is Status.FAILED,
+        RuleCode.PASS_RATE: lambda row: row.status is Status.FAILED,
+        RuleCode.SCORE_DROP: _build_drop_predicate(lists),
+        RuleCode.UNMEASURED: lambda row: id(row.case) in errors,
+        RuleCode.COVERAGE: lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
+        RuleCode.FLAKY: lambda row: row.flaky or row.change_class in _NOT_CLEAN or row.is_new_and_flaky,
+        RuleCode.NEW_FAILURES: lambda row: (
+            row.case is not None and is_new_or_changed(row.case_change) and is_failing(row.case)
+        ),
+        "nothing-judged": lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
+        "too-many-errors": lambda row: row.status is Status.ERROR,
+        "not-complete": lambda row: row.status is Status.NOT_RUN,
+        "not-confirmed": lambda row: row.decided_by is not None and row.decided_by.undecided,
+    }
+
+
+def _fails_must_pass(row: CaseRow, lists: CaseLists) -> bool:
+    """As the rule has it; by what was concluded where an older version did not keep the rule."""
+    policy = lists.run.policy
+    if row.case is None or row.status is not Status.FAILED or row.change_class is CaseClass.UNSETTLED:
+        return False
+    return is_must_pass(row.case, policy.must_pass) if policy else row.decided_by is GroundKind.MUST_PASS
+
+
+def _build_drop_predicate(lists: CaseLists) -> RowPredicate:
+    """Whether a score fell by more than the rule allows."""
+    most = lists.run.policy.max_score_drop if lists.run.policy else None
+    share = compute_score_share(lists.comparison) if lists.comparison else SCORE_SHARE
+
+    def holds(row: CaseRow) -> bool:
+        if most is None or row.case is None or row.case_change is None or row.case_change.score_change is None:
+            return False
+        return exceeds_limit(compute_score_drop(row.case_change, row.case.score, most, share), most)
+
+    return holds

@@ -1,0 +1,341 @@
+"""View of a run: all numbers and texts of its reports, computed once so that no two disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Final, TypeVar
+
+from eval_gate.errors import ExitCode
+from eval_gate.gate.case_comparison import format_changed_file_note
+from eval_gate.gate.must_pass import find_must_pass_cases
+from eval_gate.gate.pass_score import apply_recorded_pass_score
+from eval_gate.gate.score_changes import format_limit
+from eval_gate.model.comparison import BaselineFacts, CaseClass, Outcome, RuleCode, Verdict
+from eval_gate.model.execution import Status
+from eval_gate.model.grounds import GroundKind
+from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.model.waiver import WaiverKind
+from eval_gate.reports import run_statistics
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view.case_lists import CaseLists, find_blockers
+from eval_gate.reports.view.groups import group_causes, group_stale_suites
+from eval_gate.reports.view.new_cases import summarize_new_cases
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.view.scores import list_grades
+from eval_gate.reports.view.tables import SuiteRow, build_rule_rows, build_suite_rows, is_baseline_stale
+from eval_gate.reports.wording import headline
+from eval_gate.reports.wording import verdict as verdict_words
+from eval_gate.reports.wording.case_errors import format_blame_counts
+from eval_gate.reports.wording.doc_links import find_doc_link
+from eval_gate.reports.wording.grounds import describe_score_finding, format_place
+from eval_gate.reports.wording.judges import describe_judges
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.reports.wording.power import describe_false_alarms, describe_power
+from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
+from eval_gate.reports.wording.spending import describe_certainty, describe_reruns, describe_spending
+from eval_gate.reports.wording.verdict import describe_changes_since_push
+from eval_gate.reports.wording.waivers import build_waive_comment
+from eval_gate.struct import replace
+
+MAX_TARGETS: Final = 10
+OPEN_ROWS: Final = 10
+"""Cases that a table shows unfolded; more are held together by their causes first."""
+
+
+T = TypeVar("T")
+
+
+def _cache_property(made: Callable[[ReportView], T]) -> cached_property[T]:
+    """What is made of the view when it is first asked for."""
+    return cached_property(made)
+
+
+class ReportView(CaseLists):
+    """Numbers and texts of a run for all its reports."""
+
+    summary = _cache_property(lambda view: view.run.summary)
+    """The counts."""
+    has_no_verdict = _cache_property(lambda view: view.verdict.reasons == (verdict_words.NO_VERDICT,))
+    is_inconclusive = _cache_property(lambda view: view.verdict.outcome is Outcome.ERROR)
+    """Whether the run says nothing about the change."""
+    nothing_comparable = _cache_property(lambda view: run_statistics.has_no_comparable_case(view.run))
+    """Whether there is a baseline, but not one case that could be held against it."""
+
+    @property
+    def _baseline(self) -> BaselineFacts | None:
+        return self.comparison.baseline if self.comparison else None
+
+    @cached_property
+    def baseline_is_stale(self) -> bool:
+        """Whether the baseline is older than what the context takes for fresh."""
+        return self._baseline is not None and is_baseline_stale(self._baseline, self.context)
+
+    # Words: the verdict, why, and what was asked
+
+    @cached_property
+    def _headline(self) -> tuple[str, str]:
+        absent = self.context.no_baseline_heading
+        return headline.build_headline(self.run, self.verdict, absent, baseline_is_stale=self.baseline_is_stale)
+
+    @property
+    def symbol(self) -> str:
+        """The sign before the heading."""
+        return self._headline[0]
+
+    @property
+    def heading(self) -> str:
+        """The verdict in a few words."""
+        return self._headline[1]
+
+    lead = _cache_property(lambda view: verdict_words.format_lead(view.run, view.verdict))
+    """The words before the opening, in bold."""
+    opening = _cache_property(lambda view: verdict_words.describe_verdict(view.run, view.verdict))
+    """Why, in a few sentences."""
+
+    @cached_property
+    def reasons(self) -> tuple[str, ...]:
+        """What decided, in half sentences."""
+        return tuple(verdict_words.format_reason(self.run, reason) for reason in self.verdict.reasons)
+
+    setup_changes = _cache_property(lambda view: describe_setup_changes(view.comparison, view.context))
+    """What differs in how this run was measured; it stands below the opening."""
+    prompt_change = _cache_property(lambda view: describe_prompt_change(view.run))
+    """What is another in the agent's system prompt than in the baseline, where that is known."""
+    changes_since_push = _cache_property(lambda view: describe_changes_since_push(view.run, view.context))
+    """What became of the regressions since the last push to the pull request."""
+    doc_link = _cache_property(
+        lambda view: find_doc_link(view.run, view.verdict, baseline_is_stale=view.baseline_is_stale)
+    )
+    """The page of documentation about the state of this run."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What was evaluated: one target, or several."""
+        targets = self.run.targets or (self.run.target,)
+        shown = tuple(target.identity for target in targets[:MAX_TARGETS])
+        return shown if len(targets) <= MAX_TARGETS else (*shown, f"{len(targets) - MAX_TARGETS} more")
+
+    @cached_property
+    def suite_drop(self) -> str | None:
+        """How all cases together compare with their records, where they dropped, or nearly, and no reason says it."""
+        if self.comparison is None:
+            return None
+        found, scores = self.comparison.suite_finding, self.comparison.score_finding
+        reasons, said = {reason.code for reason in self.verdict.reasons}, []
+        if found is not None and (found.excused or (found.dropped and RuleCode.SUITE_DROP not in reasons)):
+            said.append(verdict_words.describe_suite_drop(self.run))
+        if scores is not None and scores.dropped and RuleCode.SUITE_SCORES not in reasons:
+            said.append(describe_score_finding(scores))
+        return "; ".join(said) or None
+
+    bad_day = _cache_property(lambda view: verdict_words.describe_bad_day(view.run, format_place(view.context)))
+    """What else a drop of all cases may be; it stands below the opening."""
+    false_alarms = _cache_property(lambda view: describe_false_alarms(view.run, format_place(view.context)))
+    """How often harmless pull requests would be red, where that is more often than is promised; below the opening."""
+    remedy = _cache_property(lambda view: verdict_words.suggest_remedy(view.run, view.verdict))
+    """Where to look if a run without a verdict ends the same way again."""
+
+    @property
+    def next_step(self) -> str | None:
+        """What to do about a failed gate; None where it did not fail, or nobody knows."""
+        failed = self.verdict.outcome is Outcome.FAIL
+        return (
+            verdict_words.suggest_next_step(self.verdict, acceptable=self.waive_comment is not None) if failed else None
+        )
+
+    @cached_property
+    def waive_comment(self) -> str | None:
+        """What somebody with write access may comment to accept the regressions."""
+        if self.verdict.outcome is not Outcome.FAIL:
+            return None
+        return build_waive_comment((row.id for row in self.waivable), self.context)
+
+    @cached_property
+    def waivable(self) -> tuple[CaseRow, ...]:
+        """The regressions that somebody may accept: those of cases that must pass nobody can."""
+        policy = self.run.policy
+        must = find_must_pass_cases(self.run, policy.must_pass if policy else ())
+        return tuple(row for row in self.regressions if row.key not in must)
+
+    # Tables and lists beside the cases
+
+    grades = _cache_property(lambda view: list_grades(view.run))
+    """What judges gave for the dimensions of rubrics."""
+    causes = _cache_property(
+        lambda view: group_causes((row, row.cause) for row in (view.regressions_and_suspects or view.failing))
+    )
+    """What the regressions and suspected ones have in common, or else the failures."""
+
+    @cached_property
+    def examples(self) -> tuple[CaseRow, ...]:
+        """The regressions in the order to look at them: where they are many, one of each cause before the others."""
+        found = self.regressions_and_suspects
+        first = [cause.examples[0] for cause in self.causes] if len(found) > OPEN_ROWS else []
+        return tuple(dict.fromkeys((*first, *found)))
+
+    @cached_property
+    def suites(self) -> tuple[SuiteRow, ...]:
+        """One row per suite."""
+        return build_suite_rows(self.run, self._baseline)
+
+    def iter_suites(
+        self, *, folded_above: int | None = None
+    ) -> Iterator[tuple[SuiteResult, SuiteRow, Sequence[CaseRow]]]:
+        """Every suite with its row and those of its cases; of one with more cases, of those that do not pass."""
+        begin = 0
+        for suite, row in zip(self.run.suites, self.suites, strict=True):
+            end = begin + len(suite.cases)
+            passing = folded_above is None or len(suite.cases) <= folded_above
+            yield suite, row, self.rows.get_slice(begin, end, passing=passing)
+            begin = end
+
+    stale_suites = _cache_property(lambda view: group_stale_suites(view.run.suites))
+    """Stale suites by tool."""
+
+    @property
+    def stale_count(self) -> int:
+        """How many suites are stale."""
+        return sum(suite.stale for suite in self.suites)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What silently weakens the run: warnings of files first, then of what happened while running, each once."""
+        of_files = [f"{suite.eval_file}: {warning}" for suite in self.run.suites for warning in suite.warnings]
+        said = {warning for suite in self.run.suites for warning in suite.warnings}
+        of_cases = [f"{case.id}: {warning}" for _, case in self.run.cases() for warning in case.warnings]
+        return tuple(dict.fromkeys((*self.run.warnings, *of_files, *(one for one in of_cases if one not in said))))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say about the comparison as a whole."""
+        return tuple(note for note in self._all_notes if note not in self._file_note_texts)
+
+    @cached_property
+    def file_notes(self) -> tuple[str, ...]:
+        """Which eval files have changed since the baseline; what that means for its cases is said of these."""
+        return tuple(note for note in self._all_notes if note in self._file_note_texts)
+
+    @property
+    def _all_notes(self) -> tuple[str, ...]:
+        return self.comparison.notes if self.comparison else ()
+
+    @cached_property
+    def _file_note_texts(self) -> frozenset[str]:
+        return frozenset(format_changed_file_note(suite.eval_file) for suite in self.run.suites)
+
+    blockers = _cache_property(find_blockers)
+    """Which cases keep the gate from passing, and what else does."""
+    rules = _cache_property(
+        lambda view: build_rule_rows(view.run, view.verdict, view.context, stale=view.baseline_is_stale)
+    )
+    """The rules that decided, and what they rest on."""
+
+    # Numbers, and the words that count
+
+    rates = _cache_property(lambda view: run_statistics.compute_pass_rates(view.run))
+    """The pass rate that counts, beside the baseline's."""
+    certainty = _cache_property(lambda view: describe_certainty(view.run))
+    """How sure the pass rate and its change are, in half sentences."""
+    power = _cache_property(lambda view: describe_power(view.run, format_place(view.context)))
+    """What a run of these cases can see, and which of them it cannot judge, in half sentences."""
+    judges = _cache_property(lambda view: describe_judges(view.run))
+    """How well those are known who graded, in half sentences."""
+
+    @cached_property
+    def relevant_judges(self) -> tuple[str, ...]:
+        """The same for a short report: that nobody knows a judge is only said where it decided about a case in it."""
+        rows = (
+            *self.regressions,
+            *self.failing,
+            *self.must_pass,
+            *self.inconclusive_or_flaky,
+            *self.score_drops,
+            *self.new_passes,
+        )
+        graded = (row.case.yardstick.judge for row in rows if row.case is not None and row.case.yardstick is not None)
+        return describe_judges(self.run, frozenset(judge for judge in graded if judge))
+
+    new_case_summary = _cache_property(lambda view: summarize_new_cases(view.run))
+    """What new and changed cases have shown that ran several times."""
+    reruns = _cache_property(lambda view: describe_reruns(view.run))
+    """What re-runs of doubtful cases took."""
+
+    @cached_property
+    def spending(self) -> str:
+        """What the run took; beside the baseline's where there were no re-runs, which would look like an increase."""
+        return describe_spending(self.summary, self._baseline if self.reruns is None else None)
+
+    @property
+    def score_tolerance(self) -> str:
+        """The drop beyond which it is shown as one."""
+        return format_limit(self.comparison.score_tolerance) if self.comparison else ""
+
+    @property
+    def flaky_blocks(self) -> bool:
+        """Whether a rule counts flaky and unsettled cases, or the flaky ones are what all cases together lost."""
+        of_drop = (row for row in self.flaky if row.decided_by is GroundKind.SUITE)
+        return self.verdict.rule(RuleCode.FLAKY) is not None or any(row.key in self.blockers.cases for row in of_drop)
+
+    @property
+    def has_only_agent_errors(self) -> bool:
+        """Whether regressions may be an outage after all: no case was answered, and each crashed."""
+        return bool(self.regressions) and run_statistics.has_only_agent_errors(self.run)
+
+    @property
+    def recovered_count(self) -> int:
+        """Regressions that passed when they were tried again."""
+        return sum(row.status is Status.PASSED for row in self.regressions)
+
+    @property
+    def more_counts(self) -> tuple[str, ...]:
+        """Counts beside passes and failures that only some runs have, failures among them: `1 accepted`."""
+        kinds = [row.waiver.kind for row in self.waived if row.waiver]
+        numbers = {
+            "of the regressions passed when tried again": self.recovered_count,
+            "suspected": len(self.suspected),
+            "must pass": len(self.must_pass),
+            "not worse than the base branch's agent": sum(
+                row.change_class is CaseClass.UNSETTLED for row in self.base_agent_failures
+            ),
+            "not decided": len(self.unconfirmed),
+            "not sure": len(self.inconclusive_cases),
+            "new and flaky": len(self.new_and_flaky),
+            "flaky": len(self.flaky) if self.uses_history else 0,
+            "accepted": kinds.count(WaiverKind.ACCEPTED),
+            "quarantined": kinds.count(WaiverKind.QUARANTINE),
+        }
+        return tuple(f"{number} {word}" for word, number in numbers.items() if number)
+
+    @property
+    def failed_counts(self) -> str:
+        """` (2 regressions, 1 still failing)`, of those that answered; empty without a baseline."""
+        if self.comparison is None:
+            return ""
+        regressions, still = (
+            sum(row.status is not Status.ERROR for row in rows) for rows in (self.regressions, self.still_failing)
+        )
+        return f" ({format_count(regressions, 'regression')}, {still} still failing)"
+
+    @property
+    def errored_counts(self) -> str:
+        """` (2 crashed, 1 unreachable, 2 of them regressions)`; empty where there is nothing to say."""
+        rows = {"regression": self.regressions, "still failing": self.still_failing}
+        broken = {words: sum(row.status is Status.ERROR for row in found) for words, found in rows.items()}
+        said = [format_blame_counts(run_statistics.find_blames(self.run))]
+        said += [f"{format_count(broken['regression'], 'regression')} among them"] if broken["regression"] else []
+        said += [f"{broken['still failing']} still failing"] if broken["still failing"] else []
+        said += [f"{len(self.still_errored)} in the baseline too"] if self.still_errored else []
+        return f" ({', '.join(filter(None, said))})" if any(said) else ""
+
+
+def build_view(run: RunResult, context: ReportContext) -> ReportView:
+    """The view of a judged run. A run without a verdict was interrupted, or is complete and nothing judged it yet."""
+    if run.verdict is None:  # what is known of its cases is no judgement yet
+        run = replace(run, comparison=None)
+    return ReportView(apply_recorded_pass_score(run), run.verdict or _build_missing_verdict(run), context)
+
+
+def _build_missing_verdict(run: RunResult) -> Verdict:
+    reasons = (verdict_words.NO_VERDICT,) if run.complete else ()
+    return Verdict(outcome=Outcome.ERROR, exit_code=ExitCode.INCOMPLETE, reasons=reasons)

@@ -1,0 +1,1 @@
+"""Wording of the reports: sentences and number formats, independent of view and format."""

@@ -1,0 +1,295 @@
+"""Wording for the evidence about a case: why it is a regression, or is not.
+
+They hold the name of a branch as it is: whoever shows them escapes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from eval_gate.model.comparison import CaseChange, CaseClass
+from eval_gate.model.grounds import (
+    NO_RUNS,
+    CaseRecord,
+    Counts,
+    GroundKind,
+    Grounds,
+    RunName,
+    ScoreFinding,
+    Steadiness,
+    SuiteFinding,
+)
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.wording.numbers import format_count, format_seconds
+from eval_gate.text.escape import format_first_few, to_one_line
+
+MAX_BRANCH: Final = 60
+MIN_ODDS: Final = 2
+"""What is more likely than not is not said to be by chance."""
+_NOTICEABLE_FACTOR: Final = 2
+"""So many times likelier because of the days of a branch is worth a word."""
+MAX_RUNS: Final = 5
+"""Runs that are named as showing that a case is flaky."""
+_NOT_IN_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
+_UNKNOWN_PLACE: Final = "on record"
+"""The place where the branch is not known."""
+_PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
+_UNTESTED: Final = frozenset(
+    {GroundKind.KNOWN, GroundKind.NOT_RERUN, GroundKind.NOT_ASKED, GroundKind.SPENT, GroundKind.SLOW}
+)
+"""Where no chance is said: nothing was decided by it."""
+_GROUND_TEXTS: Final = {
+    GroundKind.NOT_RERUN: "the re-runs that would decide gave no result",
+    GroundKind.NOT_ASKED: "suspected: not re-run, because the gate had failed already",
+    GroundKind.SLOW: "no answer in time, as of so many others: a slow provider, or all of it is slow with this change",
+    GroundKind.SPENT: "not asked again, or not often enough: the rerun-budget is spent",
+}
+
+
+def format_place(context: ReportContext) -> str:
+    """Where the record was made: `on main`; `on record` where the branch is not known."""
+    return f"on {to_one_line(context.branch, MAX_BRANCH)}" if context.branch else _UNKNOWN_PLACE
+
+
+def describe_evidence(change: CaseChange, place: str) -> str | None:
+    """`failed 4 of 4 here, 1 of 20 on main`; None where only the two runs were looked at."""
+    return _describe_counts(change.change, change.grounds, place) if change.grounds else None
+
+
+def describe_chance(change: CaseChange) -> str | None:
+    """`if nothing changed, that happens 1 time in 50,000`; None where nothing rests on a chance."""
+    grounds = change.grounds
+    one_in = grounds.one_in if grounds is not None and grounds.why not in _UNTESTED else None
+    return _format_chance(one_in)
+
+
+def _format_chance(one_in: int | None) -> str | None:
+    return (
+        f"if nothing changed, that happens 1 time in {one_in:,}" if one_in is not None and one_in >= MIN_ODDS else None
+    )
+
+
+def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
+    here, record = grounds.here, grounds.record
+    passes = change in _PASSING
+    if here.crashes and here.crashes == here.runs:
+        return f"crashed {here.crashes} of {here.runs} here, {_describe_responses(record, place)}"
+    said_passes = passes or (change in {CaseClass.UNSETTLED, CaseClass.FLAKY} and here.passes > 0)
+    seen = _format_count(
+        "passed" if said_passes else "failed", here.passes if said_passes else here.failures, here, "here"
+    )
+    if not record.runs:
+        return f"{seen}, never judged {place}"
+    verb = "" if said_passes == passes else "failed"
+    return f"{seen}, {_format_count(verb, record.passes if passes else record.failures, record, place)}"
+
+
+def _format_count(verb: str, number: int, counts: Counts, place: str) -> str:
+    """`failed 4 of 4 here`, and where not every failure was an answer `failed 4 of 4 here (1 crashed)`."""
+    crashed = f" ({counts.crashes} crashed)" if counts.crashes else ""
+    return f"{verb} {number} of {counts.runs} {place}{crashed}".strip()
+
+
+def _describe_responses(record: Counts, place: str) -> str:
+    """What a crash is held against: how often there was an answer, whatever it was worth."""
+    if not record.runs:
+        return f"never judged {place}"
+    wrong = record.failures - record.crashes
+    return f"answered in {record.runs - record.crashes} of {record.runs} {place}{f' ({wrong} wrong)' if wrong else ''}"
+
+
+def format_run_name(run: RunName) -> str:
+    """The commit of an earlier run, or the beginning of its id; they are anybody's, and nothing but a name is shown."""
+    return _NOT_IN_NAME.sub("?", run.sha[:7] if run.sha else run.run_id[:8])
+
+
+def describe_broken_main(change: CaseChange, place: str) -> str | None:
+    """`main broke it at abc1234`: the branch itself fails it now, and passed it before. None where that is not so."""
+    record, why = change.case_record, change.grounds.why if change.grounds else None
+    if change.change is not CaseClass.STILL_FAILING or record is None or why is GroundKind.MUST_PASS:
+        return None
+    since = record.broken_since if record.newest_failed else None
+    if since is not None and (why is GroundKind.MAIN_BROKE or record.steadiness is not Steadiness.FLAKY):
+        return f"{_extract_branch(place)} broke it at {format_run_name(since)}"
+    return f"the newest run {place} failed it too" if why is GroundKind.MAIN_BROKE else None
+
+
+def _extract_branch(place: str) -> str:
+    """`main` of `on main`."""
+    return place.removeprefix("on ") if place != _UNKNOWN_PLACE else "the default branch"
+
+
+def list_further_evidence(change: CaseChange, place: str) -> tuple[str, ...]:
+    """What the counts alone do not say, in half sentences: what decided, and what else is known."""
+    grounds = change.grounds
+    elsewhere = _describe_other_run(change)
+    if grounds is None:
+        return tuple(filter(None, [describe_broken_main(change, place), elsewhere]))
+    said = [
+        _describe_decision(change.change, grounds, place),
+        _describe_preparatory_cases(grounds),
+        describe_base_agent_result(grounds),
+        _describe_needed_failures(change.change, grounds),
+        describe_repeats(grounds),
+        describe_broken_main(change, place),
+    ]
+    shown = change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED} and grounds.why is not GroundKind.MUST_PASS
+    if grounds.newest_failed and shown:
+        said.append(f"the newest run {place} failed it too")
+    if change.case_record is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
+        said.append(describe_flakiness(change.case_record, place))
+    return tuple(filter(None, [*said, elsewhere]))
+
+
+def _describe_preparatory_cases(grounds: Grounds) -> str | None:
+    """`run again each time with the 2 cases before it`: one that works on their files is not run again by itself."""
+    if not (grounds.reruns and grounds.cases_before):
+        return None
+    which = "case" if grounds.cases_before == 1 else f"{grounds.cases_before:,} cases"
+    return f"run again each time with the {which} before it"
+
+
+def describe_base_agent_result(grounds: Grounds) -> str | None:
+    """`asked the base branch's agent in the same minutes: passed 0 of 3 there too`; None where it brought no answer."""
+    seen = grounds.control
+    if not seen.runs:
+        return None
+    alone = seen.failures > seen.passes
+    too = " too, so it is not of this change" if grounds.why is GroundKind.CONTROL and alone else ""
+    words = f"asked the base branch's agent in the same minutes: passed {seen.passes} of {seen.runs} there{too}"
+    if grounds.why is GroundKind.CONTROL and not alone:
+        return f"{words}, where all cases together fail as often: not of this change"
+    return words
+
+
+def _describe_other_run(change: CaseChange) -> str | None:
+    """Which run it is compared with, where that is not the baseline."""
+    if change.compared_with is None:
+        return None
+    return f"compared with {format_run_name(change.compared_with)}: the baseline did not judge it"
+
+
+def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None:
+    """What would have been sure, counted as what was seen is, beside every word of doubt and of certainty."""
+    if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.UNSETTLED, CaseClass.ERRORED}:
+        return None  # nothing was tested
+    if grounds.why is GroundKind.MUST_PASS:
+        return None
+    enough = None if grounds.needed is None else f"{grounds.needed} failures of {grounds.needed}"
+    if grounds.why is GroundKind.EVIDENCE:
+        return "rare enough to be sure" if enough is None else f"rare enough to be sure: {enough} are"
+    takes = f"to be sure takes {enough}" if enough else "no number of re-runs that confirm allows could make it sure"
+    if (
+        grounds.why in _UNTESTED or grounds.why is GroundKind.EVERY_RUN
+    ):  # it counts, or nobody knows: the bar, and no doubt
+        return takes
+    alone = " of it alone" if grounds.why is GroundKind.SUITE else ""
+    return f"not rare enough to be sure{alone}: {f'that takes {enough}' if enough else takes}"
+
+
+def describe_repeats(grounds: Grounds) -> str | None:
+    """`3 re-runs answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache; …`.
+
+    None where the re-runs said different things.
+    """
+    found = grounds.repeats
+    if found is None:
+        return None
+    said = f"{format_count(grounds.reruns, 're-run')} answered byte for byte the same"
+    if not found.cached:
+        return said
+    took = f"in {format_seconds(found.slowest_ms)} at most, the first in {format_seconds(found.first_ms)}"
+    return f"{said} {took}: that looks like a cache; rerunNonce may get past it"
+
+
+def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str | None:
+    match grounds.why:
+        case GroundKind.EVERY_RUN:
+            return "passed every time" if change in _PASSING else "counts because it failed every time"
+        case GroundKind.SUITE:
+            which = f"more often than {place}" if change is CaseClass.FLAKY else "at once"
+            return f"counts because too many cases fail {which}"
+        case GroundKind.MUST_PASS:
+            failing = grounds.newest_failed or grounds.record.fails
+            return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
+        case GroundKind.NOT_RERUN | GroundKind.NOT_ASKED | GroundKind.SPENT | GroundKind.SLOW:
+            return _GROUND_TEXTS[grounds.why]
+        case GroundKind.RECOVERED if not grounds.here.passes:
+            return "its record may explain that"
+        case GroundKind.KNOWN if change is CaseClass.FLAKY:
+            return f"passes now and then {place} too"
+        case GroundKind.KNOWN:
+            return f"the newest run {place} was an exception"
+        case _:
+            return None
+
+
+def describe_flakiness(record: CaseRecord, place: str) -> str | None:
+    """`flaky on main: fails 15 % of the time, 3 runs show it`; None of a case that is steady there."""
+    words = _format_failure_rate(record)
+    return f"flaky {place}: {words}" if words else None
+
+
+def describe_history(record: CaseRecord, place: str) -> str:
+    """The whole record: `passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (a, b, c)`."""
+    said = [f"passed {record.counts.passes} of {record.counts.runs} {place}"]
+    if flaky := _format_failure_rate(record):
+        named = format_first_few(record.shown_by, MAX_RUNS, lambda run: to_one_line(run)[:8])
+        said.append(f"flaky: {flaky}{f' ({named})' if named else ''}")
+    if record.since is not None:
+        said.append("older runs are left out, because it broke or was mended after them")
+    return "; ".join(said)
+
+
+def describe_suite_finding(finding: SuiteFinding, *, others: bool = False) -> str:
+    """`6 of 60 cases failed at first, where fewer than 1 usually does; if nothing changed, …`.
+
+    Then what the branch's own days make of it, and from which chance on it is called a drop. `others`: there are cases
+    that are regressions by themselves, which are not among these.
+    """
+    which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
+    if finding.executions is not None:
+        which = f"{format_count(finding.executions, 'execution')} of {which}"
+    seldom = " that seldom fail" if finding.steady else ""
+    usual = round(finding.expected)
+    expected = f"where {'fewer than 1' if finding.expected < 0.95 else f'about {usual}'} usually do"
+    expected += "es" if usual <= 1 else ""
+    limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
+    seen = finding.control
+    there = f"the base branch's agent failed {seen.failures} of {seen.runs} in the same minutes" if seen.runs else None
+    failed = f"{finding.failures} of {which}{seldom} failed at first, {expected}"
+    return "; ".join(
+        filter(
+            None, [failed, _format_chance(_round_odds(finding.chance)), _describe_day_variation(finding), limit, there]
+        )
+    )
+
+
+def _describe_day_variation(finding: SuiteFinding) -> str | None:
+    """What is said of the branch's own runs: only where they make a difference that one would notice."""
+    if finding.if_alike is None or finding.if_alike * _NOTICEABLE_FACTOR > finding.chance:
+        return None
+    return f"whole runs on record differ too: if they did not, it would be 1 in {_round_odds(finding.if_alike):,}"
+
+
+def _round_odds(chance: float) -> int:
+    """As the chance of a case is rounded."""
+    return Grounds(why=GroundKind.SUITE, here=NO_RUNS, record=NO_RUNS, chance=chance).one_in or 1
+
+
+def describe_score_finding(finding: ScoreFinding) -> str:
+    """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; if nothing changed, …`, and the bar."""
+    fell = f"scores of {format_count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
+    limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
+    there = finding.control_fall
+    against = f"by {there:.2f} against the base branch's agent in the same minutes" if there is not None else None
+    said = [fell, f"{finding.lower} of {finding.cases} are lower", _format_chance(finding.one_in), limit, against]
+    return "; ".join(filter(None, said))
+
+
+def _format_failure_rate(record: CaseRecord) -> str | None:
+    if record.steadiness is not Steadiness.FLAKY or record.failure_rate is None:
+        return None
+    shown = format_count(len(record.shown_by), "run shows it", "runs show it")
+    return f"fails {record.failure_rate * 100:.0f} % of the time, {shown}"

@@ -1,0 +1,217 @@
+"""Headline of a verdict: a symbol and a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_flaky
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, RuleCode, Verdict
+from eval_gate.model.execution import Status
+from eval_gate.model.result import RunResult, Summary
+from eval_gate.reports.run_statistics import (
+    compute_pass_rates,
+    exclude_waived,
+    has_no_comparable_case,
+    has_only_agent_errors,
+    select_counted_changes,
+)
+from eval_gate.reports.wording.grounds import describe_broken_main
+from eval_gate.reports.wording.numbers import format_count, format_percent
+from eval_gate.reports.wording.verdict import (
+    NO_VERDICT,
+    find_base_agent_failures,
+    format_new_errors,
+    list_unwaived_changes,
+    split_regressions,
+)
+from eval_gate.reports.wording.waivers import format_waived_counts
+
+FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
+_SUITE_DROP = "all cases together fail more than before"
+_STEADY_SUITE_DROP = "the cases that seldom fail do so more than before"
+_SCORE_DROP = "scores of all cases together fell"
+
+
+def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
+    """The symbol and the few words behind the title; `absent` are those for a baseline there is not."""
+    match verdict.outcome:
+        case Outcome.ERROR:
+            return BROKEN, "no verdict yet" if verdict.reasons == (NO_VERDICT,) else _format_inconclusive(run.summary)
+        case Outcome.FAIL:
+            return FAIL, ", ".join(
+                [_format_failed(run, verdict), *_describe_earlier_commits(run), *format_waived_counts(run)]
+            )
+    if (
+        worse := format_regressions(run)
+        if select_counted_changes(run, CaseClass.REGRESSION)
+        else _describe_suite_test(run)
+    ):
+        allowed = verdict.rule(RuleCode.REGRESSIONS)
+        return WARN, ", ".join(
+            [
+                worse,
+                *_describe_earlier_commits(run),
+                "allowed" if allowed else "reported only",
+                *format_waived_counts(run),
+            ]
+        )
+    doubtful = _count_loosened_rules(run) or _count_unconfirmed(run) or _count_new_flaky(run)
+    return WARN if doubtful else PASS, _format_passed(run, verdict, absent, baseline_is_stale=baseline_is_stale)
+
+
+def _describe_earlier_commits(run: RunResult) -> Iterator[str]:
+    """Which commits before the change count too, where what it is held against has no result of its own."""
+    counted = find_earlier_commits(run)
+    if counted is not None and (select_counted_changes(run, CaseClass.REGRESSION) or _describe_suite_test(run)):
+        commits, between = counted
+        yield f"counting {format_count(commits, 'commit')} before this change ({between})"
+
+
+def find_earlier_commits(run: RunResult) -> tuple[int, str] | None:
+    """How many commits there are between baseline and change, and which, as git names them; None for none.
+
+    A push is held against its own commit, which is the change and none before it.
+    """
+    facts = run.comparison.baseline if run.comparison else None
+    if facts is None or not (facts.commits_since and facts.base_sha and facts.sha):
+        return None
+    is_own = run.sha == facts.base_sha
+    commits = facts.commits_since - is_own
+    return (commits, f"{facts.sha[:7]}..{facts.base_sha[:7]}{'^' * is_own}") if commits else None
+
+
+def _format_inconclusive(summary: Summary) -> str:
+    judged = summary.passed + summary.failed
+    if judged and summary.not_run:
+        return f"could not decide, ended at {judged} of {format_count(summary.total_cases, 'case')}"
+    return "could not decide"
+
+
+def format_regressions(run: RunResult) -> str:
+    """`2 regressions, 3 suspected`, and why where cases are only called so because all together fail more."""
+    alone, dropped = split_regressions(run)
+    words = format_count(len(alone) or len(dropped), "regression")
+    if spared := sum(one.grounds is not None and one.grounds.spared for one in list_unwaived_changes(run)):
+        words += f", {spared} suspected"
+    if alone and dropped:
+        return f"{words}, and {len(dropped)} more as the others together fail more than before"
+    if not dropped and has_only_agent_errors(run):
+        return f"{words}: every case crashes"
+    return f"{words}: {_format_suite_drop(run)}" if dropped else words
+
+
+def _format_failed(run: RunResult, verdict: Verdict) -> str:
+    code, rates = verdict.reasons[0].code if verdict.reasons else "", compute_pass_rates(run)
+    rule = next((rule for rule in verdict.rules if rule.code == code), None)
+    match code:
+        case RuleCode.REGRESSIONS:
+            return format_regressions(run)
+        case RuleCode.SUITE_DROP:
+            return _format_suite_drop(run)
+        case RuleCode.UNMEASURED if words := format_new_errors(run):
+            return words[0]
+        case RuleCode.PASS_RATE:
+            return f"pass rate {format_percent(rates.current)} of {format_count(rates.judged, 'case')} is too low"
+        case RuleCode.STALE:
+            return format_count(sum(suite.stale for suite in run.suites), "stale suite")
+    if rule is not None and rule.code in _LIMIT_PHRASES:
+        return _LIMIT_PHRASES[rule.code].format(value=rule.value, limit=rule.limit)
+    # what waived cases are not in; the record may be anybody's
+    if rule is not None and rule.code in _COUNT_PHRASES and rule.value.isdecimal() and len(rule.value) < 10:
+        return format_count(int(rule.value), *_COUNT_PHRASES[rule.code])
+    return (
+        format_count(run.summary.flaky, "flaky case")
+        if code == RuleCode.FLAKY
+        else format_count(run.summary.failed, "failing case")
+    )
+
+
+_COUNT_PHRASES: Final[dict[RuleCode | None, tuple[str, ...]]] = {
+    RuleCode.MUST_PASS: ("must-pass case fails", "must-pass cases fail"),
+    RuleCode.FLAKY: ("flaky case",),
+    RuleCode.FAILURES: ("failing case",),
+    RuleCode.REMOVED: ("removed case",),
+    RuleCode.CHANGED: ("case measured otherwise", "cases measured otherwise"),
+    RuleCode.LOOSENED: ("loosened rule",),
+    RuleCode.NEW_FAILURES: ("new or changed case fails", "new or changed cases fail"),
+}
+"""Headlines of rules that allow none."""
+_LIMIT_PHRASES: Final[dict[RuleCode | None, str]] = {
+    RuleCode.SUITE_SCORES: _SCORE_DROP,
+    RuleCode.SCORE_DROP: "score drop of {value} (allowed: {limit})",
+    RuleCode.LATENCY: "latency {value} (allowed: {limit})",
+    RuleCode.COST: "cost {value} (allowed: {limit})",
+    RuleCode.TOKENS: "tokens {value} (allowed: {limit})",
+    RuleCode.COVERAGE: "only {value} of the cases were judged",
+}
+"""Headlines of rules with a limit."""
+
+
+def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:
+    passed = "passed on threshold" if verdict.rule(RuleCode.PASS_RATE) else "passed"
+    waived = format_waived_counts(run)
+    if run.comparison is None:
+        return ", ".join([passed, absent, *waived])
+    if has_no_comparable_case(run):
+        return ", ".join([passed, "baseline not comparable", *waived])
+    parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
+    parts += _iter_doubts(run)
+    if drops := exclude_waived(run, run.comparison.score_drops()):
+        parts.append(format_count(len(drops), "score drop"))
+    still = select_counted_changes(run, CaseClass.STILL_FAILING)
+    if broken := sum(describe_broken_main(one, "") is not None for one in still):
+        parts.append(f"{format_count(broken, 'case')} broken before this change")
+    parts += format_new_errors(run)
+    if undecided := _count_unconfirmed(run):
+        parts.append(f"{format_count(undecided, 'case')} not decided")
+    if loosened := _count_loosened_rules(run):
+        parts.append(format_count(loosened, "loosened rule"))
+    if baseline_is_stale:
+        parts.append("baseline is stale")
+    return ", ".join(parts)
+
+
+def _iter_doubts(run: RunResult) -> Iterator[str]:
+    """What failed here now and then, or not by this change."""
+    if there := len(find_base_agent_failures(run)):
+        yield f"{format_count(there, 'case fails', 'cases fail')} with the base branch's agent too"
+    if unsettled := len(_find_inconclusive(run)):
+        yield f"not sure about {format_count(unsettled, 'case')}"
+    if new := _count_new_flaky(run):
+        yield format_count(new, "new case flakes", "new cases flake")
+
+
+def _count_loosened_rules(run: RunResult) -> int:
+    return run.comparison.measured.loosened if run.comparison and run.comparison.measured else 0
+
+
+def _count_new_flaky(run: RunResult) -> int:
+    """How many new and changed cases were seen both to pass and to fail."""
+    cases = run.by_key()
+    return sum(one.key in cases and is_flaky(cases[one.key]) for one in select_counted_changes(run, *NEW_CASE_CLASSES))
+
+
+def _find_inconclusive(run: RunResult) -> list[CaseChange]:
+    """Those whose answers leave a doubt; what was never judged is among the errors."""
+    broken = {key for key, case in run.cases() if case.status is Status.ERROR}
+    cleared = {one.key for one in find_base_agent_failures(run)}
+    return [one for one in select_counted_changes(run, CaseClass.UNSETTLED) if one.key not in broken | cleared]
+
+
+def _describe_suite_test(run: RunResult) -> str | None:
+    """What all cases together show, of which no rule had to say anything; None where they show nothing."""
+    found, scores = (run.comparison.suite_finding, run.comparison.score_finding) if run.comparison else (None, None)
+    if found is not None and found.dropped:
+        return _format_suite_drop(run)
+    return _SCORE_DROP if scores is not None and scores.dropped else None
+
+
+def _format_suite_drop(run: RunResult) -> str:
+    """What a drop of the suite is a drop of."""
+    found = run.comparison.suite_finding if run.comparison else None
+    return _STEADY_SUITE_DROP if found is not None and found.steady else _SUITE_DROP
+
+
+def _count_unconfirmed(run: RunResult) -> int:
+    return sum(one.grounds is not None and one.grounds.why.undecided for one in list_unwaived_changes(run))

@@ -1,0 +1,101 @@
+"""Number formats that all reports share: counts, percentages, durations, costs and scores."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from eval_gate.model.comparison import Tally
+from eval_gate.text.escape import to_one_line, truncate_text
+
+MINUS = "−"
+_DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)T")
+_DIFFERENCE_DIGITS = 6
+"""Decimals up to which a difference is one."""
+
+
+def format_count(number: int, one: str, many: str | None = None) -> str:
+    """`1 regression`, `3 regressions`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def quote_in_backticks(text: str, most: int) -> str:
+    """A name or value between backticks, of which it has none itself: at most so many characters of it."""
+    return f"`{truncate_text(to_one_line(text.replace('`', chr(39)), most), most) or ' '}`"
+
+
+def format_percent(share: float | None) -> str:
+    """`92.5 %`; a dash where nothing was judged. What is less than all, or more than none, is shown so: `99.96 %`."""
+    if share is None or not 0 < share < 1:
+        return "–" if share is None else f"{share * 100:.1f} %"
+    forms = (f"{share * 100:.{digits}f}" for digits in range(1, 17))
+    return f"{next((text for text in forms if 0 < float(text) < 100), '0.0')} %"
+
+
+def format_points(before: float, now: float) -> str:
+    """`+1.7 pp`, `−1.7 pp`; `+0.04 pp` where one digit would make it none."""
+    difference = round((now - before) * 100, _DIFFERENCE_DIGITS)
+    sign = MINUS if difference < 0 else "+" if difference > 0 else ""
+    digits = next((n for n in range(1, _DIFFERENCE_DIGITS) if round(difference, n)), 1)
+    return f"{sign}{abs(difference):.{digits}f} pp"
+
+
+def format_signed(number: int) -> str:
+    """`+2`, `−1`, `0`."""
+    return f"{MINUS if number < 0 else '+' if number > 0 else ''}{abs(number)}"
+
+
+def format_seconds(milliseconds: float) -> str:
+    """`120 ms`, `1.5 s`, `214 s`."""
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.1f} s" if milliseconds < 100_000 else f"{milliseconds / 1000:.0f} s"
+
+
+def format_money(dollars: float) -> str:
+    """`$0.84`, `$0.0042`: two digits that say something."""
+    return f"${dollars:.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
+
+
+def format_score(value: float, least: float = 1.0) -> str:
+    """`0.67`; with more digits where two would make it look as if it reached 1, or the `least` that is asked."""
+    if not 0.0 <= value <= 1.0:
+        return f"{value:.6g}"  # nothing of ours: a record may hold numbers of three hundred digits
+    for digits in (2, 3, 4, 5):
+        shown = f"{value:.{digits}f}"
+        if all((float(shown) >= limit) == (value >= limit) for limit in (least, 1.0)):
+            return shown
+    return f"{math.floor(value * 100_000) / 100_000:.5f}"
+
+
+def format_score_change(change: float | None) -> str:
+    """` (−0.23)`, ` (+0.10)`; nothing where that would be zero or is not known."""
+    rounded = round(change or 0.0, 2)
+    return f" ({MINUS if rounded < 0 else '+'}{abs(rounded):.2f})" if rounded else ""
+
+
+def format_tally(tally: Tally | None) -> str | None:
+    """`2/3` for several trials, else `pass` or `fail`."""
+    if tally is None:
+        return None
+    if tally.n > 1:
+        return f"{tally.k}/{tally.n}"
+    return "pass" if tally.k else "fail"
+
+
+def extract_day(timestamp: str) -> str | None:
+    """The date of a time stamp, as `2026-11-21`; None where it is none."""
+    found = _DAY.match(timestamp)
+    return found and found[1]
+
+
+def format_age(days: float | None) -> str | None:
+    """`2 days old`, `5 hours old`."""
+    if days is None:
+        return None
+    return (
+        f"{format_count(round(days), 'day')} old"
+        if days >= 1
+        else f"{format_count(max(round(days * 24), 0), 'hour')} old"
+    )

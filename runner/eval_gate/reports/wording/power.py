@@ -1,0 +1,121 @@
+"""Wording for statistical power: which regressions a run can detect, and cases it cannot gate."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.gate.power.case_groups import group_run_cases
+from eval_gate.gate.power.detection_power import (
+    DetectionPower,
+    UngatedCase,
+    UngatedReason,
+    can_compute_power,
+    compute_detection_power,
+)
+from eval_gate.gate.power.false_alarms import FalseAlarms, estimate_run_false_alarms
+from eval_gate.model.result import RunResult
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.text.escape import to_one_line
+
+MAX_NAMED: Final = 5
+"""Cases that are too flaky to be gated and are said by name; those that fail are in lists of their own."""
+MAX_NAME: Final = 100
+_ALL: Final = 0.995
+_NONE: Final = 0.01
+_SHARES: Final = (
+    *((1, of) for of in (100, 50, 20, 10, 7, 5, 4, 3, 2)),
+    *((2, 3), (3, 4), (4, 5), (9, 10), (19, 20), (49, 50)),
+)
+"""The shares that are said, as people say them."""
+
+
+def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
+    """What this run could see, then which cases it could not judge whatever they did. Empty without a record.
+
+    `place` is where the record was made, such as `on main`.
+    """
+    cases = group_run_cases(run)
+    if cases is None or not can_compute_power(cases):
+        return ()
+    sight = compute_detection_power(cases)
+    flaky = [one for one in sight.ungated_cases if one.reason is UngatedReason.FLAKY]
+    named = [f"cannot be gated: {describe_ungated_case(one, place)}" for one in flaky[:MAX_NAMED]]
+    said = [format_power(sight), *named]
+    if more := len(flaky) - len(named):
+        said.append(f"{format_count(more, 'more case')} cannot be gated for that reason")
+    if others := len(sight.ungated_cases) - len(flaky):
+        said.append(
+            f"of {format_count(others, 'case')} nothing can be seen: they fail {place}, or were never judged there"
+        )
+    return tuple(said)
+
+
+def describe_false_alarms(run: RunResult, place: str) -> str | None:
+    """How often harmless pull requests would be red, where that is more often than is promised; else None."""
+    found = estimate_run_false_alarms(run)
+    return format_false_alarms(found, place) if found else None
+
+
+def format_false_alarms(found: FalseAlarms, place: str) -> str:
+    """`With 2 runs on main and about 100 of 500 cases flaky, about 1 in 8 harmless pull requests would be red; …`."""
+    cases = f"{found.flaky:,} of {found.cases:,} cases"
+    would = f"about 1 in {max(round(1 / found.chance), 2)} harmless pull requests would be red"
+    if found.more_runs is None:
+        change = "more runs do not change that soon, so fix or quarantine the flaky cases"
+    else:
+        runs, brings = ("run", "brings") if found.more_runs == 1 else ("runs", "bring")
+        change = f"{found.more_runs} more {runs} {place} {brings} that under 1 in {round(1 / found.promised_share)}"
+    return f"With {format_count(found.runs, 'run')} {place} and about {cases} flaky, {would}; {change}."
+
+
+def format_power(sight: DetectionPower) -> str:
+    """`with these 40 cases and 10 runs on record, a case that starts failing … is found in … pull requests; …`."""
+    known = (
+        f"with {'this case' if sight.cases == 1 else f'these {sight.cases:,} cases'} and {format_run_count(sight.runs)}"
+    )
+    said = [
+        f"a case that starts failing every time is found in {format_share(sight.dead_case_chance)} pull requests",
+        f"one that starts failing half of the time in {format_share(sight.half_failing_chance)}",
+    ]
+    together = f"; {format_loss(sight)}" if sight.is_loss_known else ""
+    return f"{known}, {', '.join(said)}{together}"
+
+
+def format_loss(sight: DetectionPower) -> str:
+    """`a loss of 6 points in every case is found in 9 of 10`."""
+    if sight.smallest_loss is None:
+        return "no loss of all cases together, however large, is found in 9 of 10"
+    return f"a loss of {format_count(sight.smallest_loss, 'point')} in every case is found in 9 of 10"
+
+
+def format_run_count(runs: int) -> str:
+    """`10 runs on record`."""
+    return f"{format_count(runs, 'run')} on record"
+
+
+def format_share(chance: float) -> str:
+    """`1 of 4`, the nearest that people say; `all`, or `hardly any`."""
+    if chance >= _ALL:
+        return "all"
+    if chance < _NONE:
+        return "hardly any"
+    part, of = min(_SHARES, key=lambda share: abs(share[0] / share[1] - chance))
+    return f"{part} of {of}"
+
+
+def describe_ungated_case(one: UngatedCase, place: str) -> str:
+    """`refund/x fails 9 of 20 on main: not even 7 failures in a row would be proof, 10 would; …`: what would help."""
+    name, record = to_one_line(one.key.case_id, MAX_NAME), one.record
+    match one.reason:
+        case UngatedReason.FLAKY:
+            row = "not even 1 failure" if one.executions == 1 else f"not even {one.executions} failures in a row"
+            fails = f"{name} fails {record.failures} of {record.runs} {place}: {row} would be proof"
+            if one.needed_failures is None:
+                return f"{fails}; mend it, or quarantine it"
+            return f"{fails}, {one.needed_failures} would; mend it, quarantine it, or give it more re-runs or trials"
+        case UngatedReason.MAIN_BROKE:
+            return f"{name} failed in the newest run {place}: what fails it now is not to blame until it passes there"
+        case UngatedReason.FAILING:
+            return f"{name} fails {record.failures} of {record.runs} {place}: mend it there, or quarantine it"
+        case UngatedReason.NO_RECORD:
+            return f"{name} was never judged {place} by what it asks now: it can be gated after its first run there"

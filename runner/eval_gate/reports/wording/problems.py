@@ -1,0 +1,62 @@
+"""Wording for errors and their problems as log lines, and for a gate that waits for the base agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from eval_gate.errors import GateError, Problem
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.struct import replace
+from eval_gate.text.escape import to_comment_key, to_console_line
+
+MAX_SHOWN_PROBLEMS = 50
+
+
+def render_error(error: GateError) -> Iterator[str]:
+    """The error's sentence, every place it holds for, and what to do."""
+    yield f"error[{error.code}]: {to_console_line(error.message)}"
+    # what the sentence says already is not said again of a place
+    places = [replace(one, message="") if one.message == error.message else one for one in error.problems]
+    yield from render_problems(places, indent="  ")
+    if error.hint:
+        yield f"  hint: {to_console_line(error.hint)}"
+
+
+def render_problems(problems: Sequence[Problem], indent: str = "") -> Iterator[str]:
+    """Every problem on its own line, up to a bound."""
+    for problem in problems[:MAX_SHOWN_PROBLEMS]:
+        yield f"{indent}{to_console_line(str(problem))}"
+    if len(problems) > MAX_SHOWN_PROBLEMS:
+        yield f"{indent}… and {len(problems) - MAX_SHOWN_PROBLEMS} more"
+
+
+WAITING_TITLE: Final = "⏳ Agent eval gate — the base branch's agent is to be asked"
+
+
+def format_waiting(suspects: int) -> str:
+    """One sentence for the log."""
+    what = format_count(suspects, "regression may", "regressions may")
+    return (
+        f"{what} fail with the base branch's agent too: nothing is published before a second step has asked it, "
+        "with `results: latest` and `control-endpoint`"
+    )
+
+
+def render_waiting_summary(suspects: int) -> str:
+    """The same as a job summary."""
+    return (
+        f"# {WAITING_TITLE}\n\n"
+        f"**This step failed:** {format_waiting(suspects)}.\n\n"
+        "The second step publishes the verdict. If none follows, the gate stays red.\n"
+    )
+
+
+def render_waiting_comment(suspects: int, head_sha: str, key: str) -> str:
+    """The same as a comment, in place of an earlier result that does not hold any more."""
+    what = format_count(suspects, "regression", "regressions")
+    return (
+        f"<!-- eval-gate:v1 key={to_comment_key(key)} -->\n## {WAITING_TITLE}\n\n"
+        f"**Not decided yet:** {what} of `{head_sha[:7]}` may fail with the base branch's agent too, which a second "
+        "step asks. That step publishes the verdict. If none follows, the gate stays red.\n"
+    )

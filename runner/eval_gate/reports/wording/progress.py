@@ -1,0 +1,95 @@
+"""Wording for the progress of a run, and the progress lines of a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.model.execution import Status
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.text.escape import to_console_line
+
+LOG_INTERVAL_SECONDS: Final = 10.0
+MAX_WAITING_MESSAGE: Final = 400
+"""Characters of a line about a target that is waited for."""
+
+
+def format_opening_line(plan: RunPlan, total: int, done: int) -> str:
+    """What is about to happen, in one line."""
+    trials = f" × {plan.limits.trials} trials" if plan.limits.trials > 1 else ""
+    resumed = f" · resuming, {done} of {total} done" if done else ""
+    targets = plan.list_targets()
+    against = ", ".join(target.identity.identity for target in targets)
+    most = max(plan.get_concurrency(target) for target in targets)
+    cases, suites = format_count(len(plan.list_runnable_cases()), "case"), format_count(len(plan.suites), "suite")
+    return f"running {cases}{trials} of {suites} against {against}, {most} at a time{resumed}"
+
+
+class TrialCounts:
+    """Counts of finished trials by status, and of re-runs."""
+
+    def __init__(self, total: int = 0, done: int = 0, trials: int = 1) -> None:
+        self.total, self.done = total, done
+        self.failed = self.errored = self.reruns = 0
+        self._trials = trials
+
+    def add(self, record: TrialRecord) -> bool:
+        """Count one more; whether it was one of the total, and no re-run."""
+        if record.trial >= self._trials:
+            self.reruns += 1
+            return False
+        self.done += 1
+        self.failed += record.status is Status.FAILED
+        self.errored += record.status is Status.ERROR
+        return True
+
+    def __str__(self) -> str:
+        parts = [f"{self.done}/{self.total}"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self.errored:
+            parts.append(format_count(self.errored, "error"))
+        if self.reruns:
+            parts.append(format_count(self.reruns, "re-run"))
+        return " · ".join(parts)
+
+
+class LogProgress:
+    """Progress for a log: at most one line every ten seconds, and one at the end.
+
+    `clock` returns seconds from any point on.
+    """
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._clock = say, clock
+        self._counts = TrialCounts()
+        self._said = ""
+        self._said_at = clock()
+
+    def on_start(self, plan: RunPlan, total: int, done: int) -> None:
+        """Say what is about to happen."""
+        self._counts = TrialCounts(total, done, plan.limits.trials)
+        self._said, self._said_at = str(self._counts), self._clock()
+        self._say(format_opening_line(plan, total, done))
+
+    def on_trial(self, record: TrialRecord) -> None:
+        """Say how far it is, now and then."""
+        self._counts.add(record)
+        if self._clock() - self._said_at >= LOG_INTERVAL_SECONDS:
+            self._report_progress()
+
+    def on_wait(self, said: str) -> None:
+        """Say it."""
+        self._say(f"  {to_console_line(said, MAX_WAITING_MESSAGE)}")
+
+    def close(self) -> None:
+        """Say how far it came, where that was not the last line."""
+        if str(self._counts) != self._said:
+            self._report_progress()
+
+    def _report_progress(self) -> None:
+        self._said, self._said_at = str(self._counts), self._clock()
+        self._say(f"  {self._said}")

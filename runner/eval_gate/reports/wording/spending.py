@@ -1,0 +1,127 @@
+"""Wording for cost, time and re-runs of a run, and for the confidence intervals of its pass rate."""
+
+from __future__ import annotations
+
+from eval_gate.model.comparison import BaselineFacts
+from eval_gate.model.result import CaseResult, RunResult, Summary
+from eval_gate.model.usage import total
+from eval_gate.reports.run_statistics import (
+    compute_paired_interval,
+    compute_pass_rates,
+    compute_wilson_interval,
+    pair_outcomes,
+)
+from eval_gate.reports.wording.numbers import (
+    format_count,
+    format_money,
+    format_percent,
+    format_points,
+    format_seconds,
+    format_signed,
+)
+
+
+def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
+    """`$0.84 (+3 %) · 214 s of answers (−5 %)`; changes only where both runs have equally many cases."""
+    same = baseline is not None and baseline.total_cases == summary.total_cases
+    then_cost = baseline.estimated_cost_usd if same and baseline else None
+    then_time = baseline.total_duration_ms if same and baseline else None
+    parts = []
+    if summary.estimated_cost_usd is not None:
+        parts.append(
+            f"{format_money(summary.estimated_cost_usd)}{_format_change(then_cost, summary.estimated_cost_usd)}"
+        )
+    if summary.judge_cost_usd is not None:
+        parts.append(f"{format_money(summary.judge_cost_usd)} for judges")
+    if summary.replayed:
+        parts.append(f"{summary.replayed} replayed")
+    parts.append(
+        f"{format_seconds(summary.total_duration_ms)} of answers{_format_change(then_time, summary.total_duration_ms)}"
+    )
+    if summary.wall_ms is not None:
+        parts.append(f"{format_seconds(summary.wall_ms)} by the clock")
+    if summary.input_tokens is not None or summary.output_tokens is not None:
+        parts.append(f"{summary.input_tokens or 0:,} tokens in, {summary.output_tokens or 0:,} out")
+    if summary.skipped_assertions:
+        parts.append(format_count(summary.skipped_assertions, "skipped assertion"))
+    return " · ".join(parts)
+
+
+def _format_change(then: float | None, now: float) -> str:
+    if not then:
+        return ""
+    return f" ({format_signed(round((now - then) / then * 100))} %)"
+
+
+def describe_reruns(run: RunResult) -> str | None:
+    """`12 re-runs of 5 cases, 3.4 s, about $0.0200`; None where nothing was run again.
+
+    Only the whole cost of a case is known, so a re-run is taken to cost what an execution of it does on average.
+    Executions that a re-run needed before it are counted apart, and are in time and cost.
+    """
+    again = [case for _, case in run.cases() if 0 < case.reruns <= len(case.trials)]
+    new = [case for _, case in run.cases() if 0 < case.new_runs <= len(case.trials)]
+    more = (
+        f"{format_count(sum(case.new_runs for case in new), 'more run')} of {format_count(len(new), 'new case')}"
+        if new
+        else None
+    )
+    there = describe_base_agent_runs(run)
+    if not again:
+        return "; ".join(filter(None, [more, there])) or None
+    number, needed = sum(case.reruns for case in again), [case for _, case in run.cases() if case.preparatory_runs]
+    took = sum(trial.duration_ms for case in again for trial in case.trials[-case.reruns :])
+    took += sum(max(case.duration_ms - sum(trial.duration_ms for trial in case.trials), 0.0) for case in needed)
+    costs = [_estimate_cost(case, case.reruns) for case in again] + [
+        _estimate_cost(case, case.preparatory_runs) for case in needed
+    ]
+    words = [f"{format_count(number, 're-run')} of {format_count(len(again), 'case')}", format_seconds(took)]
+    if needed:
+        before = sum(case.preparatory_runs for case in needed)
+        words.insert(1, f"with {format_count(before, 'execution')} of the cases before them")
+    if all(cost is not None for cost in costs):
+        words.append(f"about {format_money(sum(cost or 0.0 for cost in costs))}")
+    return "; ".join(filter(None, [", ".join(words), more, there]))
+
+
+def describe_base_agent_runs(run: RunResult) -> str | None:
+    """`5 questions to the base branch's agent, 0.9 s, $0.0100`; None where it was not asked."""
+    asked = [trial for _, case in run.cases() for trial in case.control]
+    if run.control is None or not asked:
+        return None
+    words = [
+        f"{format_count(len(asked), 'question')} to the base branch's agent",
+        format_seconds(sum(one.duration_ms for one in asked)),
+    ]
+    if run.control.cost_usd is not None:
+        words.append(format_money(run.control.cost_usd))
+    return ", ".join(words)
+
+
+def _estimate_cost(case: CaseResult, number: int) -> float | None:
+    """Target and judge together, of so many executions of it; None when the target's cost is unknown."""
+    cost = total((case.cost_usd, case.judge_cost_usd)) if case.cost_usd is not None else None
+    return cost * number / (len(case.trials) + case.preparatory_runs) if cost is not None else None
+
+
+def describe_certainty(run: RunResult) -> tuple[str, ...]:
+    """How sure the pass rate and its change are, in half sentences. Nothing where only the plain rule was asked for."""
+    if run.comparison is None or run.comparison.error_rate is None:
+        return ()
+    rates = compute_pass_rates(run)
+    low, high = compute_wilson_interval(rates.passed, rates.judged)
+    rate = f"{format_percent(rates.current)} of {format_count(rates.judged, 'case')}"
+    said = [f"pass rate {rate} (95 % interval {_format_interval(low, high)})"]
+    if both := pair_outcomes(run):
+        worse = sum(then and not here for then, here in both)
+        better = sum(here and not then for then, here in both)
+        low, high = compute_paired_interval(worse, better, len(both))
+        span = f"{format_points(0.0, low).removesuffix(' pp')} to {format_points(0.0, high)}"
+        change = format_points(0.0, (better - worse) / len(both))
+        moved = f"of {format_count(len(both), 'case')} in both runs {worse} got worse and {better} better"
+        said.append(f"{moved}: {change} (95 % interval {span})")
+    return tuple(said)
+
+
+def _format_interval(low: float, high: float) -> str:
+    return f"{low * 100:.1f} to {high * 100:.1f} %"

@@ -1,0 +1,244 @@
+"""Wording for waivers: who waived a failure, why, until when, and how to waive more.
+
+The words hold foreign text as it is: whoever shows them escapes it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from eval_gate.gate.must_pass import find_must_pass_cases
+from eval_gate.gate.waivers.case_names import find_name_problem
+from eval_gate.gate.waivers.waive_command import format_waive_command
+from eval_gate.gate.waivers.wording import (
+    KIND_WORDS,
+    MAX_NAMED,
+    format_author,
+    format_terms,
+    format_waiver_place,
+    format_warnings,
+)
+from eval_gate.model.case import CaseKey, Location
+from eval_gate.model.comparison import CaseClass, Outcome, RuleCode
+from eval_gate.model.result import RunResult
+from eval_gate.model.waiver import (
+    CommentOrigin,
+    FileOrigin,
+    WaivedCase,
+    WaiverEntry,
+    WaiverKind,
+    WaiverStanding,
+    WaiverState,
+    Waiving,
+)
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.links import build_line_url
+from eval_gate.reports.run_statistics import select_counted_changes
+from eval_gate.reports.wording.numbers import format_count
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.globs import escape_glob
+from eval_gate.text.shell import format_shell_line
+
+_URL_PATH: Final = re.compile(r"[A-Za-z0-9._~/?#=&%-]{1,500}", re.ASCII)
+"""What an address of GitHub's is made of, and nothing that would end a link."""
+_NOT_NEW: Final = frozenset({WaiverState.PROPOSED, WaiverState.EXPIRED})
+"""States of new entries that are said otherwise, or change nothing."""
+MAX_CASES: Final = 10
+"""Cases that are offered to be accepted: more than that is seldom meant."""
+MAX_COMMAND: Final = 1_500
+"""Characters of the command."""
+REASON: Final = "<reason>"
+"""What is to be replaced by whoever sends it."""
+_DEFAULT_PERIOD: Final = "14d"
+
+
+class WaiverText(FrozenStruct):
+    """Texts of one waiver."""
+
+    kind: WaiverKind
+    effect: str
+    """`accepted`, `quarantined`; `would be accepted` where it does not count."""
+    expiry: str
+    """`2026-12-05, 14 days left`."""
+    author: str
+    """`@ada` where GitHub knows them, `Kim` where a file says so; empty where nobody is named."""
+    place: str
+    """`.eval-gate/accepted.yaml:12`, or the address of the comment."""
+    url: str | None
+    reason: str
+    pattern: str
+    """The id or glob it was written with."""
+    cases: tuple[str, ...]
+    """Those of its cases that fail, the first few."""
+    terms: str
+    """All of it in one line."""
+    new: bool = False
+    """The change under test brings it."""
+
+
+class WaiverReport(FrozenStruct):
+    """Waivers of a run as its reports show them: by case, added, proposed, and warnings."""
+
+    by_case: Mapping[tuple[str, str], WaiverText]
+    """Why a case's failure does not block, by its eval file and id."""
+    added: tuple[WaiverText, ...] = ()
+    """Entries that the change under test brings, whatever they did to this run."""
+    proposed: tuple[WaiverText, ...] = ()
+    """Entries that the change brings and that do not count, because only the base branch's do."""
+    warnings: tuple[str, ...] = ()
+
+
+def build_waiver_report(run: RunResult, context: ReportContext) -> WaiverReport:
+    """What waivers did to a run."""
+    waiving = run.waiving
+    if waiving is None:
+        return WaiverReport({})
+    words = [_build_waiver_text(entry, context) for entry in waiving.entries]
+    both = list(zip(waiving.entries, words, strict=True))
+    return WaiverReport(
+        by_case={(one.suite, one.case_id): words[one.entry] for one in _iter_valid(waiving)},
+        added=tuple(said for entry, said in both if entry.waiver.new and entry.state not in _NOT_NEW),
+        proposed=tuple(said for entry, said in both if entry.state is WaiverState.PROPOSED),
+        warnings=format_warnings(waiving, without={WaiverState.PROPOSED}),
+    )
+
+
+def format_waived_counts(run: RunResult) -> tuple[str, ...]:
+    """`1 regression accepted`, `2 failures quarantined`: what would have counted against the change, or may have."""
+    if run.waiving is None:
+        return ()
+    found: dict[tuple[WaiverKind, str], int] = {}
+    for kind, word in _iter_kinds(run):
+        found[kind, word] = found.get((kind, word), 0) + 1
+    order = sorted(found, key=lambda one: (one[0] is not WaiverKind.ACCEPTED, _FAILURE_ORDER.index(one[1])))
+    return tuple(f"{format_count(found[one], one[1])} {KIND_WORDS[one[0]]}" for one in order)
+
+
+_FAILURE_ORDER: Final = ("regression", "failure", "score drop", "unsettled case", "flaky case")
+
+
+def _iter_kinds(run: RunResult) -> Iterator[tuple[WaiverKind, str]]:
+    """Kind and word of every waived case that a rule of this verdict would have counted."""
+    assert run.waiving is not None
+    flaky_counts = run.verdict is not None and run.verdict.rule(RuleCode.FLAKY) is not None
+    drops_count = run.verdict is not None and run.verdict.rule(RuleCode.SCORE_DROP) is not None
+    changes = {one.key: one.change for one in (run.comparison.changes if run.comparison else ())}
+    flaky = {key for key, case in run.cases() if case.flaky}
+    for one in _iter_valid(run.waiving):
+        key, kind = one.key, run.waiving.decisive(one).waiver.kind
+        if one.standing is WaiverStanding.REGRESSED and kind is WaiverKind.ACCEPTED:
+            yield kind, "regression"
+        elif one.standing in {WaiverStanding.REGRESSED, WaiverStanding.FAILS}:
+            yield kind, "failure"  # nobody asks what a case in quarantine is called
+        elif changes.get(key) is CaseClass.UNSETTLED:
+            if flaky_counts:
+                yield kind, "unsettled case"
+        elif key in flaky or changes.get(key) is CaseClass.FLAKY:
+            if flaky_counts:
+                yield kind, "flaky case"
+        elif drops_count:
+            yield kind, "score drop"
+
+
+def _build_waiver_text(entry: WaiverEntry, context: ReportContext) -> WaiverText:
+    waiver, origin = entry.waiver, entry.waiver.origin
+    return WaiverText(
+        kind=waiver.kind,
+        effect=f"would be {KIND_WORDS[waiver.kind]}"
+        if entry.state is WaiverState.PROPOSED
+        else KIND_WORDS[waiver.kind],
+        expiry=f"{waiver.until}, {_format_days_left(entry.days_left)}",
+        author=format_author(waiver),
+        place=format_waiver_place(waiver),
+        url=_find_origin_url(origin, context),
+        reason=waiver.reason,
+        pattern=waiver.case,
+        cases=tuple(case.case_id for case in entry.failing[:MAX_NAMED]),
+        terms=format_terms(entry),
+        new=waiver.new is True,
+    )
+
+
+def _iter_valid(waiving: Waiving) -> Iterator[WaivedCase]:
+    """Waived cases whose entry is there: the record may be anybody's."""
+    return (one for one in waiving.waived if 0 <= one.entry < len(waiving.entries))
+
+
+def _format_days_left(days: int) -> str:
+    if days < 0:
+        return "ended"
+    return f"{format_count(days, 'day')} left" if days else "its last day"
+
+
+def _find_origin_url(origin: FileOrigin | CommentOrigin, context: ReportContext) -> str | None:
+    """Where it can be seen: its line at the commit that was evaluated, or the comment; only on the server itself."""
+    if isinstance(origin, FileOrigin):
+        return build_line_url(Location(file=origin.file, line=origin.line), context)
+    path = origin.url.removeprefix(f"{context.server_url}/")
+    return origin.url if path != origin.url and _URL_PATH.fullmatch(path) else None
+
+
+def build_waive_command(run: RunResult, file: str | None) -> str | None:
+    """The command that accepts the regressions of a failed run; None without any that it could name.
+
+    One that must pass nobody can accept.
+
+    Its reason is none yet and would be refused: whoever sends it has to give one. `file` is where that is not the
+    usual one.
+    """
+    if run.comparison is None or run.verdict is None or run.verdict.outcome is not Outcome.FAIL:
+        return None
+    must = find_must_pass_cases(run, run.policy.must_pass if run.policy else ())
+    found = [one for one in select_counted_changes(run, CaseClass.REGRESSION) if one.key not in must]
+    files = [key.suite for key, _ in run.cases() if key.case_id in {one.case_id for one in found}]
+    # an id that other files have too is told apart by its file
+    suite = found[0].suite if found and len(files) > len(found) else None
+    named = [one.case_id for one in found if suite in (None, one.suite) and find_name_problem(one.case_id) is None]
+    if not named:
+        return None
+    options = ["--reason", "…", "--until", _DEFAULT_PERIOD, *(["--suite", escape_glob(suite)] if suite else [])]
+    options += ["--file", file] if file else []
+    cases = named[:MAX_CASES]
+    if any(case.startswith("-") for case in cases):
+        return format_shell_line(["eval-gate", "accept", *options, "--", *cases])
+    return format_shell_line(["eval-gate", "accept", *cases, *options])
+
+
+def build_case_waive_command(key: CaseKey, line: str) -> str | None:
+    """Build the command of `build_waive_command` for this case alone; None where it cannot be named."""
+    if find_name_problem(key.case_id) is not None or "$'" in line:
+        return None
+    words = shlex.split(line)
+    file = words[words.index("--file") + 1 :][:1] if "--file" in words else []
+    options = [
+        "--reason",
+        "…",
+        "--until",
+        _DEFAULT_PERIOD,
+        "--suite",
+        escape_glob(key.suite),
+        *(["--file", *file] if file else []),
+    ]
+    return format_shell_line(["eval-gate", "accept", *options, "--", key.case_id])
+
+
+def build_waive_comment(cases: Iterable[str], context: ReportContext) -> str | None:
+    """The comment for the first of these cases that a command can name; None where nobody could use it."""
+    if not context.can_waive_by_comment or (context.waive_requires_sha and context.head_sha is None):
+        return None
+    line, named = None, list[str]()
+    for case_id in list(dict.fromkeys(cases))[:MAX_CASES]:
+        longer = _build_comment_line([*named, case_id], context)
+        if longer is not None and len(longer) <= MAX_COMMAND:
+            line, named = longer, [*named, case_id]
+    return line
+
+
+def _build_comment_line(cases: list[str], context: ReportContext) -> str | None:
+    try:
+        return format_waive_command(cases, REASON, commit=context.head_sha if context.waive_requires_sha else None)
+    except ValueError:
+        return None

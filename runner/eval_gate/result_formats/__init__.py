@@ -1,1 +1,0 @@
-"""Results that other tools wrote: recognised, read within bounds, and brought into one shape."""

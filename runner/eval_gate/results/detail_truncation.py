@@ -1,0 +1,272 @@
+"""Drops and truncates details of case results. Pure; what is dropped is counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Final, Literal, NamedTuple
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseChange, CaseClass
+from eval_gate.model.conversation import Message
+from eval_gate.model.execution import BaselineSide, Blame, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
+from eval_gate.model.limits import KEPT_ANSWER, KEPT_CALL, OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.struct import replace
+from eval_gate.text.javascript.strings import dump_compact_json
+
+PROMPT_FACTS: Final = ("systemPrompt", "userPrompt")
+"""Facts of a judgement that hold what a judge was told."""
+PROMPT_CUT: Final = "promptCut"
+"""The fact that names those of them of which only the beginning is kept."""
+RESPONSE_NOT_KEPT: Final = "what was answered is not kept"
+_QUOTE_FREE_TYPES: Final = frozenset(
+    {
+        *("toolsCalled", "toolsCalledAnyOrder", "toolsAcceptable", "toolsNotCalled", "noToolErrors", "tool_trajectory"),
+        *("responseNonEmpty", "responseContains", "responseContainsAny", "responseNotContains", "responseMatches"),
+        *("maxLatencyMs", "maxTokens"),
+    }
+)
+"""Evaluators whose words hold nothing of an answer but names of tools, which are always kept."""
+_JUDGE_FACTS: Final = frozenset({"model", "replies", "judgeParseFailed", "command", "assertion", "expected"})
+"""Facts of a judgement that are about who judged, and by what."""
+_GRADE_LISTS: Final = ("dimensions", "checks")
+"""Facts that list grades, each with a judge's words."""
+_ERROR_PREFIXES: Final = ("agent error: ", "timeout: ", "eval-gate broke over this case: ")
+"""What an error may begin with before it says what happened."""
+_SERVER_STATUS: Final = re.compile(r"\bHTTP (?P<status>[1-5][0-9]{2})\b(?P<words> .*)?", re.DOTALL)
+"""A status, and the reason and the place that a server puts behind it in words of its own."""
+_UNCHANGED_CLASSES: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
+CallPart = Literal["arguments", "result"]
+
+
+def truncate_json(value: JsonValue, limit: int) -> JsonValue:
+    """The value itself, or the beginning of its JSON text where that is longer than `limit` characters."""
+    if value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= limit - 2):
+        return value
+    text = dump_compact_json(value)
+    return value if len(text) <= limit else text[:limit]
+
+
+def list_cut_parts(arguments: bool, result: bool) -> tuple[CallPart, ...]:  # noqa: FBT001 (the two parts of a call)
+    """The names of the parts that are cut."""
+    return (*(("arguments",) if arguments else ()), *(("result",) if result else ()))
+
+
+def truncate_details(details: CaseDetails) -> CaseDetails:
+    """What patterns have looked at, cut to what an execution keeps."""
+    answer = details.response
+    return replace(
+        details,
+        response=answer and answer[:KEPT_ANSWER],
+        conversation=tuple(_truncate_message(message) for message in details.conversation),
+        tool_calls=tuple(_truncate_call(call, KEPT_CALL) for call in details.tool_calls),
+    )
+
+
+def _truncate_message(message: Message) -> Message:
+    content = message.content
+    return replace(
+        message, content=content[:KEPT_ANSWER] if isinstance(content, str) else truncate_json(content, KEPT_ANSWER)
+    )
+
+
+def reduce_details(details: CaseDetails) -> CaseDetails:
+    """What an execution keeps that did not decide its case: less of answer and calls, and no exchange."""
+    answer = details.response
+    left_out = details.left_out | {
+        "toolCalls": details.left_out.get("toolCalls", 0) + max(len(details.tool_calls) - OTHER_CALLS, 0),
+        "messages": details.left_out.get("messages", 0) + len(details.conversation),
+        "characters": max(details.response_length - OTHER_ANSWER, 0) if answer is not None else 0,
+    }
+    return replace(
+        details,
+        response=answer and answer[:OTHER_ANSWER],
+        response_truncated=answer is not None and details.response_length > OTHER_ANSWER,
+        conversation=(),
+        tool_calls=tuple(_truncate_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
+        left_out={what: count for what, count in left_out.items() if count > 0},
+    )
+
+
+def _truncate_call(call: KeptCall, limit: int) -> KeptCall:
+    arguments, result = (
+        value[:limit] if part in call.cut and isinstance(value, str) else truncate_json(value, limit)
+        for part, value in (("arguments", call.arguments), ("result", call.result))
+    )
+    cut = list_cut_parts(
+        "arguments" in call.cut or arguments is not call.arguments, "result" in call.cut or result is not call.result
+    )
+    return replace(
+        call,
+        arguments=arguments,
+        result=result,
+        cut=cut,
+    )
+
+
+def drop_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """What the evaluators said, without what judges were told: that differs only by the answer from what is kept."""
+    return tuple(
+        result
+        if result.evaluator_provider_request is None and not result.evaluator_results
+        else replace(
+            result,
+            evaluator_provider_request=_drop_facts(result.evaluator_provider_request, PROMPT_FACTS),
+            evaluator_results=drop_judge_prompts(result.evaluator_results),
+        )
+        for result in results
+    )
+
+
+def _drop_facts(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:
+    return facts and {name: value for name, value in facts.items() if name not in names}
+
+
+def drop_response(details: CaseDetails) -> CaseDetails:
+    """What is known of an answer that is not kept: its length, and which tools were called."""
+    return replace(
+        details,
+        response=None,
+        response_truncated=False,
+        conversation=(),
+        tool_calls=(),
+        left_out={},
+    )
+
+
+def drop_trial_details(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+    """Keep how the executions ended."""
+    return tuple(one if one.details is None else replace(one, details=None, evaluator_results=()) for one in trials)
+
+
+def is_unchanged(change: CaseChange) -> bool:
+    """Whether nothing about this case differs from the baseline, or whether the baseline does not have it."""
+    return change.change in _UNCHANGED_CLASSES and not change.score_drop
+
+
+class DroppedDetails(NamedTuple):
+    """A run result without the details of some cases, and the keys of these cases."""
+
+    run: RunResult
+    cases: Set[CaseKey]
+
+
+def drop_passing_details(run: RunResult) -> DroppedDetails:
+    """Drop the details of the cases that passed and did not change."""
+    changed = {one.key for one in run.comparison.changes if not is_unchanged(one)} if run.comparison else set()
+    return _drop_details(run, lambda key, case: case.passed and not case.flaky and key not in changed)
+
+
+def drop_all_details(run: RunResult) -> DroppedDetails:
+    """Drop the details of all cases, on the baseline's side too."""
+    (less, cases), comparison = _drop_details(run, lambda _key, _case: True), run.comparison
+    if comparison is None:
+        return DroppedDetails(less, cases)
+    changes = tuple(
+        replace(one, before=_drop_side_details(one.before)) if one.before else one for one in comparison.changes
+    )
+    sides = {one.key for one, before in zip(changes, comparison.changes, strict=True) if one != before}
+    comparison = replace(comparison, changes=changes)
+    return DroppedDetails(replace(less, comparison=comparison), cases | sides)
+
+
+def _drop_details(run: RunResult, is_chosen: Callable[[CaseKey, CaseResult], bool]) -> DroppedDetails:
+    suites, dropped = list[SuiteResult](), set[CaseKey]()
+    for suite in run.suites:
+        cases = list(suite.cases)
+        for at, case in enumerate(suite.cases):
+            key = CaseKey(suite.eval_file, case.id)
+            if is_chosen(key, case) and (less := _drop_case_details(case)) != case:
+                cases[at] = less
+                dropped.add(key)
+        suites.append(replace(suite, cases=tuple(cases)))
+    return DroppedDetails(replace(run, suites=tuple(suites)), dropped)
+
+
+def _drop_case_details(case: CaseResult) -> CaseResult:
+    """Keep what a later run compares the case by: scores, times, tokens, fingerprints, names of tools, who judged."""
+    results = drop_quotes(case.evaluator_results)
+    if case.passed and not case.graded and case.yardstick and case.yardstick.expectation:
+        results = tuple(
+            result for result in results if not _is_passed_check(result)
+        )  # the fingerprint stands for the checks
+    return replace(
+        case,
+        details=drop_response(case.details),
+        evaluator_results=results,
+        trials=drop_trial_details(case.trials),
+        trace_summary=None,
+        asked=None,
+    )
+
+
+def _is_passed_check(result: EvaluatorResult) -> bool:
+    """Whether it is a check that holds, and no judge's."""
+    plain = result.evaluator_provider_request is None and not result.evaluator_results
+    return plain and result.score == 1 and not result.vetoed
+
+
+def _drop_side_details(side: BaselineSide) -> BaselineSide:
+    return replace(side, details=drop_response(side.details), evaluator_results=drop_quotes(side.evaluator_results))
+
+
+def drop_quotes(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """Scores and weights, and of all words only those that cannot hold anything of an answer."""
+    return tuple(_drop_result_quotes(result) for result in results)
+
+
+def _drop_result_quotes(result: EvaluatorResult) -> EvaluatorResult:
+    facts = _drop_fact_texts(result.evaluator_provider_request)
+    if result.type in _QUOTE_FREE_TYPES and not result.evaluator_results:
+        return result if facts is None else replace(result, evaluator_provider_request=facts)
+    return replace(
+        result,
+        hits=(),
+        misses=(),
+        reasoning=None,
+        evaluator_provider_request=facts,
+        evaluator_results=drop_quotes(result.evaluator_results),
+    )
+
+
+def _drop_fact_texts(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Facts by the same names; None stands for what holds something of the answer."""
+    if facts is None:
+        return None
+    told: dict[str, Any] = {name: value if name in _JUDGE_FACTS else None for name, value in facts.items()}
+    for name in set(_GRADE_LISTS) & facts.keys():
+        told[name] = [{key: value for key, value in grade.items() if key != "reasoning"} for grade in facts[name]]
+    if "message" in facts:  # behind a colon, or in brackets, is what was seen
+        told["message"] = re.split(r": | \(", str(facts["message"]))[0]
+    return told
+
+
+def _keep_status(found: re.Match[str]) -> str:
+    """The status with the words that the standard has for it; a server's own are left out."""
+    with suppress(ValueError):
+        usual = HTTPStatus(int(found["status"])).phrase
+        if (found["words"] or "").startswith(f" {usual}"):
+            return f"HTTP {found['status']} {usual}"
+    return f"HTTP {found['status']}"
+
+
+def drop_error_quotes(error: str, status: Status, blame: Blame | None, results: Iterable[EvaluatorResult]) -> str:
+    """What went wrong, without a word of the answer. `results` are those of the execution, as they were made.
+
+    What a target or a judge said itself stands behind a colon or a semicolon, in whoever's error it is.
+    """
+    if status is not Status.FAILED:
+        ours = blame is Blame.OURS or error.startswith(
+            _ERROR_PREFIXES
+        )  # begins with the name of a judge, or such a word
+        kept = ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if ours else 1])
+        return _SERVER_STATUS.sub(_keep_status, kept)
+    short = [result for result in results if result.score < 1 or result.vetoed]
+    if all(result.type in _QUOTE_FREE_TYPES for result in short):
+        return error
+    first = next(result for result in short if result.type not in _QUOTE_FREE_TYPES)
+    return f"{first.name}: {'not as expected' if first.score == 0 else f'score {first.score:.2f}'}; {RESPONSE_NOT_KEPT}"

@@ -1,0 +1,482 @@
+"""The history: results of every case in the newest runs of a branch, in one small file.
+
+A run record has everything about one run. To tell a regression from a flake one needs a little about many, so each run
+of a branch takes over the ledger of the run before it and adds itself. Whoever has one run has the past of it too.
+
+One case in one run is a few letters: first executions, and after a bar its re-runs. `P` passed, `F` failed, `C`
+crashed, `T` too late, `U` unreachable, `O` ours (`Blame`); `-` is a run without the case. A graded case has a score for
+each letter beside them. A file holds such words from the newest run to the oldest, equal neighbours once: `0P*9 0F|PP`
+passed in the nine newest runs and recovered in the tenth. The number is the yardstick's place in the case's own list.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from msgspec import Meta, MsgspecError, ValidationError, convert, field, json
+
+from eval_gate.errors import GateError
+from eval_gate.model import limits
+from eval_gate.model.base import Record, decode_json
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.grounds import RunName
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.totals import judged_of
+from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
+from eval_gate.struct import replace
+from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
+
+HISTORY_NAME: Final = "ledger.json"
+SCHEMA_VERSION: Final = 1
+MAX_RUNS: Final = limits.LEDGER_RUNS
+"""Newest runs that are kept. More of the past says less about today."""
+MAX_HISTORY_BYTES: Final = limits.LEDGER_BYTES
+MAX_EXECUTIONS: Final = limits.LEDGER_EXECUTIONS
+"""Of one case in one run; the same again of its re-runs."""
+MANY_FINGERPRINTS: Final = 8
+NO_ENTRY: Final = "-"
+_ENTRY_PATTERN: Final = re.compile(
+    r"(?P<what>-|(?P<yardstick>\d{1,3})(?P<first>[PFCTUO]{1,200})(?:\|(?P<again>[PFCTUO]{1,200}))?"
+    r"(?::(?P<scores>[\d.x,]{1,2000}))?)(?:\*(?P<times>\d{1,2}))?"
+)
+_LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
+_ERROR_LETTERS: Final = {Blame.CRASHED: "C", Blame.UNREACHABLE: "U", Blame.OURS: "O", None: "O"}
+SCORE_DIGITS: Final = 4
+"""Decimals to which a score is kept."""
+
+
+class InvalidEntryError(Exception):
+    """An invalid entry in the runs of a case."""
+
+
+class HistoryRun(Record, kw_only=True, omit_defaults=True):
+    """One run of the branch. `judged` counts cases that passed or failed, out of `cases`."""
+
+    run_id: Annotated[str, Meta(max_length=200)]
+    timestamp: Annotated[str, Meta(max_length=100)]
+    sha: Annotated[str, Meta(max_length=100)] | None = None
+    complete: bool = True
+    partial: bool = False
+    target: Annotated[str, Meta(max_length=1000)] = ""
+    """Name, provider and model: another one is another agent, and says nothing about this."""
+    cases: Annotated[int, Meta(ge=0)] = 0
+    judged: Annotated[int, Meta(ge=0)] = 0
+
+    @property
+    def name(self) -> RunName:
+        """The run as people tell runs apart: by id and commit."""
+        return RunName(run_id=self.run_id, sha=self.sha)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it says something about the branch: all cases were run, and at least half of them judged."""
+        return self.complete and not self.partial and self.judged * 2 >= self.cases
+
+
+class CaseHistory(Record, kw_only=True, omit_defaults=True):
+    """History of one case over the runs of a branch."""
+
+    yardsticks: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
+    runs: Annotated[str, Meta(max_length=200_000)] = ""
+
+    def decode_entries(self) -> "tuple[HistoryEntry | None, ...]":
+        """The case in each of the runs, newest first; None, or nothing at the end, where a run does not have it.
+
+        Raises GateError for what is no word of a ledger.
+        """
+        try:
+            return _decode_case(self)
+        except InvalidEntryError as error:
+            raise _build_corrupt_error("the ledger", str(error)) from error
+
+    def decode_entries_unchecked(self) -> "tuple[HistoryEntry | None, ...]":
+        """The same, without a look at the yardsticks."""
+        try:
+            return _decode_runs(self.runs)
+        except InvalidEntryError as error:
+            raise _build_corrupt_error("the ledger", str(error)) from error
+
+
+class HistoryExecution(NamedTuple):
+    """One execution: its letter, and its score if it is graded and not vetoed."""
+
+    letter: str
+    score: float | None = None
+
+
+class HistoryEntry(NamedTuple):
+    """One case in one run: the index of its fingerprint, first executions and re-runs."""
+
+    fingerprint_index: int
+    first: tuple[HistoryExecution, ...]
+    reruns: tuple[HistoryExecution, ...] = ()
+
+
+_PASSED_ONCE: Final = ((HistoryExecution("P"),), ())
+
+
+class History(Record, kw_only=True, omit_defaults=True):
+    """History of a branch: its newest runs first, and every case in them."""
+
+    schema_version: Literal[1] = 1
+    runs: Annotated[tuple[HistoryRun, ...], Meta(max_length=MAX_RUNS)] = ()
+    suites: dict[str, dict[str, CaseHistory]] = field(default_factory=dict)
+    """The cases: by eval file, and in it by case id."""
+    levels: Levels = ()
+    """How good the runs were as a whole, newest first, further back than `runs`."""
+
+    def iter_keys(self) -> Iterator[CaseKey]:
+        """Every case that any of the runs had."""
+        return (CaseKey(suite, case_id) for suite, cases in self.suites.items() for case_id in cases)
+
+    def get_case(self, key: CaseKey) -> CaseHistory:
+        """The case; one without any runs where it is not known."""
+        return self.suites.get(key.suite, {}).get(key.case_id, _NO_RUNS)
+
+    def trim_to(self, run: RunResult) -> "History":
+        """Only this run and those before it. It is added where it is not there."""
+        start = next((at for at, known in enumerate(self.runs) if known.run_id == run.run_id), None)
+        if start is not None:
+            return self.drop_newest(start)
+        newer = sum(known.timestamp > run.timestamp for known in self.runs)
+        return self.drop_newest(newer).with_run(run)
+
+    def drop_newest(self, start: int) -> "History":
+        """Without so many of its newest runs, and their levels."""
+        if start == 0:
+            return self
+        suites = {
+            suite: {
+                case_id: CaseHistory(yardsticks=case.yardsticks, runs=_drop_runs(case.runs, start))
+                for case_id, case in cases.items()
+            }
+            for suite, cases in self.suites.items()
+        }
+        newer = {run.run_id for run in self.runs[:start]}
+        levels = tuple(one for one in self.levels if one.run_id not in newer)
+        return History(runs=self.runs[start:], suites=suites, levels=levels)
+
+    def with_levels(self, levels: tuple[RunLevels, ...]) -> "History":
+        """The same with these in place of its own, newest first."""
+        return replace(self, levels=levels[:MAX_LEVELS])
+
+    def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> "History":
+        """The same with one more run, the newest. One that it has already stays where it is.
+
+        `earlier` says under which key the past of a case stands that was renamed or moved.
+        """
+        if any(known.run_id == run.run_id for known in self.runs):
+            return self
+        earlier = earlier or {}
+        suites: dict[str, dict[str, CaseHistory]] = {}
+        taken: set[CaseKey] = set()
+        for key, case in run.cases():
+            before = earlier.get(key, key)
+            taken.add(before)
+            known = self.suites.get(before.suite, {}).get(before.case_id)
+            suites.setdefault(key.suite, {})[key.case_id] = _add_run(known, case, len(self.runs))
+        for key in self.iter_keys():
+            gone = self.suites[key.suite][key.case_id]
+            if key not in taken and key.case_id not in suites.get(key.suite, {}):
+                kept = CaseHistory(yardsticks=gone.yardsticks, runs=_limit_runs(f"{NO_ENTRY} {gone.runs}"))
+                if not _is_empty(kept.runs):
+                    suites.setdefault(key.suite, {})[key.case_id] = kept
+        runs = (build_history_run(run), *self.runs)[:MAX_RUNS]
+        return History(runs=runs, suites=suites, levels=self.levels)
+
+
+_NO_RUNS: Final = CaseHistory()
+EMPTY_HISTORY: Final = History()
+
+
+def build_history_run(run: RunResult) -> HistoryRun:
+    """The run itself, as a line of the ledger."""
+    judged, cases = judged_of(run)
+    return HistoryRun(
+        run_id=run.run_id,
+        timestamp=run.timestamp,
+        sha=run.sha,
+        complete=run.complete,
+        partial=run.eval_paths is None or run.shard is not None,
+        target=build_target_key(run),
+        cases=cases,
+        judged=judged,
+    )
+
+
+def build_target_key(run: RunResult) -> str:
+    """Which agent was evaluated, as runs are told apart by it: not its address, which may change from run to run."""
+    return " ".join(filter(None, (run.target.name, run.target.provider, run.target.model)))[:1000]
+
+
+def build_history(runs: Iterable[RunResult]) -> History:
+    """The ledger of these runs, newest first, of which nothing older is known."""
+    ledger = EMPTY_HISTORY
+    for run in reversed(list(runs)[:MAX_RUNS]):
+        ledger = ledger.with_run(run)
+    return ledger
+
+
+def build_case_history(seen: Iterable[tuple[str, HistoryEntry] | None]) -> CaseHistory:
+    """A case from what each run saw of it, newest first: the yardstick and the entry, whose place is not looked at."""
+    yardsticks: dict[str, int] = {}
+    words = []
+    for one in seen:
+        if one is None:
+            words.append(NO_ENTRY)
+        else:
+            yardstick, entry = one
+            words.append(
+                _encode_entry(entry._replace(fingerprint_index=yardsticks.setdefault(yardstick, len(yardsticks))))
+            )
+    return CaseHistory(yardsticks=tuple(yardsticks), runs=_limit_runs(" ".join(words)))
+
+
+def assemble_history(
+    runs: tuple[HistoryRun, ...], suites: Mapping[str, Mapping[str, CaseHistory]], levels: tuple[RunLevels, ...]
+) -> History:
+    """A ledger of parts of our own, without the cases that none of the runs has."""
+    kept = {
+        suite: {case_id: case for case_id, case in cases.items() if not _is_empty(case.runs)}
+        for suite, cases in suites.items()
+    }
+    return History(runs=runs, suites={suite: cases for suite, cases in kept.items() if cases}, levels=levels)
+
+
+def parse_history(data: bytes, shown: str) -> History:
+    """A ledger from a file; `shown` names it. Raises GateError `ledger-corrupt` for what is none."""
+    if len(data) > MAX_HISTORY_BYTES:
+        raise _build_corrupt_error(shown, f"larger than {MAX_HISTORY_BYTES:,} bytes")
+    try:
+        ledger = _decode_history(data)
+        check_entries(ledger)
+    except MsgspecError as error:
+        raise _build_corrupt_error(shown, describe_first_error(error)) from error
+    except InvalidEntryError as error:
+        raise _build_corrupt_error(shown, str(error)) from error
+    return ledger
+
+
+def _decode_history(data: bytes) -> History:
+    """Decode a history. Levels that cannot be read begin anew: verdicts rest on the rest of it. Raises MsgspecError."""
+    try:
+        return decode_json(data, History)
+    except ValidationError:
+        parts = json.decode(data, type=dict[str, Any])
+        parts.pop("levels", None)
+        return convert(parts, History)
+
+
+def describe_first_error(error: MsgspecError) -> str:
+    """Say where a history is not one, and why."""
+    place, what = describe_mismatch(error)
+    return f"{format_field_path(place)[:200]}: {what}".removeprefix(": ")
+
+
+def check_entries(ledger: History) -> None:
+    """Read it to its last word: one that is none would end every run that comes to it, and go on into the next ledger.
+
+    Raises OddWordsError, which names the case.
+    """
+    read = set[tuple[str, int]]()
+    for suite, cases in ledger.suites.items():
+        for case_id, case in cases.items():
+            if (kind := (case.runs, len(case.yardsticks))) in read:
+                continue  # most cases of a suite did the same
+            read.add(kind)
+            try:
+                _decode_case(case)
+            except InvalidEntryError as error:
+                raise InvalidEntryError(f"suites.{suite}.{case_id}.runs"[:200] + f": {error}") from error
+
+
+def encode_history(ledger: History) -> bytes:
+    """The ledger as the file holds it: JSON without what is as by default, ended by a line break."""
+    return json.encode(ledger) + b"\n"
+
+
+def split_executions(case: CaseResult) -> tuple[tuple[HistoryExecution, ...], tuple[HistoryExecution, ...]]:
+    """What a case did in one run: the first execution (or the trials), and the re-runs."""
+    if case.status is Status.PASSED and len(case.trials) == 1 and not (case.graded or case.reruns):
+        return _PASSED_ONCE  # as most cases do
+    if case.status in {Status.SKIPPED, Status.NOT_RUN}:
+        return (), ()
+    trials = case.executions()
+    first = max(len(trials) - case.reruns, 0)
+    return build_executions(trials[:first], graded=case.graded), build_executions(trials[first:], graded=case.graded)
+
+
+def build_executions(trials: Iterable[Trial], *, graded: bool) -> tuple[HistoryExecution, ...]:
+    """The same of executions alone; what was skipped or not run is none."""
+    return tuple(filter(None, (_build_execution(trial, graded=graded) for trial in trials)))
+
+
+def _build_execution(trial: Trial, *, graded: bool) -> HistoryExecution | None:
+    if trial.status.judged:
+        score = None if not graded or trial.vetoed else round(min(max(trial.score, 0.0), 1.0), SCORE_DIGITS)
+        return HistoryExecution(_LETTERS[trial.status], score)
+    if trial.status is not Status.ERROR:
+        return None
+    return HistoryExecution("T" if trial.timed_out else _ERROR_LETTERS[trial.blame])
+
+
+class FingerprintMatch(NamedTuple):
+    """Comparison of two fingerprints: prompt and expectation, and the whole set-up."""
+
+    same_case: bool
+    same_setup: bool
+
+
+_FULL_MATCH: Final = FingerprintMatch(same_case=True, same_setup=True)
+
+
+def compute_result_fingerprint(case: CaseResult) -> str:
+    """What a case was measured with, in short: `question and expectation.everything else`. Empty where unknown."""
+    question = (case.fingerprint or "")[:16]
+    beside = case.yardstick
+    before = beside.before if beside and case.dependent else None
+    if beside is None or not (beside.grader or beside.seeds or beside.judge or before):
+        return question
+    parts = beside.grader, beside.seeds, beside.judge, *([before] if before else [])
+    return f"{question}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
+
+
+def match_fingerprints(one: str, other: str) -> FingerprintMatch:
+    """How alike they are. Runs of other programs have no fingerprints; their cases go by id."""
+    if one == other:
+        return _FULL_MATCH
+    question = one.partition(".")[0], other.partition(".")[0]
+    same = not all(question) or question[0] == question[1]
+    return FingerprintMatch(same, same and one.partition(".")[2] == other.partition(".")[2])
+
+
+def _add_run(known: CaseHistory | None, case: CaseResult, runs: int) -> CaseHistory:
+    """The case with one more run in front; of a new one the older runs are empty."""
+    yardsticks = known.yardsticks if known else ()
+    older = known.runs if known else f"{NO_ENTRY} " * runs
+    first, again = split_executions(case)
+    if not first:
+        return CaseHistory(yardsticks=yardsticks, runs=_limit_runs(f"{NO_ENTRY} {older}"))
+    yardstick = compute_result_fingerprint(case)
+    if yardstick not in yardsticks:
+        yardsticks = (*yardsticks, yardstick)
+    word = _encode_entry(HistoryEntry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
+    return _drop_unused_fingerprints(CaseHistory(yardsticks=yardsticks, runs=_limit_runs(f"{word} {older}")))
+
+
+@lru_cache(maxsize=1_000)
+def _encode_entry(entry: HistoryEntry) -> str:
+    executions = (*entry.first, *entry.reruns)
+    again = "|" + "".join(one.letter for one in entry.reruns) if entry.reruns else ""
+    scores = ""
+    if any(one.score is not None for one in executions):
+        scores = ":" + ",".join("x" if one.score is None else f"{one.score:g}" for one in executions)
+    return f"{entry.fingerprint_index}{''.join(one.letter for one in entry.first)}{again}{scores}"
+
+
+@lru_cache(maxsize=50_000)
+def _limit_runs(runs: str) -> str:
+    """At most as many runs as a ledger has, equal neighbours as one word."""
+    counted: list[tuple[str, int]] = []
+    left = MAX_RUNS
+    for what, times in _iter_words(runs):
+        number = min(times, left)
+        left -= number
+        if counted and counted[-1][0] == what:
+            counted[-1] = what, counted[-1][1] + number
+        elif number:
+            counted.append((what, number))
+    return " ".join(what if times == 1 else f"{what}*{times}" for what, times in counted)
+
+
+def _drop_runs(runs: str, count: int) -> str:
+    """What a case did, without its `count` newest runs."""
+    kept = []
+    for what, times in _iter_words(runs):
+        number = max(times - count, 0)
+        count = max(count - times, 0)
+        if number:
+            kept.append(what if number == 1 else f"{what}*{number}")
+    return " ".join(kept)
+
+
+def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:
+    """Without yardsticks that no run uses any more; only looked at when there are many."""
+    if len(case.yardsticks) <= MANY_FINGERPRINTS:
+        return case
+    entries = [(entry, times) for what, times in _iter_words(case.runs) for entry in _decode_runs(what)]
+    places = {
+        old: new for new, old in enumerate(dict.fromkeys(entry.fingerprint_index for entry, _ in entries if entry))
+    }
+    words = [
+        (_encode_entry(entry._replace(fingerprint_index=places[entry.fingerprint_index])) if entry else NO_ENTRY)
+        + (f"*{times}" if times > 1 else "")
+        for entry, times in entries
+    ]
+    return CaseHistory(yardsticks=tuple(case.yardsticks[old] for old in places), runs=" ".join(words))
+
+
+def _is_empty(runs: str) -> bool:
+    return all(what == NO_ENTRY for what, _ in _iter_words(runs))
+
+
+def _iter_words(runs: str) -> Iterator[tuple[str, int]]:
+    """Each word without its number of times, and that."""
+    for word in runs.split():
+        what, _, times = word.partition("*")
+        yield what, int(times) if times.isdecimal() else 1
+
+
+def _decode_case(case: CaseHistory) -> tuple[HistoryEntry | None, ...]:
+    entries = _decode_runs(case.runs)
+    if any(entry is not None and entry.fingerprint_index >= len(case.yardsticks) for entry in entries):
+        raise InvalidEntryError("a run names a yardstick that is not there")
+    return entries
+
+
+@lru_cache(maxsize=50_000)
+def _decode_runs(runs: str) -> tuple[HistoryEntry | None, ...]:
+    found: list[HistoryEntry | None] = []
+    for word in runs.split()[:MAX_RUNS]:
+        match = _ENTRY_PATTERN.fullmatch(word)
+        if match is None:
+            raise InvalidEntryError(f'"{word[:40]}" says nothing about a run')
+        entry = None if match["what"] == NO_ENTRY else _decode_entry(match)
+        found += [entry] * min(int(match["times"] or 1), MAX_RUNS - len(found))
+    return tuple(found)
+
+
+def _decode_entry(match: re.Match[str]) -> HistoryEntry:
+    letters = match["first"] + (match["again"] or "")
+    scores: list[float | None] = [None] * len(letters)
+    if match["scores"]:
+        given = match["scores"].split(",")
+        if len(given) != len(letters):
+            raise InvalidEntryError(f"{len(given)} scores for {len(letters)} executions")
+        scores = [_parse_score(text) for text in given]
+    executions = tuple(HistoryExecution(*pair) for pair in zip(letters, scores, strict=True))
+    first = len(match["first"])
+    return HistoryEntry(int(match["yardstick"]), executions[:first], executions[first:])
+
+
+def _parse_score(text: str) -> float | None:
+    if text == "x":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise InvalidEntryError(f'"{text[:20]}" is no score')
+    return value
+
+
+def _build_corrupt_error(shown: str, what: str) -> GateError:
+    return GateError(
+        "ledger-corrupt",
+        f"{shown} is not a ledger: {what}",
+        "the next run on the default branch writes another one; a ledger is never changed by hand",
+    )

@@ -1,0 +1,479 @@
+"""Reads stored results: run id, file, run folder, folder of runs, zip."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import chain, dropwhile, islice
+from pathlib import Path
+from typing import Final
+
+from msgspec import MsgspecError
+
+from eval_gate.errors import ExitCode, GateError, format_suggestion
+from eval_gate.files.reading import read_limited_result
+from eval_gate.model import limits
+from eval_gate.model.base import decode_json
+from eval_gate.model.comparison import Outcome, Unmeasured
+from eval_gate.model.result import RunResult
+from eval_gate.model.selection import ChosenCases
+from eval_gate.results.archive import ArchiveError, read_entry
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline, build_unmeasured, is_measured
+from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_RUNS, History, build_history
+from eval_gate.results.result_names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
+from eval_gate.results.run_history import find_history, read_history_file, trim_to_run
+from eval_gate.results.run_result.parsing import MAX_RESULT_BYTES, build_corrupt_error, parse_head, parse_run
+from eval_gate.results.run_times import compute_run_time, find_latest_run, is_in_future
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.quoting import quote_name
+
+MAX_RUNS_READ: Final = limits.RUNS_READ
+"""Runs of one folder that are read: those that were written last."""
+MAX_RUNS_SEARCHED: Final = limits.RUNS_SOUGHT
+"""Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
+RUN_GLOB: Final = f"*/{RUN_NAME}"
+"""Where the records of a folder of runs are."""
+ARTIFACT_RUN_GLOB: Final = f"*/{RUN_GLOB}"
+"""The same for a folder into which several artifacts were downloaded, each with its folder of runs."""
+_MAX_HEAD_BYTES: Final = 4_096
+_RUN_RESULT_START: Final = re.compile(rb'\s*\{\s*"(schemaVersion|runId)"\s*:')
+
+
+FileFilter = Callable[[Path], bool]
+"""Whether the record in this file may be meant, of those in a folder of runs."""
+
+
+def accept_any_file(_file: Path) -> bool:
+    """Every record may be meant."""
+    return True
+
+
+def find_baseline(
+    reference: str | None,
+    output_dir: Path,
+    history: str | None = None,
+    *,
+    besides: str | None = None,
+    chosen: Sequence[ChosenCases] = (),
+    target: str | None = None,
+) -> Baseline | NoBaseline:
+    """The baseline that was named. One that is named and cannot be found is an error, not an absence.
+
+    Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake. The record of
+    its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline: its ledger, or the runs
+    of its folder. `besides` is the id of the run that is judged, where it is in the folder too: no run is its own
+    baseline. `chosen` says which cases were chosen for it: a run of all of these is as good as one of everything. Of
+    several targets in the folder, `latest` is about the one of the name `target`, as far as it was run there.
+    """
+    found = _find_named_baseline(reference, output_dir, besides, chosen, target)
+    if history is None or isinstance(found, NoBaseline):
+        return found
+    return replace(found, history=trim_to_run(read_history(history), found.result))
+
+
+def read_history(reference: str) -> History:
+    """The ledger in a file, a run's folder or its archive, or that of a folder of runs. Raises GateError."""
+    path = _to_path(reference)
+    if path.is_dir() and (path / HISTORY_NAME).is_file():
+        return find_history(path / RUN_NAME)
+    if path.is_dir():
+        if not (runs := read_runs(path)):
+            raise _build_not_found(path, "{} holds no runs whose history could be read")
+        return build_history(runs)
+    if zipfile.is_zipfile(path):
+        return find_history(path)
+    return read_history_file(path)
+
+
+def _find_named_baseline(
+    reference: str | None, output_dir: Path, besides: str | None, chosen: Sequence[ChosenCases], target: str | None
+) -> Baseline | NoBaseline:
+    if reference is None:
+        return NOT_REQUESTED
+    if reference == LATEST:
+        own = find_newest_passed(output_dir, target=target, besides=besides, chosen=chosen)
+        if target is None or isinstance(own, Baseline) or own.code != "none-yet":
+            return own
+        # it had another name before, or is new
+        return find_newest_passed(output_dir, besides=besides, chosen=chosen)
+    path = _to_path(reference)
+    if path.is_dir() and not (path / RUN_NAME).is_file():
+        kept = list_stored_runs(path)
+        if not kept:
+            raise _build_not_found(path, "{} holds no run")
+        present = [one for one in kept if not is_in_future(one.head.timestamp)]
+        if not present:
+            raise _build_not_found(path, "every run of {} says that it is of the future")
+        if not _sort_complete(present):
+            raise _build_incomplete(path, present[0].head)
+        found = find_first_measured(_sort_complete(present, chosen), reference, present)
+        if found is None:
+            raise _build_not_found(path, "in no run of {} could half of the cases be judged")
+        return replace(found, notes=_describe_future_runs(kept))
+    record, (run, its_own) = (
+        _locate_run_result(path, reference, output_dir),
+        read_run_and_folder(reference, output_dir, compared=False),
+    )
+    among = list_stored_runs(record.parent.parent) if record.parent.name == run.run_id else []
+    return Baseline(run, reference, history=_find_history_up_to(run, record, among), folder=its_own)
+
+
+def _find_history_up_to(run: RunResult, record: Path, among: Iterable[StoredRun]) -> History:
+    """The record that ends with this run: what travelled with it, or what the runs that it lies among know more.
+
+    They, newest first, are read only where one that is older did not travel. So a run is the same baseline whether
+    somebody names it by its id or `latest` or the folder leads to it.
+    """
+    beside = trim_to_run(find_history(record), run).trim_to(run)
+    known = {one.run_id for one in beside.runs}
+    older = list(islice(dropwhile(lambda one: one.head.run_id != run.run_id, among), 1, MAX_RUNS))
+    if all(one.head.run_id in known for one in older):
+        return beside
+    ledger = EMPTY_HISTORY
+    for one in reversed(older):
+        ledger = ledger.with_run(one.read())  # of large ones no two are in memory
+    ledger = ledger.with_run(run)
+    if len(ledger.runs) <= len(beside.runs):
+        return beside
+    return replace(ledger, levels=beside.levels)  # which runs by themselves do not say
+
+
+def _locate_run_result(path: Path, reference: str, output_dir: Path) -> Path:
+    """The file or archive with the run record that a reference to one run leads to."""
+    if path.is_dir():
+        return path / RUN_NAME
+    return path if path.is_file() else output_dir / reference / RUN_NAME
+
+
+def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Sequence[StoredRun]) -> Baseline | None:
+    """The first of these that was measured, with those it was preferred to; None where none was.
+
+    They lie `among` these, newest first.
+    """
+    passed_over: list[Unmeasured] = []
+    for one in complete:
+        run = one.read()
+        if is_measured(run):
+            ledger, over = _find_history_up_to(run, one.file, among), tuple(passed_over)
+            return Baseline(
+                run, reference, history=ledger, unmeasured_runs=over, exact_reference=str(one.folder), folder=one.folder
+            )
+        passed_over.append(build_unmeasured(run))
+    return None
+
+
+def require_baseline(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
+    """The baseline of a stored run. Raises GateError `baseline-not-found` where `latest` leads nowhere as well."""
+    own, chosen, target = current.run_id, current.selections, current.target.name
+    found = find_baseline(reference, output_dir, history, besides=own, chosen=chosen, target=target)
+    if isinstance(found, NoBaseline):
+        raise GateError("baseline-not-found", found.reason, "name the run to compare with by its id or its path")
+    return found
+
+
+def find_newest_passed(
+    folder: Path,
+    *,
+    target: str | None = None,
+    besides: str | None = None,
+    chosen: Sequence[ChosenCases] = (),
+    but: Collection[str] = (),
+) -> Baseline | NoBaseline:
+    """What `latest` means as a baseline: the newest run, of this target, that passed its gate.
+
+    It is of everything, or of all cases that were `chosen` for the run that is compared with it. Targets of the names
+    in `but` are passed over.
+
+    A red one never becomes what the next run is compared with by itself: the same failure would be no regression a
+    second time. In the history before the baseline red ones count like all others. Where runs were judged and none has
+    passed, one of them has to be named, and a gate that needs a baseline does not pass as if there were none.
+    """
+    files = _list_run_files(folder)
+    older = (one for file in files[MAX_RUNS_READ:MAX_RUNS_SEARCHED] for one in _read_heads([file]))
+    newest = _read_heads(files[:MAX_RUNS_READ], find_latest_run(folder))
+    notes = _describe_future_runs(_iter_covering(newest, target, besides, chosen, but))
+    present = (one for one in chain(newest, older) if not is_in_future(one.head.timestamp))
+    usable = _iter_covering(present, target, besides, chosen, but)
+    judged: StoredRun | None = None
+    passed_over: list[Unmeasured] = []
+    for one in usable:
+        outcome = one.head.verdict.outcome if one.head.verdict else None
+        if outcome is Outcome.PASS:
+            run, before = one.read(), chain([one], usable)  # red ones too, but none whose change came later
+            ledger, over = _find_history_up_to(run, one.file, before), tuple(passed_over)
+            exact, own = _format_reference(one), one.folder
+            return Baseline(
+                run, LATEST, history=ledger, unmeasured_runs=over, notes=notes, exact_reference=exact, folder=own
+            )
+        if not is_measured(run := one.read()):
+            passed_over.append(build_unmeasured(run))
+        if outcome is not Outcome.ERROR:
+            judged = judged or one
+    of = f" of {target[:80]}" if target else ""
+    if judged is None and notes:
+        return NoBaseline(
+            "none-passed", f"no other run{of} in {folder} can be the baseline: {notes[0]}", unavailable=True
+        )
+    if judged is None:
+        return NoBaseline("none-yet", f"there is no complete run{of} in {folder} yet that could be judged")
+    return NoBaseline(
+        "none-passed",
+        f"no run{of} in {folder} has passed its gate yet: name the one to compare with by its id, such as "
+        f"{_format_reference(judged)[:200]}, or begin anew with --fail-on regressions and no baseline",
+        unavailable=True,
+    )
+
+
+def read_run(reference: str, output_dir: Path, taken: FileFilter = accept_any_file) -> RunResult:
+    """The run that `reference` leads to; of a folder of runs the newest complete one, `latest` the newest of all.
+
+    Raises GateError `baseline-not-found`, `baseline-corrupt` or `baseline-schema`, always before anything is run.
+    """
+    return read_run_and_folder(reference, output_dir, taken=taken)[0]
+
+
+def read_run_and_folder(
+    reference: str, output_dir: Path, *, compared: bool = True, taken: FileFilter = accept_any_file
+) -> tuple[RunResult, Path | None]:
+    """The same with the run's own folder; None where it has none, as in an archive. Raises GateError as above.
+
+    Without `compared` what it was compared with is left out: a baseline is never asked for that, and it is a third.
+    """
+    path = _to_path(reference)
+    if path.is_dir():
+        record = _locate_newest(path, taken)
+        return _read_run_file(record, compared=compared), record.parent
+    if path.is_file():
+        if zipfile.is_zipfile(path):
+            return read_archived_run(path, str(path), compared=compared), None
+        return _read_run_file(path, compared=compared), path.parent if path.name == RUN_NAME else None
+    if reference == LATEST and (newest := list_stored_runs(output_dir, taken)):
+        return newest[0].read(compared=compared), newest[0].folder
+    record = output_dir / reference / RUN_NAME
+    if is_run_id(reference) and record.is_file():
+        return _read_run_file(record, compared=compared), record.parent
+    known = [record.parent.name for record in output_dir.glob(RUN_GLOB)]
+    if reference == LATEST and not known:
+        raise GateError(
+            "baseline-not-found",
+            f"there is no run in {output_dir} yet, so none is the {LATEST}",
+            "`eval-gate run` makes one; --output-dir names another folder of runs",
+        )
+    raise GateError(
+        "baseline-not-found",
+        f"there is no stored result {quote_name(reference, or_digits=True)}{format_suggestion(reference, known)}",
+        f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
+    )
+
+
+def is_run_reference(reference: str) -> bool:
+    """Whether a reference leads to what this program or another runner of the contract wrote, and to no other tool's.
+
+    A file is known by how it begins: a record of ours by its first key, a suite's result by its run.
+    """
+    path = _to_path(reference)
+    if path.is_dir():
+        return (path / RUN_NAME).is_file() or any(any(path.glob(below)) for below in (RUN_GLOB, ARTIFACT_RUN_GLOB))
+    if not path.is_file():
+        return not path.suffix  # what is called like a file and is not there, no tool has written
+    if zipfile.is_zipfile(path):
+        return read_entry(path, RUN_NAME, 0) is not None
+    with path.open("rb") as stream:
+        return _RUN_RESULT_START.match(stream.read(_MAX_HEAD_BYTES)) is not None
+
+
+def _to_path(reference: str) -> Path:
+    """The reference as a path; one that no file can have is a name like any other that is not there."""
+    path = Path(reference)
+    try:
+        path.exists()
+    except OSError:
+        return Path("no such path")
+    return path
+
+
+def read_runs(
+    folder: Path, below: str = RUN_GLOB, most: int = MAX_RUNS_READ, taken: FileFilter = accept_any_file
+) -> tuple[RunResult, ...]:
+    """The runs of a folder of runs, newest first. A run that cannot be read is an error: history has no holes.
+
+    Of more than `most` only those that were written last are read. `below` says where in the folder they are.
+    """
+    return tuple(
+        run
+        for run, _ in _sort_newest_first(
+            _list_run_files(folder, below, taken)[:most], parse_run, find_latest_run(folder)
+        )
+    )
+
+
+class StoredRun(FrozenStruct):
+    """A run in a folder of runs, without its cases and comparison until `read` is called."""
+
+    head: RunResult
+    file: Path
+
+    @property
+    def folder(self) -> Path:
+        """The run's own folder."""
+        return self.file.parent
+
+    def read(self, *, compared: bool = False) -> RunResult:
+        """The run itself, read anew each time; with what it was compared with where asked for. Raises GateError."""
+        return _read_run_file(self.file, compared=compared)
+
+
+def list_stored_runs(folder: Path, taken: FileFilter = accept_any_file) -> list[StoredRun]:
+    """The runs of a folder of runs, newest first; of very many those that were written last. Raises GateError."""
+    return _read_heads(_list_run_files(folder, taken=taken)[:MAX_RUNS_READ], find_latest_run(folder))
+
+
+def _list_run_files(folder: Path, below: str = RUN_GLOB, taken: FileFilter = accept_any_file) -> list[tuple[int, Path]]:
+    """The records of a folder of runs and when they were written, the last one first."""
+    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below) if taken(file)), reverse=True)
+
+
+def _read_heads(files: Iterable[tuple[int, Path]], last: Path | None = None) -> list[StoredRun]:
+    """The runs in these files, the newest first."""
+    return [StoredRun(*one) for one in _sort_newest_first(files, parse_head, last)]
+
+
+def _sort_newest_first(
+    files: Iterable[tuple[int, Path]], read: Callable[[bytes, str], RunResult], last: Path | None
+) -> list[tuple[RunResult, Path]]:
+    """What is read of these files, the newest first, each with its file.
+
+    The newest is what this machine made `last`, whatever a clock said then. Of the others each was made when it says,
+    and not after its file was written; what says that it is of the future comes at the end.
+    """
+    found = [(read(_read_file(file), str(file)), when, file) for when, file in files]
+
+    def newer(one: tuple[RunResult, int, Path]) -> tuple[bool, bool, datetime, int]:
+        run, when, file = one
+        # timestamps are in seconds: of two runs of the same one, the later written is the later
+        return not is_in_future(run.timestamp), file == last, compute_run_time(run.timestamp, when), when
+
+    return [(run, file) for run, _, file in sorted(found, key=newer, reverse=True)]
+
+
+def _describe_future_runs(kept: Iterable[StoredRun]) -> tuple[str, ...]:
+    """A sentence for each run that is passed over because it says that it is of a time that has not come yet."""
+    return tuple(
+        f"run {one.head.run_id[:8]} says that it was made at {one.head.timestamp[:25]}, which is in the future: it is "
+        "passed over as the baseline"
+        for one in kept
+        if is_in_future(one.head.timestamp)
+    )
+
+
+def _iter_covering(
+    kept: Iterable[StoredRun],
+    target: str | None,
+    besides: str | None,
+    chosen: Sequence[ChosenCases],
+    but: Collection[str],
+) -> Iterator[StoredRun]:
+    """The complete runs, of this target, in which no case is left out that was chosen, and that are no shard."""
+    for one in kept:
+        run = one.head
+        whole = run.complete and run.covers(chosen) and run.shard is None
+        if whole and run.run_id != besides and target in (None, run.target.name) and run.target.name not in but:
+            yield one
+
+
+def _format_reference(kept: StoredRun) -> str:
+    """What leads to exactly this run of the results folder."""
+    return kept.folder.name if is_run_id(kept.folder.name) else str(kept.folder)
+
+
+def _locate_newest(folder: Path, taken: FileFilter) -> Path:
+    """The record of the run that a folder stands for; of the newest where none is complete."""
+    own = folder / RUN_NAME
+    if own.is_file():
+        return own
+    if not (kept := list_stored_runs(folder, taken)):
+        raise _build_not_found(folder, "{} holds no run")
+    return next(iter(_sort_complete(kept)), kept[0]).file
+
+
+def _sort_complete(kept: Sequence[StoredRun], chosen: Sequence[ChosenCases] = ()) -> Sequence[StoredRun]:
+    """The complete ones: those of everything, or of all that was chosen, before those of other chosen cases."""
+    return sorted((one for one in kept if one.head.complete), key=lambda one: not one.head.covers(chosen))
+
+
+def _build_not_found(folder: Path, what: str) -> GateError:
+    hint = f"a run folder holds {RUN_NAME}; a folder of runs holds such folders"
+    return GateError("baseline-not-found", what.format(folder), hint)
+
+
+def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
+    """That what should be the baseline was never finished, which says nothing about the run that is judged."""
+    why = newest.stopped or "the newest was interrupted"
+    return GateError(
+        "baseline-incomplete",
+        f"{folder} holds no complete run to compare with: {why}",
+        "`eval-gate merge` joins all shards of a run, `eval-gate run --resume` finishes one; or name another run",
+        exit_code=ExitCode.INCOMPLETE,
+    )
+
+
+def read_archived_run(file: Path, shown: str, *, compared: bool = True) -> RunResult:
+    """The one run in a zip archive that came from elsewhere; `shown` names it in an error.
+
+    Without `compared` what it was compared with is left out, as of every baseline.
+    """
+    return parse_run(*_read_archive_entry(file, shown), compared=compared)
+
+
+def read_archived_head(file: Path, shown: str) -> RunResult:
+    """The same without cases and comparison, for who asks what run it is."""
+    return parse_head(*_read_archive_entry(file, shown))
+
+
+def _read_archive_entry(file: Path, shown: str) -> tuple[bytes, str]:
+    """The record in the archive, and its name in an error."""
+    try:
+        found = read_entry(file, RUN_NAME, MAX_RESULT_BYTES)
+    except ArchiveError as error:
+        raise build_corrupt_error(shown, str(error)) from error
+    if found is None:
+        raise build_corrupt_error(shown, f"0 entries are called {RUN_NAME}, expected one")
+    path, data = found
+    return data, f"{shown}!{path}"
+
+
+def read_resumed_run(output_dir: Path, run_id: str) -> RunResult:
+    """The record of an earlier run that is to be resumed. Raises GateError `no-such-run`."""
+    file = output_dir / run_id / RUN_NAME
+    if not is_run_id(run_id) or not file.is_file():
+        raise GateError(
+            "no-such-run",
+            f"there is no run {quote_name(run_id, or_digits=True)} in {output_dir}",
+            f"`{output_dir}/{LATEST_NAME}` names the newest one",
+        )
+    try:
+        run = decode_json(_read_file(file), RunResult)
+    except MsgspecError as error:
+        raise GateError("no-such-run", f"{file} is not a run record of this version") from error
+    if run.run_id != run_id:  # the journal of that one would be gone on with
+        raise GateError(
+            "no-such-run",
+            f"{file} is the record of another run, {run.run_id[:80]}",
+            "resume a run in the folder that it was made in, or start a new run",
+        )
+    return run
+
+
+def _read_run_file(file: Path, *, compared: bool) -> RunResult:
+    return parse_run(_read_file(file), str(file), compared=compared)
+
+
+def _read_file(file: Path) -> bytes:
+    if not file.is_file():  # a pipe would be waited for, for ever
+        raise build_corrupt_error(str(file), "cannot be read: it is no file")
+    try:
+        return read_limited_result(file, MAX_RESULT_BYTES)
+    except OSError as error:
+        raise build_corrupt_error(str(file), f"cannot be read: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""The run result as JSON: writing, dropping details, parsing."""

@@ -1,0 +1,36 @@
+"""Converts a single EvalSuiteResult of the tool-forge contract into a run of one suite."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Final
+
+from eval_gate.model.result import RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.totals import summarise
+from eval_gate.struct import replace
+
+CONTRACT_TOOL: Final = "tool-forge contract"
+"""The name of the tool of such a run: who made it is not said."""
+
+
+def convert_suite(suite: SuiteResult) -> RunResult:
+    """The run. It has no fingerprints, so that its cases are compared by their ids alone."""
+    told = suite.summary
+    summary = replace(
+        summarise(suite.cases),
+        skipped_assertions=told.skipped_assertions,
+        total_duration_ms=told.total_duration_ms,
+        estimated_cost_usd=told.estimated_cost_usd,
+    )
+    name = suite.eval_file or f"{suite.tool_name}.{suite.tier}.json"
+    endpoint = suite.agent_endpoint or "unknown"
+    return RunResult(
+        run_id=suite.run_id,
+        timestamp=suite.timestamp,
+        complete=True,
+        tool=ToolIdentity(name=CONTRACT_TOOL, version="unknown"),
+        target=TargetIdentity(name=PurePosixPath(endpoint).name or endpoint, provider="unknown", identity=endpoint),
+        suites=(replace(suite, eval_file=name),),
+        summary=summary,
+    )

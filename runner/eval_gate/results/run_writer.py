@@ -1,0 +1,157 @@
+"""Writes results: `<outputDir>/<runId>/run.json`, one file per suite beside it, and `latest.json`.
+
+Every file is written under a temporary name and renamed, so that a reader sees the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from eval_gate.errors import GateError
+from eval_gate.files.writing import make_folder, open_replacement, write_atomically
+from eval_gate.model.limits import DEPTH, RESULT_BYTES, RESULT_VALUES
+from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.results.detail_truncation import drop_all_details, drop_passing_details
+from eval_gate.results.history import HISTORY_NAME, History, encode_history
+from eval_gate.results.result_names import LATEST_NAME, RUN_NAME, is_run_id
+from eval_gate.results.run_result.json_pieces import JsonPiece, iter_compact_pieces, iter_full_pieces
+from eval_gate.struct import replace
+from eval_gate.text.quoting import quote_name
+from eval_gate.text.untrusted.bounded_json import JsonSizeCounter, UntrustedJsonError
+
+
+def make_run_folder(output_dir: Path, run_id: str) -> Path:
+    """The folder of a run, made if needed. Raises GateError `output-not-writable` and `output-outside`."""
+    if not is_run_id(run_id):
+        raise GateError(
+            "bad-run-id",
+            f"{quote_name(run_id, or_digits=True)} cannot be the name of a run",
+            "only A-Z a-z 0-9 . _ - are",
+        )
+    folder = output_dir / run_id
+    make_folder(folder)
+    return folder
+
+
+class WrittenRun(NamedTuple):
+    """Path of a stored run result, and the run as stored, with warnings about dropped details."""
+
+    file: Path
+    run: RunResult
+
+
+def write_initial_result(output_dir: Path, run: RunResult) -> None:
+    """Write the run result of a run that has only begun, and has no suite yet, and point `latest.json` at it."""
+    _write_files(make_run_folder(output_dir, run.run_id), run, iter_full_pieces(run), _ignore_piece)
+    _write_latest_pointer(output_dir, run)
+
+
+def write_history(output_dir: Path, run_id: str, ledger: History) -> None:
+    """Write the ledger that ends with this run: first of all, since it takes as much memory as the records do."""
+    write_atomically(make_run_folder(output_dir, run_id) / HISTORY_NAME, encode_history(ledger))
+
+
+def write_result(output_dir: Path, run: RunResult) -> WrittenRun:
+    """Write the run result, and every suite's EvalSuiteResult.
+
+    A run result that no later run could read loses the details of cases that passed and did not change, and its
+    indents; where that is not enough, the details of all cases. A warning of the run says so, and also where it is
+    still too large after that.
+    """
+    folder = make_run_folder(output_dir, run.run_id)
+    if not _write_if_readable(folder, run, iter_full_pieces(run)):
+        run = _write_smaller(folder, run)
+    _write_latest_pointer(output_dir, run)
+    return WrittenRun(folder / RUN_NAME, run)
+
+
+def _write_smaller(folder: Path, run: RunResult) -> RunResult:
+    """Write the run with as many details as a later run can read; the run as it is written."""
+    limits = f"{RESULT_BYTES:,} bytes, {RESULT_VALUES:,} values or {DEPTH} levels"
+    for drop, which in ((drop_passing_details, " that passed and did not change"), (drop_all_details, "")):
+        less, cases = drop(run)
+        if cases:
+            several = f"{len(cases):,} case{'' if len(cases) == 1 else 's'}"
+            less = _add_warning(less, f"the run result would exceed {limits}: dropped details of {several}{which}")
+        if _write_if_readable(folder, less, iter_compact_pieces(less)):
+            return less
+    less = _add_warning(less, f"no later run can read this run result as its baseline: it exceeds {limits}")
+    _write_files(folder, less, iter_compact_pieces(less), _ignore_piece)
+    return less
+
+
+def _write_if_readable(folder: Path, run: RunResult, pieces: Iterable[JsonPiece]) -> bool:
+    """Whether a later run can read it. Else only the files of some suites are written."""
+    try:
+        _write_files(folder, run, pieces, _ReadabilityCheck().add)
+    except _UnreadableError:
+        return False
+    return True
+
+
+def _write_files(folder: Path, run: RunResult, pieces: Iterable[JsonPiece], check: Callable[[bytes], object]) -> None:
+    """Write the run result and the files of its suites. What `check` raises of a piece ends it."""
+    names = set[str]()
+    with open_replacement(folder / RUN_NAME) as write:
+        for number, some in groupby(pieces, key=lambda piece: piece.suite):
+            with (
+                nullcontext(_ignore_piece)
+                if number is None
+                else open_replacement(folder / _name_suite_file(run.suites[number], names)) as write_suite
+            ):
+                for piece in some:
+                    check(piece.run_result)
+                    write(piece.run_result)
+                    write_suite(piece.suite_file)
+
+
+class _UnreadableError(Exception):
+    """No later run can read it."""
+
+
+class _ReadabilityCheck:
+    """Holds JSON against what a later run can read, piece by piece."""
+
+    def __init__(self) -> None:
+        self._bytes_left = RESULT_BYTES
+        self._counted = JsonSizeCounter(RESULT_VALUES)
+
+    def add(self, piece: bytes) -> None:
+        """Raises _UnreadableError as soon as it is too much."""
+        self._bytes_left -= len(piece)
+        if self._bytes_left < 0:
+            raise _UnreadableError
+        try:
+            self._counted.add_piece(piece)
+        except UntrustedJsonError as error:
+            raise _UnreadableError from error
+
+
+def _ignore_piece(_piece: bytes) -> None:
+    """Stand for a check, or a file, that there is not."""
+
+
+def _add_warning(run: RunResult, warning: str) -> RunResult:
+    return replace(run, warnings=(warning, *run.warnings))
+
+
+def _write_latest_pointer(output_dir: Path, run: RunResult) -> None:
+    pointer = {"runId": run.run_id, "timestamp": run.timestamp, "path": f"{run.run_id}/{RUN_NAME}"}
+    write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
+
+
+def _name_suite_file(suite: SuiteResult, taken: set[str]) -> str:
+    """`<eval file's stem>.json`, made safe and unique within the run."""
+    stem = re.sub(r"[^\w.-]+", "-", Path(suite.eval_file).stem).strip(".-") or "suite"
+    name, number = f"{stem}.json", 1
+    while name.casefold() in taken or name in {RUN_NAME, HISTORY_NAME}:
+        number += 1
+        name = f"{stem}-{number}.json"
+    taken.add(name.casefold())
+    return name

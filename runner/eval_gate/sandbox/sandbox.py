@@ -1,0 +1,293 @@
+"""Sandbox: a temporary folder in which files are read, written and deleted, within limits."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TypeAlias
+
+from eval_gate.model import limits
+from eval_gate.model.conversation import FileEntry
+from eval_gate.sandbox import handles
+from eval_gate.sandbox.paths import MAX_DEPTH, SandboxError, split_file_path, split_path
+from eval_gate.struct import FrozenStruct
+
+EntryFilter: TypeAlias = Callable[[Collection[str], str], bool]
+"""Of the names of one folder and one of them: whether that one belongs to somebody else and is passed over."""
+
+
+class FolderLimits(FrozenStruct):
+    """Limits of a sandbox: bytes per file, bytes in all, and number of entries."""
+
+    file_bytes: int = limits.SANDBOX_FILE_BYTES
+    total_bytes: int = limits.SANDBOX_BYTES
+    entries: int = limits.SANDBOX_ENTRIES
+    listed_entries: int = limits.SANDBOX_LISTED
+    """Entries of one folder, where more than `list_entries` may lie there: in somebody's folder."""
+
+
+class ListedEntry(FrozenStruct):
+    """One entry of a folder."""
+
+    name: str
+    kind: Literal["file", "folder", "other"]
+
+
+class InitialFile(FrozenStruct):
+    """A file (or folder, where `data` is None) that a new sandbox starts with."""
+
+    path: str
+    data: bytes | None
+
+
+class WalkedEntry(FrozenStruct):
+    """A file or folder found while walking a sandbox, with its open parent folder."""
+
+    path: str
+    folder: int
+    name: str
+    facts: os.stat_result
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file, or of what else is no folder."""
+        return 0 if stat.S_ISDIR(self.facts.st_mode) else self.facts.st_size
+
+
+class Sandbox:
+    """A temporary folder for one agent, removed by `close`; a context manager.
+
+    Paths are relative to it. What a path must not do raises SandboxError, whose message a model may read; a system
+    that breaks raises OSError. Everything is done at once and not in a thread: what was cancelled writes no more.
+    """
+
+    def __init__(
+        self, parent: Path | None = None, limits: FolderLimits | None = None, initial_files: Iterable[InitialFile] = ()
+    ) -> None:
+        """Make a fresh folder below `parent`, or where the system keeps temporary files; it begins with these files.
+
+        Raises OSError.
+        """
+        require_handles()
+        self._limits = limits or FolderLimits()
+        self.path = Path(tempfile.mkdtemp(prefix="eval-gate-", dir=parent))
+        self._self = get_folder_identity(os.lstat(self.path))
+        self._given = {one.path: one.data for one in initial_files if one.data is not None}
+        try:
+            self._write_initial_files(initial_files)
+        except BaseException:
+            self.close()
+            raise
+
+    def _write_initial_files(self, given: Iterable[InitialFile]) -> None:
+        for one in given:
+            names = one.path.split("/")
+            with self._open_folder(names if one.data is None else names[:-1], create=True) as folder:
+                if one.data is not None:
+                    handles.write_bytes(folder, names[-1], one.data)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folder with all that is in it. Links in it are removed, not followed."""
+        with contextlib.suppress(FileNotFoundError):
+            if get_folder_identity(os.lstat(self.path)) == self._self:
+                # a rest that cannot be removed is the system's to clean: nobody's result depends on it
+                shutil.rmtree(self.path, ignore_errors=True)
+
+    def read(self, path: str) -> str:
+        """The file as text. Raises SandboxError for a path that is refused and a file that is no text, or too large."""
+        *above, name = split_file_path(path)
+        with self._open_folder(above) as folder:
+            return self._read_text(folder, name)
+
+    def write(self, path: str, text: str) -> int:
+        """Make the file, and the folders above it, or replace what it holds; the bytes that were written."""
+        names = split_file_path(path)
+        data = self._encode_text(text)
+        self._check_room(names, len(data))
+        with self._open_folder(names[:-1], create=True) as folder:
+            handles.write_bytes(folder, names[-1], data)
+        self._note_written(names, len(data))
+        return len(data)
+
+    def delete(self, path: str) -> None:
+        """Remove the file; folders stay."""
+        *above, name = split_file_path(path)
+        with self._open_folder(above) as folder:
+            handles.remove_file(folder, name)
+
+    def list_entries(self, path: str = ".") -> tuple[ListedEntry, ...]:
+        """What lies in a folder, by name."""
+        with self._open_folder(split_path(path)) as folder:
+            names = handles.list_names(folder, self._max_listed)
+            return tuple(ListedEntry(name, _classify_entry(handles.stat_entry(folder, name))) for name in names)
+
+    def collect_entries(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
+        """All that lies in the folder, with the text of every file, by path; `paths` are of no interest here.
+
+        What no path may name is left out. Raises SandboxError when there is more than the limits allow, which tools
+        alone cannot bring about.
+        """
+        taken: list[FileEntry] = []
+        total = 0
+        for found in self._walk_entries():
+            total += found.size
+            if total > self._limits.total_bytes:
+                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+            if is_nameable(found.path):
+                taken.append(self._build_file_entry(found))
+        return tuple(sorted(taken, key=lambda entry: entry.path))
+
+    def _build_file_entry(self, found: WalkedEntry) -> FileEntry:
+        kind = _classify_entry(found.facts)
+        if kind != "file":
+            return FileEntry(path=found.path, kind=kind, problem=handles.find_file_problem(found.facts))
+        unchanged = False
+        try:
+            data = self._read_data(found.folder, found.name)
+            unchanged = self._given.get(found.path) == data
+            return FileEntry(path=found.path, kind=kind, text=_decode_text(data), unchanged=unchanged)
+        except SandboxError as error:
+            return FileEntry(path=found.path, kind=kind, problem=str(error), unchanged=unchanged)
+
+    def _read_data(self, folder: int, name: str) -> bytes:
+        limit = self._limits.file_bytes
+        data = handles.read_bytes(folder, name, limit)
+        if len(data) > limit:
+            raise SandboxError(f"File is larger than {limit:,} bytes.")
+        return data
+
+    def _read_text(self, folder: int, name: str) -> str:
+        return _decode_text(self._read_data(folder, name))
+
+    def _encode_text(self, text: str) -> bytes:
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            raise SandboxError("Content is not valid Unicode text.") from None
+        if len(data) > self._limits.file_bytes:
+            raise SandboxError(f"Content is larger than {self._limits.file_bytes:,} bytes.")
+        return data
+
+    def _measure_sizes(self) -> dict[str, int]:
+        """Bytes by path of all that counts for the limits: on disk each time, as somebody else may put things there."""
+        return {found.path: found.size for found in self._walk_entries()}
+
+    def _note_written(self, names: tuple[str, ...], size: int) -> None:
+        """Nothing to remember: what lies in an own folder is counted on disk."""
+
+    @property
+    def _max_listed(self) -> int:
+        return self._limits.entries
+
+    def _check_room(self, names: tuple[str, ...], size: int) -> None:
+        """Refuse what would be too much."""
+        sizes = self._measure_sizes()
+        needed = {"/".join(names[: count + 1]) for count in range(len(names))}
+        if len(sizes.keys() | needed) > self._limits.entries:
+            raise SandboxError(f"There is no room for more than {self._limits.entries} files and folders.")
+        total = sum(sizes.values()) - sizes.get("/".join(names), 0) + size
+        if total > self._limits.total_bytes:
+            raise SandboxError(f"There is no room for more than {self._limits.total_bytes:,} bytes in all.")
+
+    @contextmanager
+    def _open_folder(self, names: tuple[str, ...] | list[str], *, create: bool = False) -> Iterator[int]:
+        """The handle of the folder these names lead to, one after the other."""
+        here = self._open_root()
+        try:
+            for name in names:
+                below = handles.open_folder(here, name, create=create)
+                os.close(here)
+                here = below
+            yield here
+        finally:
+            os.close(here)
+
+    def _open_root(self) -> int:
+        """The handle of our own folder, and of no other that may have taken its place."""
+        root = handles.open_root(str(self.path))
+        if get_folder_identity(os.fstat(root)) != self._self:
+            os.close(root)
+            raise OSError(errno.ESTALE, "the folder of the run was replaced by another")
+        return root
+
+    def _walk_entries(self, passed_over: EntryFilter | None = None) -> Iterator[WalkedEntry]:
+        """Everything below the folder, each folder before what is in it. Links are met and not followed."""
+        left = self._limits.entries
+        root = self._open_root()
+        try:
+            for found in self._walk_below(root, "", MAX_DEPTH, passed_over):
+                left -= 1
+                if left < 0:
+                    raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
+                yield found
+        finally:
+            os.close(root)
+
+    def _walk_below(
+        self, folder: int, above: str, depth: int, passed_over: EntryFilter | None
+    ) -> Iterator[WalkedEntry]:
+        if depth < 0:
+            raise SandboxError(f"There are folders deeper than {MAX_DEPTH}.")
+        names = [*handles.list_names(folder, self._max_listed)]
+        for name in names:
+            if passed_over is not None and passed_over(names, name):
+                continue
+            try:
+                facts = handles.stat_entry(folder, name)
+            except SandboxError:
+                continue  # gone since it was listed
+            yield WalkedEntry(f"{above}{name}", folder, name, facts)
+            if stat.S_ISDIR(facts.st_mode):
+                below = handles.open_folder(folder, name)
+                try:
+                    yield from self._walk_below(below, f"{above}{name}/", depth - 1, passed_over)
+                finally:
+                    os.close(below)
+
+
+def require_handles() -> None:
+    """Raises OSError where files cannot be opened relative to a folder."""
+    if not handles.SUPPORTED:
+        raise OSError(errno.ENOTSUP, "file tools need a system that opens files relative to a folder")
+
+
+def _decode_text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise SandboxError("File is not UTF-8 text.") from None
+
+
+def get_folder_identity(facts: os.stat_result) -> tuple[int, int]:
+    """What makes a folder this one and no other of its name."""
+    return facts.st_dev, facts.st_ino
+
+
+def _classify_entry(facts: os.stat_result) -> Literal["file", "folder", "other"]:
+    if stat.S_ISDIR(facts.st_mode):
+        return "folder"
+    return "other" if handles.find_file_problem(facts) else "file"
+
+
+def is_nameable(path: str) -> bool:
+    """Whether a path could ever name this: what others put there may be called anything."""
+    try:
+        return "/".join(split_path(path)) == path
+    except SandboxError:
+        return False

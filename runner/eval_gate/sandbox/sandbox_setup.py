@@ -1,0 +1,174 @@
+"""Set up an agent's folder: a fresh sandbox with initial files, or an existing folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from eval_gate.model.conversation import FileEntry
+from eval_gate.sandbox import handles
+from eval_gate.sandbox.paths import MISSING, RESERVED, SandboxError, split_file_path, split_path
+from eval_gate.sandbox.sandbox import (
+    EntryFilter,
+    FolderLimits,
+    InitialFile,
+    Sandbox,
+    WalkedEntry,
+    get_folder_identity,
+    is_nameable,
+    require_handles,
+)
+from eval_gate.struct import FrozenStruct, field
+
+
+class ExistingFolder(Sandbox):
+    """A sandbox over an existing folder, which stays with everything written to it.
+
+    However much lies in it, only what is written here counts for the limits, and only what is asked for is looked at.
+    """
+
+    def __init__(self, path: Path, limits: FolderLimits | None = None, reserved: ReservedNames | None = None) -> None:
+        """`reserved_names` are names that tools must not write to. Raises OSError where there is no such folder."""
+        require_handles()
+        self._limits = limits or FolderLimits()
+        self.path = path
+        self._self = get_folder_identity(os.lstat(path))
+        self._given = {}
+        self._written: dict[str, int] = {}
+        self._reserved = reserved
+
+    def close(self) -> None:
+        """Leave the folder as it is."""
+
+    def write(self, path: str, text: str) -> int:
+        """As in an own folder, but for names that are reserved."""
+        self._refuse_reserved(path)
+        return super().write(path, text)
+
+    def delete(self, path: str) -> None:
+        """As in an own folder, but for names that are reserved."""
+        self._refuse_reserved(path)
+        super().delete(path)
+        self._written.pop("/".join(split_path(path)), None)
+
+    def collect_entries(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
+        """What lies at these paths and on the way to them; a path that no file could have is left out."""
+        met: dict[str, FileEntry] = {}
+        for path in paths:
+            with contextlib.suppress(SandboxError):
+                for entry in self._iter_path_entries(split_file_path(path)):
+                    met[entry.path] = entry
+        return tuple(sorted(met.values(), key=lambda entry: entry.path))
+
+    def collect_initial_files(self, passed_over: EntryFilter) -> tuple[list[InitialFile], list[tuple[str, str]]]:
+        """All that lies here, for fresh folders to begin with; and paths that are left out, each with the reason.
+
+        Raises SandboxError when there is more than an own folder may hold.
+        """
+        taken: list[InitialFile] = []
+        left_out: list[tuple[str, str]] = []
+        total = 0
+        for found in self._walk_entries(passed_over):
+            total += found.size
+            if total > self._limits.total_bytes:
+                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+            if not is_nameable(found.path):
+                left_out.append((found.path, "Its name is none that a path could have."))
+                continue
+            try:
+                folder = stat.S_ISDIR(found.facts.st_mode)
+                taken.append(InitialFile(found.path, None if folder else self._read_data(found.folder, found.name)))
+            except SandboxError as error:
+                left_out.append((found.path, str(error)))
+        return taken, left_out
+
+    def collect_files_at(self, paths: Iterable[str]) -> tuple[list[InitialFile], list[tuple[str, str]]]:
+        """The same of the files at these paths only; one that is not there is passed over."""
+        taken: list[InitialFile] = []
+        left_out: list[tuple[str, str]] = []
+        total, entries = 0, set[str]()
+        for path in sorted(paths):
+            try:
+                names = split_file_path(path)
+                *above, name = names
+                with self._open_folder(above) as folder:
+                    data = self._read_data(folder, name)
+                taken.append(InitialFile(path, data))
+                total += len(data)
+                entries.update("/".join(names[: count + 1]) for count in range(len(names)))
+            except SandboxError as error:
+                if str(error) != MISSING:
+                    left_out.append((path, str(error)))
+            if len(entries) > self._limits.entries:
+                raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
+            if total > self._limits.total_bytes:
+                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+        return taken, left_out
+
+    def _iter_path_entries(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
+        """The folders on the way, and what is at its end; it ends where there is nothing, or no folder."""
+        for count in range(1, len(names) + 1):
+            with self._open_folder(names[: count - 1]) as folder:
+                facts = handles.stat_entry(folder, names[count - 1])
+                yield self._build_file_entry(WalkedEntry("/".join(names[:count]), folder, names[count - 1], facts))
+            if not stat.S_ISDIR(facts.st_mode):
+                return
+
+    def _refuse_reserved(self, path: str) -> None:
+        if self._reserved is not None and self._reserved.contains(split_path(path)):
+            raise SandboxError(RESERVED)
+
+    @property
+    def _max_listed(self) -> int:
+        return self._limits.listed_entries
+
+    def _note_written(self, names: tuple[str, ...], size: int) -> None:
+        self._written["/".join(names)] = size
+
+    def _measure_sizes(self) -> dict[str, int]:
+        return self._written
+
+
+class ReservedNames(FrozenStruct):
+    """Names in one folder that tools must not write to."""
+
+    folder: tuple[str, ...]
+    matches: Callable[[str], bool]
+
+    def contains(self, names: tuple[str, ...]) -> bool:
+        """Whether a path leads to or through one of them, on disks too that make no difference of case."""
+        above = tuple(map(_fold_case, self.folder))
+        count = len(above)
+        return (
+            len(names) > count
+            and tuple(map(_fold_case, names[:count])) == above
+            and self.matches(_fold_case(names[count]))
+        )
+
+
+def _fold_case(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+class SandboxSetup(FrozenStruct):
+    """Settings from which an agent's sandbox is opened."""
+
+    initial_files: tuple[InitialFile, ...] = ()
+    """What a fresh folder begins with."""
+    existing_folder: Path | None = None
+    """The folder that agents work in as it is; None where each has a fresh one, which is removed."""
+    reserved_names: ReservedNames | None = None
+    """Names in it that belong to us."""
+    parent: Path | None = None
+    """Where fresh folders are made; None leaves it to the system."""
+    limits: FolderLimits = field(default_factory=FolderLimits)
+
+    def open_sandbox(self) -> Sandbox:
+        """A folder to work in. Raises OSError."""
+        if self.existing_folder is not None:
+            return ExistingFolder(self.existing_folder, self.limits, self.reserved_names)
+        return Sandbox(self.parent, self.limits, self.initial_files)

@@ -1,0 +1,80 @@
+"""Decide the verdict of a finished run, store it, and write its reports.
+
+Something has been run by then. Whatever cannot be written is no mistake of usage any more, and the exit code says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from eval_gate.config.outputs import ReportRequest
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.verdict_decision import decide_verdict
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.rendering import write_reports
+from eval_gate.results.baseline import NoBaseline
+from eval_gate.results.run_writer import write_history, write_result
+from eval_gate.session.run import ExecutedRun, RunObserver, make_run
+from eval_gate.session.run_ledger import ledger_after
+from eval_gate.session.session import Session
+from eval_gate.struct import FrozenStruct
+
+
+class EvaluatedRun(FrozenStruct):
+    """A run with a verdict that is stored on disk."""
+
+    run: RunResult
+    result_path: Path
+    interrupted: ExitCode | None = None
+    """The exit code of the signal that ended it early, if one did."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """How the process ends."""
+        return get_exit_code(self.run, self.interrupted)
+
+
+def get_exit_code(judged: RunResult, interrupted: ExitCode | None) -> ExitCode:
+    """What the verdict says, unless a signal ended the run before it could be about everything."""
+    return interrupted or (judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE)
+
+
+@contextmanager
+def treat_errors_as_incomplete() -> Iterator[None]:
+    """From here on every GateError means that the run could not be completed."""
+    try:
+        yield
+    except GateError as error:
+        error.exit_code = ExitCode.INCOMPLETE
+        raise
+
+
+async def evaluate_session(session: Session, progress: RunObserver) -> EvaluatedRun:
+    """The whole use case: prepare, run, judge, keep. Raises GateError."""
+    made = await make_run(session, progress)
+    with treat_errors_as_incomplete():
+        return store_run(session, decide_verdict(made.take_result(), session.gate_inputs), made)
+
+
+def store_run(session: Session, judged: RunResult, made: ExecutedRun | None = None) -> EvaluatedRun:
+    """Write the record, and the ledger of earlier runs that ends with this one."""
+    with treat_errors_as_incomplete():
+        write_history(session.folder, judged.run_id, ledger_after(judged, session.gate_inputs.baseline))
+        written = write_result(session.folder, judged)
+    return EvaluatedRun(written.run, written.file, made.interrupted if made else None)
+
+
+def build_report_context(session: Session, kept: EvaluatedRun) -> ReportContext:
+    """What a report may say beside the run, as far as every session knows it."""
+    baseline = session.gate_inputs.baseline
+    reason = baseline.reason if isinstance(baseline, NoBaseline) else None
+    return ReportContext(result_path=str(kept.result_path), no_baseline_reason=reason, junit=session.config.junit)
+
+
+def write_run_reports(wanted: Sequence[ReportRequest], kept: EvaluatedRun, context: ReportContext) -> tuple[Path, ...]:
+    """Write these reports; where they are, in that order."""
+    with treat_errors_as_incomplete():
+        return write_reports(wanted, kept.run, context, kept.result_path.parent)

@@ -1,0 +1,190 @@
+"""Convert rows of external results to executions and case results, and redact them.
+
+`store` and `redact` come after the verdict on a row: what is masked or left out changes no status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, cast
+
+from eval_gate.config.score_rule import ScoreRule
+from eval_gate.config.settings import ResponseRetention, RunConfig
+from eval_gate.engine.case_result import CaseOutline, CaseSetup, join_trials
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.retention import build_details, build_text_details
+from eval_gate.external_results.result_rows import ResultRow, build_evaluator_results
+from eval_gate.external_results.score_rules import ScoreRules
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import Aggregation, CaseKey
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
+from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
+from eval_gate.model.result import AskedWords, CaseResult, RerunEnd, Yardstick
+from eval_gate.results.masking import TextChange, TextMasking, map_value
+from eval_gate.struct import replace
+from eval_gate.text.digest import DIGEST_DIGITS, compute_digest
+from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
+from eval_gate.text.secret import MASK
+
+MAX_ERROR: Final = 2_000
+_NO_FINGERPRINTS: Final = Yardstick()
+
+
+def build_score_rules(config: RunConfig) -> ScoreRules:
+    """What is asked of scores that nobody has judged."""
+    least = config.policy.pass_score
+    return ScoreRules(config.results.scores, least if least < 1.0 else None)
+
+
+def build_case_result(
+    rows: Sequence[ResultRow],
+    more: Sequence[ResultRow],
+    end: RerunEnd | None,
+    rules: Sequence[ScoreRule],
+    *,
+    confirm: int,
+) -> CaseResult:
+    """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores.
+
+    Of the re-runs that the file itself tells of no more count than the gate would make, `confirm`.
+    """
+    firsts = every = rows
+    if len(rows) + len(more) > 1:
+        firsts = [row for row in rows if not row.rerun] or list(rows[:1])
+        told = [row for row in rows if row.rerun and row is not firsts[0]]
+        every = [*firsts, *told[:confirm], *more]
+    first, content = every[0], every[0].content or ""
+    about = CaseOutline(
+        first.id,
+        first.description,
+        first.tags,
+        Aggregation.WEIGHTED_MEAN if any(row.is_graded for row in every) else Aggregation.ALL,
+        first.location,
+        first.content or None,
+    )
+    return join_trials(
+        about,
+        [build_execution(row, number) for number, row in enumerate(every)],
+        first.target,
+        first=len(firsts),
+        end=end,
+        measure=CaseSetup(
+            _build_case_texts(first), _build_fingerprints(first, content, _digest_applied_rules(every, rules))
+        ),
+    )
+
+
+def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> Yardstick:
+    if row.content is None:
+        return _NO_FINGERPRINTS if grader is None else Yardstick(grader=grader)
+    return Yardstick(question=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
+
+
+def _digest_applied_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
+    """Which rules were applied to the scores of this case; None where its tool's own verdict stands."""
+    if not rules:
+        return None
+    scorers = {score.name for row in rows for score in row.scores}
+    applied: list[JsonValue] = [str(rule) for rule in rules if rule.name in scorers]
+    return compute_digest(applied) if applied else None
+
+
+def _build_case_texts(row: ResultRow) -> AskedWords | None:
+    if not row.prompt and not row.expectation:
+        return None
+    shown = _truncate_expectation(row.expectation)
+    cut = len(row.prompt) > KEPT_QUESTION or shown != row.expectation
+    return AskedWords(question=row.prompt[:KEPT_QUESTION], expectation=shown, cut=cut)
+
+
+@lru_cache(1_000)
+def _truncate_expectation(expectation: tuple[str, ...]) -> tuple[str, ...]:
+    """One for all cases that expect the same."""
+    return tuple([line[:KEPT_CHECK] for line in expectation[:KEPT_CHECKS]])
+
+
+def build_execution(row: ResultRow, number: int) -> TrialRecord:
+    """One row as the execution of this number."""
+    status = row.status or Status.ERROR
+    passed = status is Status.PASSED
+    return TrialRecord(
+        eval_file=row.suite,
+        case_id=row.id,
+        trial=number,
+        fingerprint=row.content or "",
+        status=status,
+        attempts=1,
+        score=row.score if row.is_graded and row.score is not None else float(passed),
+        duration_ms=row.duration_ms or 0.0,
+        error=None if passed else _describe_failure(row)[:MAX_ERROR] or None,
+        blame=row.blame if status is Status.ERROR else None,
+        details=_build_details(row),
+        evaluator_results=build_evaluator_results(row.scores),
+        assertions_run=len(row.scores),
+        usage=row.usage,
+        cost_usd=row.cost_usd,
+    )
+
+
+def _describe_failure(row: ResultRow) -> str:
+    missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in row.scores if one.passed is False]
+    return row.error or "; ".join(missed) or (row.status or Status.ERROR).value
+
+
+def _build_details(row: ResultRow) -> CaseDetails:
+    """What was answered, as of own evals; an answer that nobody wrote down is none."""
+    if not row.calls:
+        return NO_DETAILS if row.response is None else build_text_details(row.response)
+    kept = build_details(Response(text=row.response or "", tool_calls=row.calls))
+    return kept if row.response is not None else replace(kept, response=None)
+
+
+async def redact_rows(
+    config: RunConfig, cases: Mapping[CaseKey, Sequence[ResultRow]]
+) -> Mapping[CaseKey, Sequence[ResultRow]]:
+    """The rows with as much of what was said as may be kept; nothing of it where the patterns take too long."""
+    kept = cases
+    if config.limits.store is ResponseRetention.NONE:
+        kept = {key: [_drop_texts(row) for row in rows] for key, rows in cases.items()}
+    if not config.redact:
+        return kept
+    masked, matcher = TextMasking(), PatternMatcher()
+    for rows in kept.values():
+        for row in rows:
+            _map_texts(row, masked.collect_text)
+    try:
+        masked.set_masked(await matcher.replace_matches(config.redact, masked.texts, MASK))
+    except (PatternError, PatternWorkerError):
+        masked.set_masked(None)  # a text that nobody could look through may hold anything
+    finally:
+        await matcher.aclose()
+    return {key: [_map_texts(row, masked.mask_text) for row in rows] for key, rows in kept.items()}
+
+
+def _drop_texts(row: ResultRow) -> ResultRow:
+    """Without a word of the answer. Of a failure only which scorers it is about: reasons may quote anything."""
+    names = "; ".join(one.name for one in row.scores if one.passed is False)
+    return row._replace(
+        response=None,
+        error=None if row.status is Status.PASSED else names or (row.status or Status.ERROR).value,
+        scores=tuple(one._replace(reason=None) for one in row.scores),
+        calls=tuple(ToolCall(name=call.name, success=call.success, duration_ms=call.duration_ms) for call in row.calls),
+    )
+
+
+def _map_texts(row: ResultRow, change: TextChange) -> ResultRow:
+    return row._replace(
+        prompt=change(row.prompt),
+        expectation=tuple(map(change, row.expectation)),
+        response=row.response and change(row.response),
+        error=row.error and change(row.error),
+        scores=tuple(one._replace(reason=one.reason and change(one.reason)) for one in row.scores),
+        calls=tuple(_map_call_texts(call, change) for call in row.calls),
+    )
+
+
+def _map_call_texts(call: ToolCall, change: TextChange) -> ToolCall:
+    params = cast("dict[str, JsonValue]", map_value(call.params, change))
+    return replace(call, params=params, result=map_value(call.result, change))

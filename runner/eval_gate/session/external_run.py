@@ -1,0 +1,269 @@
+"""Turn external results into a run, with re-runs and base agent where commands are configured."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence, Set
+from datetime import UTC, datetime
+from typing import Final
+
+from eval_gate import __version__
+from eval_gate.config.settings import EXTERNAL_RESULT_KEYS, RunConfig
+from eval_gate.engine.case_result import count_reruns_as_new
+from eval_gate.engine.preparation.run_context import RunContext
+from eval_gate.engine.preparation.setup_fingerprints import list_result_settings
+from eval_gate.engine.retention import prepare_for_result
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.external_results.loader import ExternalResults, load_external_results
+from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.setup_comparison import DEFAULT_EXTERNAL_COVERAGE
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Status
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.totals import summarise
+from eval_gate.reports.wording.numbers import format_count, format_percent
+from eval_gate.results.baseline import Baseline
+from eval_gate.session.external_cases import build_case_result, build_score_rules, redact_rows
+from eval_gate.session.run import build_reruns
+from eval_gate.session.session import Session
+from eval_gate.session.tool_reruns import RerunSpending, ToolBaseAgent, ToolReruns, build_redactor
+from eval_gate.struct import FrozenStruct, replace
+
+_FAILING_STATUSES: Final = frozenset({Status.FAILED, Status.ERROR})
+
+
+class ExternalRun(FrozenStruct):
+    """A run made of external results, and notes on how its cases were matched."""
+
+    run: RunResult
+    notes: tuple[str, ...]
+
+
+def read_external_results(config: RunConfig, paths: Sequence[str], context: RunContext) -> ExternalResults:
+    """The results in these files, without the secrets that are set here. Raises GateError."""
+    rules = build_score_rules(config)
+    found = load_external_results(paths, config.results.format, rules, build_redactor(context))
+    unused = rules.list_unused_rules()
+    notes = (f"no result has the score of {', '.join(unused)}",) if unused else ()
+    if many := rules.off_scale:
+        has = "has a score" if many == 1 else "have scores"
+        what = f"{format_count(many, 'result')} {has} outside of 0 to 1: the pass score says nothing about them"
+        notes = (*notes, f"{what}, and the tool's verdict counts")
+    return replace(found, notes=(*found.notes, *notes))
+
+
+async def make_external_run(session: Session, brought: ExternalResults) -> ExternalRun:
+    """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError.
+
+    The rows are taken out of `brought` where nothing is run again: those of many cases are as large as the run.
+    """
+    config = session.config
+    rules, confirm = config.results.scores, session.most_reruns
+    named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
+    unstable = brought.describe_unstable_names(_find_baseline_keys(session))
+    notes = (*brought.notes, *([unstable] if unstable else []), *_describe_unused_base_agent(config))
+    brought = replace(brought, cases=await redact_rows(config, brought.cases), notes=notes)
+    again_by, base_by = config.results.rerun_command, config.control.command
+    rows_of = brought.cases.items() if again_by or base_by else brought.drain_cases()
+    cases = {key: build_case_result(rows, (), None, rules, confirm=confirm) for key, rows in rows_of}
+    run = _build_run(session, brought, cases)
+    reruns = build_reruns(session)
+    _check_coverage(run, session)
+    run = _check_overlap(run, session, unstable)
+    doubtful = list(reruns.find_rerun_candidates(run)) if confirm else []
+    spending = RerunSpending(config)
+    again = ToolReruns(session, brought, reruns, doubtful, spending) if doubtful and again_by else None
+    base = ToolBaseAgent(session, brought, spending) if base_by and confirm else None
+
+    async def now() -> RunResult:
+        """The run, with what the re-runs have brought so far."""
+        if again is None:
+            impossible = frozenset(doubtful) - reruns.new_cases
+            if confirm and again_by is None:  # also where re-runs would show nothing that its record does not say
+                impossible |= _find_new_failures(run, session)
+            return _mark_rerun_impossible(run, impossible) if impossible else run
+        said, ends = await redact_rows(config, again.rows), again.ends
+        for key in doubtful:
+            case = build_case_result(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
+            cases[key] = count_reruns_as_new(case) if key in reruns.new_cases else case
+        made = _build_run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
+        return _check_overlap(made, session, unstable)
+
+    if again is not None:
+        await again.rerun_suspects()
+    made = await now()
+    while base is not None and await base.clear_suspects(made, reruns) and again is not None:
+        await again.rerun_suspects()  # what was spared because of what is cleared now
+        made = await now()
+    return ExternalRun(
+        base.attach_final_results(made) if base else made, tuple(_iter_matching_notes(made, named_by, session))
+    )
+
+
+def _find_baseline_keys(session: Session) -> Set[CaseKey]:
+    """The names in the baseline, where there is one of another tool's results."""
+    baseline = session.gate_inputs.baseline
+    if not isinstance(baseline, Baseline) or not baseline.result.by_another_tool:
+        return frozenset()
+    return baseline.result.by_key().keys()
+
+
+def _find_new_failures(run: RunResult, session: Session) -> Set[CaseKey]:
+    """The failing cases that passed in the baseline."""
+    baseline = session.gate_inputs.baseline
+    if not isinstance(baseline, Baseline):
+        return frozenset()
+    there, earlier = baseline.result.by_key(), find_earlier_keys(baseline.result, run)
+    failing = (key for key, case in run.cases() if case.status is Status.FAILED)
+    return {key for key in failing if (then := there.get(earlier.get(key, key))) is not None and then.passed}
+
+
+def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
+    """What is worth a line where somebody named the base branch's agent in a way that these results cannot use."""
+    named = config.control.display_name
+    if named is None or config.control.command is not None:
+        return ()
+    return (
+        (
+            "the base branch's agent is not asked about results of another tool by controlEndpoint or controlTarget: "
+            "only that tool can run its cases, and controlCommand says how"
+        ),
+    )
+
+
+def _check_coverage(run: RunResult, session: Session) -> None:
+    """Raise GateError `results-incomplete` for too few of as many cases as the baseline holds of this tool.
+
+    Most formats do not say how many cases there were to be, and a tool that dies leaves what it had done: all of that
+    may well pass.
+    """
+    baseline, said = session.gate_inputs.baseline, session.config.policy.min_coverage
+    if not isinstance(baseline, Baseline):
+        return
+    least = DEFAULT_EXTERNAL_COVERAGE if said is None else said
+    before = baseline.result
+    then, now = before.summary.total_cases, run.summary.total_cases
+    if before.by_another_tool and before.target.provider == run.target.provider and now < then * least:
+        raise GateError(
+            "results-incomplete",
+            f"these results hold {format_count(now, 'case')}, and the baseline holds {then}: less than "
+            f"{format_percent(least)}",
+            "see whether the tool came to its end; where so few are meant, say `minCoverage: 0`",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+
+
+def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> RunResult:
+    """The run, which says before all else where fewer than half of its cases are known in the baseline.
+
+    Raises GateError `results-other-names` where one of the others fails: it may have passed under its other name.
+    """
+    known = _KnownCases.from_run(run, session)
+    if known is None or known.count * 2 >= known.possible:
+        return run
+    said = f"only {known.count} of {format_count(run.summary.total_cases, 'case')} are in the baseline"
+    failing = [key for key, case in run.cases() if key not in known.keys and case.status in _FAILING_STATUSES]
+    if failing and session.config.policy.min_coverage != 0:
+        raise GateError(
+            "results-other-names",
+            f"{said}, and {failing[0].case_id[:100]} fails: nobody knows whether it passed under another name",
+            f"{unstable or 'give the cases names that stay'}; where they were renamed on purpose, say `minCoverage: 0`",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+    what = f"{said}: what the others did before is not known, and none of them can be a regression"
+    return replace(run, warnings=(what, *run.warnings))
+
+
+class _KnownCases(FrozenStruct):
+    """The cases of a run that are in its baseline, by their names or by what is asked."""
+
+    keys: Set[CaseKey]
+    possible: int
+    """As many as could be: of the smaller side all."""
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self.keys)
+
+    @classmethod
+    def from_run(cls, run: RunResult, session: Session) -> _KnownCases | None:
+        """None where there is no baseline of the same tool with cases."""
+        baseline = session.gate_inputs.baseline
+        if not isinstance(baseline, Baseline):
+            return None
+        before = baseline.result
+        if not before.by_another_tool or before.target.provider != run.target.provider:
+            return None
+        there = before.by_key()
+        keys = {key for key, _ in run.cases() if key in there} | {*find_earlier_keys(before, run)}
+        return cls(keys, min(len(there), run.summary.total_cases))
+
+
+def _mark_rerun_impossible(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
+    """The run in which nobody could run the cases in doubt again."""
+    return run.with_cases(
+        {key: replace(case, rerun_end=RerunEnd.IMPOSSIBLE) for key, case in run.cases() if key in doubtful}
+    )
+
+
+def _build_run(session: Session, brought: ExternalResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
+    made = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    run_id = str(uuid.uuid4())
+    by_suite: dict[str, list[CaseResult]] = {}
+    for key, case in cases_by_key.items():
+        by_suite.setdefault(key.suite, []).append(prepare_for_result(case, session.config.limits.store))
+    suites = tuple(
+        SuiteResult(
+            run_id=run_id,
+            timestamp=made,
+            tier=None,
+            tool_name=suite,
+            eval_file=suite,
+            format=brought.format.value,
+            cases=tuple(cases),
+            summary=summarise(cases),
+        )
+        for suite, cases in by_suite.items()
+    )
+    whole = suites[0].summary if len(suites) == 1 else summarise([case for one in suites for case in one.cases])
+    name = brought.format.value
+    return RunResult(
+        run_id=run_id,
+        timestamp=made,
+        complete=True,
+        tool=ToolIdentity(version=__version__),
+        target=TargetIdentity(name=name, provider=name, identity=brought.tool),
+        git=session.context.git,
+        suites=suites,
+        summary=whole,
+        warnings=brought.notes,
+        planned=whole.total_cases - whole.skipped,
+        confirm=session.most_reruns,
+        measuring=Measuring(
+            confirm=session.config.policy.most_reruns,
+            scores=tuple(map(str, session.config.results.scores)),
+            control=session.config.control.command_name,
+            settings=tuple(
+                one
+                for one in list_result_settings(session.config, build_redactor(session.context))
+                if one.name in EXTERNAL_RESULT_KEYS
+            ),
+        ),
+    )
+
+
+def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Iterator[str]:
+    """By what cases are known again, and how many of them were: `118 of 120 cases are in the baseline, by name`."""
+    baseline = session.gate_inputs.baseline
+    total = run.summary.total_cases
+    if not isinstance(baseline, Baseline):
+        yield f"{format_count(total, 'case')}, named by {named_by}"
+        return
+    there, moved = baseline.result.by_key(), find_earlier_keys(baseline.result, run)
+    same = sum(key in there for key, _ in run.cases())
+    again = f", {len(moved)} more under another name by what is asked" if moved else ""
+    verb = "is" if total == 1 else "are"
+    yield f"{same} of {format_count(total, 'case')} {verb} in the baseline by {named_by}{again}"

@@ -1,0 +1,43 @@
+"""Decide the verdict of a stored run again, with its own rules or new ones; runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from eval_gate.config.loader import BY_A_PROGRAM, FlagSource, load_config
+from eval_gate.config.settings import RunConfig
+from eval_gate.gate.must_pass import add_idle_pattern_warnings
+from eval_gate.gate.verdict_decision import decide_verdict
+from eval_gate.model.result import RunResult
+from eval_gate.results.run_reader import require_baseline
+from eval_gate.session.session import build_gate_inputs
+from eval_gate.struct import replace
+
+
+def load_run_config(run: RunResult, flags: Mapping[str, JsonValue], hand: FlagSource = BY_A_PROGRAM) -> RunConfig:
+    """The configuration that judges this run: what `hand` gives now, and for the rest what it was judged by."""
+    before = run.policy
+    config = load_config(flags, {}, None, defaults=before.as_settings() if before else None, hand=hand)
+    policy = config.policy
+    if before is None:
+        return config
+    if policy.fail_on_default:
+        policy = replace(policy, fail_on_default=before.fail_on_default)
+    if policy.typed is not None:
+        policy = replace(policy, typed=tuple(sorted({*policy.typed, *(before.typed or ())})))
+    return replace(config, policy=policy)
+
+
+def redecide_verdict(run: RunResult, reference: str, config: RunConfig, root: Path) -> RunResult:
+    """The run compared with the one that `reference` leads to, as `run` would have; waiver files are below `root`.
+
+    Raises GateError, `baseline-not-found` among them.
+    """
+    run = add_idle_pattern_warnings(run, config.policy.must_pass)
+    earlier = require_baseline(run, reference, Path(config.output_dir), config.history)
+    if config.history:  # somebody wants it judged by other knowledge than it was made with
+        run = replace(run, comparison=None)
+    return decide_verdict(run, build_gate_inputs(config, root, earlier))

@@ -1,0 +1,1 @@
+"""Tool registry, and staleness of eval files against the tools they were written for."""

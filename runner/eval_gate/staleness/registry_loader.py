@@ -1,0 +1,131 @@
+"""Load a tool registry from a file, a folder, a URL or MCP servers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from eval_gate.errors import GateError
+from eval_gate.staleness.tool_registry import ToolRegistry
+from eval_gate.staleness.typescript import SUFFIXES
+from eval_gate.text.quoting import describe_name
+
+if TYPE_CHECKING:
+    from eval_gate.staleness.mcp_server_file import McpServerFile
+    from eval_gate.staleness.mcp_servers import ProgramEnvironment
+
+_BARREL_NAMES: Final = (
+    "tools.exports.ts",
+    "tools.exports.js",
+    "tools.exports.mjs",
+    "index.ts",
+    "index.js",
+    "index.mjs",
+)
+
+
+class FileKind(NamedTuple):
+    """A kind of file that can hold tool definitions, with the function that loads it."""
+
+    suffixes: tuple[str, ...]
+    description: str
+    """What people are told it is."""
+    loader: str
+    """What reads it, as `module:function` below this room: it takes the path, the path as written, and the root."""
+
+
+FILE_KINDS: tuple[FileKind, ...] = (
+    FileKind((".json",), "a .json file", "json_registry:load_json"),
+    FileKind(SUFFIXES, "a .ts or .js file that exports the tools", "typescript.registry_reader:load_barrel"),
+)
+_SOURCES_HINT: Final = (
+    f"{', '.join(one.description for one in FILE_KINDS)}, a folder of *.tool.ts or *.tool.js files, "
+    "the http(s) URL of an MCP server, or a file such as .mcp.json that says how MCP servers are started"
+)
+
+
+def find_server_file(location: str, root: Path) -> tuple[McpServerFile, str | None] | None:
+    """The file of MCP servers that this location names, and which of them is meant; None for another source.
+
+    `.mcp.json#weather` is the server `weather`. Raises GateError for what is wrong with the file.
+    """
+    shown, name = location, None
+    if not (root / location).exists():
+        shown, _, name = location.rpartition("#")
+    path = root / shown
+    if not shown or path.suffix.lower() != ".json" or not path.is_file():
+        return None
+    _refuse_outside_link(path, shown, root)
+    from eval_gate.staleness.mcp_server_file import read_server_file
+
+    found = read_server_file(path, shown)
+    return None if found is None else (found, name)
+
+
+async def load_registry(location: str, root: Path, given: ProgramEnvironment | None = None) -> ToolRegistry:
+    """The registry at `location`: a path relative to `root` (the working directory), or a URL.
+
+    `given` is what a program gets that has to be started for it.
+
+    Raises GateError: the path does not exist or leads out of `root` by a link, the kind of file is not known, or the
+    content is refused (each source says by which code).
+    """
+    scheme, separator, _ = location.partition("://")
+    if separator:
+        if scheme.lower() not in {"http", "https"}:
+            raise GateError(
+                "unknown-registry", f"a tool registry cannot be read from {scheme}://", f"give {_SOURCES_HINT}"
+            )
+        from eval_gate.staleness.mcp_servers import load_mcp_server
+
+        return await load_mcp_server(location, mask=given.mask if given else None)
+    servers = find_server_file(location, root)
+    if servers is not None:
+        from eval_gate.staleness.mcp_servers import ProgramEnvironment, load_server_file
+
+        return await load_server_file(*servers, root, given or ProgramEnvironment())
+    return _load_path(location, root)
+
+
+def _load_path(location: str, root: Path) -> ToolRegistry:
+    path = root / location
+    if not path.exists():
+        raise GateError(
+            "registry-not-found",
+            f"the tool registry {describe_name(str(location))} does not exist",
+            f"paths are relative to {root}; give {_SOURCES_HINT}",
+        )
+    _refuse_outside_link(path, location, root)
+    if path.is_dir():
+        return _load_folder(path, location, root)
+    kind = next((one for one in FILE_KINDS if path.suffix.lower() in one.suffixes), None)
+    if kind is None:
+        what = f"{location} is no tool registry: unknown kind of file {path.suffix!r}"
+        raise GateError("unknown-registry", what, f"give {_SOURCES_HINT}")
+    found: ToolRegistry = resolve_name(f"{__package__}.{kind.loader}")(path, location, root)
+    return found
+
+
+def _load_folder(folder: Path, location: str, root: Path) -> ToolRegistry:
+    from eval_gate.staleness.typescript.registry_reader import load_folder
+
+    registry = load_folder(folder, root)
+    if registry is not None:
+        return registry
+    found = next((name for name in _BARREL_NAMES if (folder / name).is_file()), None)
+    barrel = f"the file that exports the tools: {(Path(location) / found).as_posix()}" if found else _SOURCES_HINT
+    raise GateError("registry-empty", f"the folder {location} holds no *.tool.ts or *.tool.js file", f"give {barrel}")
+
+
+def _refuse_outside_link(path: Path, location: str, root: Path) -> None:
+    """A location that is written as if it were inside of `root` must be there."""
+    written = Path(os.path.normpath(path.absolute()))
+    inside = written.is_relative_to(os.path.normpath(root.absolute()))
+    if inside and not path.resolve().is_relative_to(root.resolve()):
+        raise GateError(
+            "registry-outside",
+            f"the tool registry {location} is a link that leads out of {root}",
+            "give the real path, or put the definitions into the repository",
+        )

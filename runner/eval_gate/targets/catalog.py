@@ -1,0 +1,298 @@
+"""Find the target and the grader of a case by eval file and name. Each is built once.
+
+What the command line or configuration chooses holds for all cases. Else the eval file's own word counts, looked up in
+the given list of targets or, as AgentV does it, in the one nearest to the eval file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from eval_gate.config.settings import TargetChoice
+from eval_gate.errors import GateError, Problem, format_suggestion
+from eval_gate.files.file_paths import find_repository, format_relative_path
+from eval_gate.targets.base import BatchTarget, Target
+from eval_gate.targets.build import (
+    BuildContext,
+    build_grading_setup,
+    build_model_settings,
+    build_target,
+    find_flag_target,
+)
+from eval_gate.targets.kinds import is_model_provider, suggest_model
+from eval_gate.targets.model.model_client import ModelClient
+from eval_gate.targets.secret_masking import mask_target
+from eval_gate.targets.settings import ProgramSettings
+from eval_gate.targets.target_list import ResolvedTarget, TargetList, find_targets_file, read_targets, read_targets_file
+from eval_gate.targets.variables import find_secret_request
+from eval_gate.text.quoting import quote_name
+from eval_gate.text.redaction import Redactor
+
+Grader: TypeAlias = ModelClient | Target
+"""Who grades: a model with everything around it, or any other target that answers."""
+Built = TypeVar("Built")
+
+
+class TargetCatalog:
+    """All targets and graders of a run. Raises GateError for unknown or invalid ones."""
+
+    def __init__(self, choice: TargetChoice, context: BuildContext, answerer: Target | None = None) -> None:
+        """`answerer` answers every case, whatever is chosen or described."""
+        self._answerer = mask_target(answerer, context.redact) if answerer is not None else None
+        self._choice = choice
+        self._context = context
+        self._fixed = find_flag_target(choice)
+        self._lists: dict[Path | None, TargetList] = {}
+        self._targets: dict[tuple[Path | None, str], Target] = {}
+        self._graders: dict[tuple[Path | None, str], Grader] = {}
+        self._notices: dict[str, None] = {}
+        self._remarks: dict[str, None] = {}
+        self.starts_programs = False
+        """Whether one of them is a program."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether who is asked was chosen for all cases, whatever they want themselves."""
+        return self._fixed is not None or self._answerer is not None or self._choice.name is not None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What is worth a line in the result: settings that were left out, wishes that cannot be met."""
+        return (*self._remarks, *self._notices)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Of these, what the author of a target may not have meant, wherever it is run."""
+        return tuple(self._remarks)
+
+    def learn_secrets(self, eval_files: Iterable[str]) -> None:
+        """Learn what the references stand for in the lists that belong to these eval files, whoever of them is asked.
+
+        Where an endpoint or model was chosen nothing else is taken from a list, and one that cannot be read does no
+        harm: the agent may still say what others of it are given.
+        """
+        root, context = self._context.root, self._context
+        for folder in dict.fromkeys(str(Path(file).parent) for file in eval_files):
+            with suppress(GateError, OSError):
+                if self._choice.targets is not None:
+                    listed = self._lists.get(None) or read_targets(self._choice.targets, root, self._choice.given)
+                else:
+                    found = find_targets_file(root / folder, find_repository(root / folder) or root, root)
+                    if found is None:
+                        continue
+                    listed = self._lists.get(found) or read_targets_file(found, format_relative_path(found, root))
+                context.redact.include(listed.build_redactor(context.environment))
+
+    def describe_unread_list(self, folders: Iterable[str] = ()) -> str | None:
+        """A sentence about a list of targets that nothing is taken from, because an endpoint or model was chosen.
+
+        None where there is no such list. `folders`, relative to the root of the run, are looked through for lists that
+        nobody named; without them only a list that was named counts.
+        """
+        if self._fixed is None or self._answerer is not None or self._lists:
+            return None
+        root, named = self._context.root, self._choice.targets
+        what = "`targets`" if named is not None else None
+        for folder in () if named is not None else folders:
+            found = find_targets_file(root / folder, find_repository(root / folder) or root, root)
+            if found is not None and what is None:
+                what = format_relative_path(found, root)
+        if what is None:
+            return None
+        key = "agentEndpoint" if self._choice.endpoint is not None else "model"
+        return f"nothing is taken from {what}: `{key}` says who is asked. Without it, a target of the list is asked"
+
+    def get_target(self, eval_file: str = "", wanted: str | None = None) -> Target:
+        """Who is asked the cases of this eval file that want the target of this name."""
+        if self._answerer is not None:
+            return self._answerer
+        place, chosen = self._resolve_target(eval_file, wanted)
+        key = place, chosen.settings.name
+        if key not in self._targets:
+            self._targets[key] = self._build_or_stand_in(chosen, eval_file, self._build_evaluated_target)
+            self._record_notices(chosen, self._targets[key])
+        return self._targets[key]
+
+    def find_judge(self, eval_file: str, wanted: str | None, named: str | None) -> tuple[str, Grader] | None:
+        """Who grades these cases; None when nobody does.
+
+        Whom the configuration names, else the target's own judge, else the target itself if it is a model.
+        """
+        if named is not None:
+            with self._choice.given.attribute_errors("judge"):
+                return self.get_grader(eval_file, named)
+        if self._answerer is not None:
+            return None
+        _, chosen = self._resolve_target(eval_file, wanted)
+        settings = chosen.settings
+        if settings.judge_target is not None:
+            self._context.redact.include(chosen.redact)
+            try:
+                return self.get_grader(eval_file, settings.judge_target, settings.find_reference("judgeTarget"))
+            except GateError as error:
+                error.mask(self._context.redact.mask_message)
+                if chosen.problem is not None and not error.problems:
+                    error.problems = (chosen.problem(error.message, "judgeTarget"),)
+                raise
+        if "judgeTarget" in chosen.unset_settings and self._context.missing_requirements is not None:
+            return settings.name, _build_stand_in(chosen)
+        return (settings.name, self._build_grader(None, chosen, eval_file)) if chosen.kind.is_model else None
+
+    def get_grader(self, eval_file: str, name: str, reference: str | None = None) -> tuple[str, Grader]:
+        """A grader by name: a target of the list, or `provider:model`.
+
+        `find_reference` is what is written where the name is a variable's value.
+        """
+        model = _find_model(name, reference)
+        if model is not None:
+            return name, self._build_grader(None, model, eval_file)
+        place, listed = self._find_list(eval_file)
+        if listed is None or name not in listed.names:
+            raise _build_no_grader_error(name, reference, listed)
+        chosen = self._resolve_listed(listed, name)
+        if chosen.kind.chatty:
+            self._notices[f"the judge {name} is an agent: its answers may not be the JSON that a grade is"] = None
+        return name, self._build_grader(place, chosen, eval_file)
+
+    def _build_grader(self, place: Path | None, chosen: ResolvedTarget, eval_file: str) -> Grader:
+        key = place, chosen.settings.name
+        if key not in self._graders:
+            make = self._build_client if chosen.kind.is_model else self._build_grading_target
+            self._graders[key] = self._build_or_stand_in(chosen, eval_file, make)
+            self._notices |= dict.fromkeys(chosen.notices)
+            self._remarks |= dict.fromkeys(chosen.remarks)
+        return self._graders[key]
+
+    def _check_secret_policy(self, chosen: ResolvedTarget) -> None:
+        """Raises GateError where the target must not be given what its description asks for."""
+        receiver = find_secret_request(chosen, self._context.environment)
+        if receiver is not None and self._context.secret_policy is not None:
+            self._context.secret_policy(receiver)
+
+    def _build_or_stand_in(
+        self, chosen: ResolvedTarget, eval_file: str, make: Callable[[ResolvedTarget], Built]
+    ) -> Built | Target:
+        """What `make` makes of it. Where it is only checked, a stand-in for what this machine cannot make."""
+        if not chosen.is_complete:
+            return _build_stand_in(chosen)
+        self._context.redact.include(chosen.redact)
+        try:
+            self._check_secret_policy(chosen)
+            return make(chosen)
+        except GateError as error:
+            error.mask(self._context.redact.mask_message)
+            error.problems = chosen.locate_problems(error)
+            lacking = self._context.missing_requirements
+            if lacking is None or not lacking.is_missing_requirement(error):
+                raise
+            said = chosen.problem(error.message, "") if chosen.problem else Problem(error.message, eval_file or None)
+            lacking.add_problem(said)
+            return _build_stand_in(chosen)
+
+    def _build_evaluated_target(self, chosen: ResolvedTarget) -> Target:
+        return self._build_target(chosen, grades=False)
+
+    def _build_grading_target(self, chosen: ResolvedTarget) -> Target:
+        return self._build_target(chosen, grades=True)
+
+    def _build_target(self, chosen: ResolvedTarget, *, grades: bool) -> Target:
+        self.starts_programs |= isinstance(chosen.settings, ProgramSettings)
+        return build_target(chosen, self._choice, self._context, grades=grades)
+
+    def _build_client(self, chosen: ResolvedTarget) -> ModelClient:
+        asker = chosen.kind.build_client(chosen.settings, self._choice, self._context)
+        asker.setup = build_grading_setup(chosen, self._context)
+        return asker
+
+    def _resolve_listed(self, listed: TargetList, name: str | None) -> ResolvedTarget:
+        context = self._context
+        return listed.resolve_target(
+            name, context.environment, keyless=context.is_replay, lacking=context.missing_requirements
+        )
+
+    def _resolve_target(self, eval_file: str, wanted: str | None) -> tuple[Path | None, ResolvedTarget]:
+        if self._fixed is not None:
+            return None, self._fixed
+        if self._choice.name is None and wanted is not None and (model := _find_model(wanted)) is not None:
+            return None, model
+        place, listed = self._find_list(eval_file)
+        name = self._choice.name or wanted
+        if listed is None:
+            asked = (
+                f"the target {quote_name(name)} is described nowhere{suggest_model(name)}"
+                if name
+                else "nothing to evaluate"
+            )
+            raise GateError(
+                "no-target",
+                f"{asked}: no agent endpoint, no model and no targets were given, and there is no targets.yaml",
+                "--agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
+            )
+        with self._choice.given.attribute_errors("target"):
+            return place, self._resolve_listed(listed, name)
+
+    def _find_list(self, eval_file: str) -> tuple[Path | None, TargetList | None]:
+        """The list that counts for an eval file, and the file it was found in; None where it was given."""
+        root = self._context.root
+        if self._choice.targets is not None:
+            if None not in self._lists:
+                self._lists[None] = read_targets(self._choice.targets, root, self._choice.given)
+            return None, self._lists[None]
+        # not resolved: a link to an eval file belongs where the link is
+        folder = Path(os.path.normpath(root / eval_file)).parent if eval_file else root
+        found = find_targets_file(folder, find_repository(folder) or root, root)
+        if found is None:
+            return None, None
+        if found not in self._lists:
+            self._lists[found] = read_targets_file(found, format_relative_path(found, root))
+        return found, self._lists[found]
+
+    def _record_notices(self, chosen: ResolvedTarget, target: Target) -> None:
+        self._notices |= dict.fromkeys(chosen.notices)
+        self._remarks |= dict.fromkeys(chosen.remarks)
+        if chosen.settings.provider_batching and not isinstance(target, BatchTarget):
+            what = f"target {chosen.settings.name}: {chosen.settings.provider} takes no batches (provider_batching)"
+            self._notices[f"{what}: each case is asked by itself"] = None
+
+
+def _build_no_grader_error(name: str, reference: str | None, listed: TargetList | None) -> GateError:
+    """That nobody is called so who could grade."""
+    called = quote_name(name) if reference is None else f"with the value of {reference[:80]} as its name"
+    near = "" if reference is not None else suggest_model(name)
+    if listed is None:
+        return GateError(
+            "no-judge",
+            f"there is no target {called} to grade{near}",
+            "name a model as provider:model, or describe the target with --targets",
+        )
+    near = "" if reference is not None else format_suggestion(name, listed.names) or near
+    names = f"one of {', '.join(listed.names)}, or " if listed.names else ""
+    where = f" in {listed.file}" if listed.file else ""
+    return GateError(
+        "unknown-target",
+        f"there is no target {called}{where}{near}",
+        f"a judge is {names}a model as provider:model",
+    )
+
+
+def _find_model(name: str, reference: str | None = None) -> ResolvedTarget | None:
+    """The model that `provider:model` names; None for what is the name of a target.
+
+    `find_reference` is what is written where the name is a variable's value.
+    """
+    provider, colon, model = name.partition(":")
+    if not colon or not is_model_provider(provider):
+        return None
+    settings = build_model_settings(name, {"provider": provider, "model": model})
+    return ResolvedTarget(settings.set_references({} if reference is None else {"model": reference}), Redactor())
+
+
+def _build_stand_in(chosen: ResolvedTarget) -> Target:
+    """Somebody who is never asked."""
+    from eval_gate.targets.mock import MockSettings, MockTarget
+
+    return MockTarget(MockSettings(name=chosen.settings.name))

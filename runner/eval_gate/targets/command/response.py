@@ -1,0 +1,292 @@
+"""Parse the response of a program: text, or a JSON object with messages, trace and cost.
+
+Source: agentv evaluation spec, "Output Message Format" and "Trace Data Model"; agentv behaviour 5.3 and 7. Keys may be
+in snake_case or camelCase. Messages, calls and events that are malformed are left out one by one, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar, get_args
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import EventType, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
+from eval_gate.model.limits import (
+    ANSWER_CALLS,
+    ANSWER_EVENTS,
+    ANSWER_MESSAGES,
+    ANSWER_VALUES,
+    CALL_NAME,
+    MAX_COST_USD,
+    MAX_TOKENS,
+    in_range,
+)
+from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.text.javascript.strings import as_text
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+
+Part = TypeVar("Part")
+_EVENT_TYPES: Final[Mapping[object, EventType]] = {one: one for one in get_args(EventType)}
+_BOM: Final = "\ufeff"
+MAX_CALL_MS: Final = 1e9
+"""The longest that one tool call may be said to have taken: more than eleven days."""
+
+
+def parse_response(content: str) -> Response:
+    """The answer in all that a program wrote or printed.
+
+    Of a bare text one line break at its end is no part, and every other is LF, as in AgentV and its eval files.
+
+    Raises TargetError (malformed) for messages or a trace beyond all bounds.
+    """
+    document = parse_object(content)
+    if document is not None:
+        lost = _Omissions()
+        found = _parse_document(document, lost)
+        if found is not None:
+            return found
+        bare = _build_text_response(content)
+        return replace(bare, warnings=lost.format_warnings())
+    return _build_text_response(content)
+
+
+def parse_record(document: Mapping[str, JsonValue]) -> Response:
+    """The answer in one record of a batch; one without messages and text is an empty answer. Raises TargetError."""
+    lost = _Omissions()
+    found = _parse_document(document, lost)
+    return found or Response(text="", calls_known=False, warnings=lost.format_warnings())
+
+
+def parse_object(content: str) -> dict[str, JsonValue] | None:
+    """The JSON object that the content is; None for everything else. Raises TargetError for one beyond all bounds."""
+    text = content.removeprefix(_BOM).strip()
+    if not (text.startswith("{") and text.endswith("}")):
+        return None
+    try:
+        # NaN and the infinities are no JSON, but what Python's own writer makes of them: they are no reason to lose all
+        document = parse_untrusted_json(text, values=ANSWER_VALUES, constant=lambda _: None)
+    except UntrustedJsonError as error:
+        if error.too_much:
+            raise _build_too_much_error(str(error)) from None
+        return None
+    return document if isinstance(document, dict) else None
+
+
+class _Omissions:
+    """What was left out, by kind."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def keep_readable(self, found: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
+        """What could be read; the others are counted."""
+        kept, lost = [], 0
+        for one in found:
+            if one is None:
+                lost += 1
+            else:
+                kept.append(one)
+        if lost:
+            self._counts[kind] = self._counts.get(kind, 0) + lost
+        return tuple(kept)
+
+    def format_warnings(self) -> tuple[str, ...]:
+        """A sentence for each kind."""
+        return tuple(
+            f"left out of the answer: {count} malformed {kind}{'s' if count > 1 else ''}"
+            for kind, count in self._counts.items()
+        )
+
+
+def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Response | None:
+    """The answer in an object; None for one without messages and text, which is somebody's own JSON."""
+    messages = _parse_messages(document, lost)
+    if not messages and "text" not in document:
+        return None
+    trace = _parse_trace(document, lost)
+    if messages:
+        text, calls = _find_last_text(messages), [call for message in messages for call in message.tool_calls]
+        tool_calls = tuple(
+            ToolCall(name=call.tool, params=_to_params(call.input), id=call.id, result=call.output) for call in calls
+        )
+    else:
+        text, tool_calls = "" if document["text"] is None else as_text(document["text"]), _collect_calls(trace or ())
+    if len(tool_calls) > ANSWER_CALLS:
+        raise _build_too_much_error(f"reports {len(tool_calls):,} tool calls, more than {ANSWER_CALLS:,}")
+    return Response(
+        text=text,
+        tool_calls=tool_calls,
+        usage=_parse_usage(document),
+        cost_usd=_parse_cost(document),
+        model=model if isinstance(model := document.get("model"), str) else None,
+        messages=messages or None,
+        trace=trace,
+        calls_known=bool(messages) or trace is not None,
+        warnings=lost.format_warnings(),
+    )
+
+
+def _build_text_response(content: str) -> Response:
+    text = content.removeprefix(_BOM).replace("\r\n", "\n").removesuffix("\n")
+    return Response(text=text, calls_known=False)
+
+
+def _parse_messages(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[OutputMessage, ...]:
+    raw = _get_either(document, "output_messages", "outputMessages")
+    if raw is None:  # the name that AgentV 4 has for it
+        raw = document.get("output")
+    if not isinstance(raw, list):
+        return ()
+    _require_at_most(raw, ANSWER_MESSAGES, "messages")
+    return lost.keep_readable((_parse_message(one, lost) for one in raw), "message")
+
+
+def _parse_message(raw: JsonValue, lost: _Omissions) -> OutputMessage | None:
+    role = _get_short_text(raw, "role")
+    if role is None or not isinstance(raw, dict):
+        return None
+    calls = _get_either(raw, "tool_calls", "toolCalls")
+    if calls is None:
+        calls = []
+    elif not isinstance(calls, list):
+        calls = [None]  # counts as one that cannot be read
+    _require_at_most(calls, ANSWER_CALLS, "tool calls")
+    return OutputMessage(
+        role=role,
+        name=_get_short_text(raw, "name"),
+        content=raw.get("content"),
+        tool_calls=lost.keep_readable((_parse_call(one) for one in calls), "tool call"),
+        timestamp=_get_short_text(raw, "timestamp"),
+        metadata=_get_mapping(raw, "metadata"),
+    )
+
+
+def _parse_call(raw: JsonValue) -> OutputCall | None:
+    tool = _get_short_text(raw, "tool")
+    if tool is None or not isinstance(raw, dict):
+        return None
+    return OutputCall(
+        tool=tool,
+        input=raw.get("input"),
+        output=raw.get("output"),
+        id=_get_short_text(raw, "id"),
+        timestamp=_get_short_text(raw, "timestamp"),
+        duration_ms=_parse_duration(raw),
+    )
+
+
+def _parse_duration(raw: Mapping[str, JsonValue]) -> float | None:
+    duration = in_range(_get_either(raw, "duration_ms", "durationMs"), MAX_CALL_MS)
+    return None if duration is None else float(duration)
+
+
+def _parse_trace(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[TraceEvent, ...] | None:
+    raw = document.get("trace")
+    if not isinstance(raw, list):
+        return None
+    _require_at_most(raw, ANSWER_EVENTS, "events")
+    return lost.keep_readable((_parse_event(one) for one in raw), "event")
+
+
+def _parse_event(raw: JsonValue) -> TraceEvent | None:
+    if not isinstance(raw, dict) or not isinstance(kind := raw.get("type"), str) or kind not in _EVENT_TYPES:
+        return None
+    text = raw.get("text")
+    return TraceEvent(
+        type=_EVENT_TYPES[kind],
+        timestamp=_get_short_text(raw, "timestamp"),
+        id=_get_short_text(raw, "id"),
+        name=_get_short_text(raw, "name"),
+        input=raw.get("input"),
+        output=raw.get("output"),
+        text=text if isinstance(text, str) else None,
+        metadata=_get_mapping(raw, "metadata"),
+    )
+
+
+def _collect_calls(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
+    """The calls of a trace; what each gave back stands with it, or in the result of the same id."""
+    results = {event.id: event.output for event in trace if event.type == "tool_result" and event.id is not None}
+    return tuple(
+        ToolCall(
+            name=event.name,
+            params=_to_params(event.input),
+            id=event.id,
+            result=event.output if event.output is not None else results.get(event.id or ""),
+        )
+        for event in trace
+        if event.type == "tool_call" and event.name is not None
+    )
+
+
+def _to_params(given: JsonValue) -> dict[str, JsonValue]:
+    if given is None:
+        return {}
+    return given if isinstance(given, dict) else {"input": given}
+
+
+def _find_last_text(messages: tuple[OutputMessage, ...]) -> str:
+    """The content of the last assistant message that has some."""
+    for message in reversed(messages):
+        if message.role == "assistant" and message.content not in (None, ""):
+            return as_text(message.content)
+    return ""
+
+
+def _parse_usage(document: Mapping[str, JsonValue]) -> Usage | None:
+    usage = document.get("usage")
+    if not isinstance(usage, dict):
+        return _parse_agentv_usage(_get_either(document, "token_usage", "tokenUsage"))
+    given, made = (
+        _get_either(usage, "input_tokens", "inputTokens"),
+        _get_either(usage, "output_tokens", "outputTokens"),
+    )
+    return _build_usage(given, made)
+
+
+def _parse_agentv_usage(usage: JsonValue) -> Usage | None:
+    """Tokens by the names of AgentV 4; those from a cache were read too, and count."""
+    if not isinstance(usage, dict):
+        return None
+    given, cached = _parse_count(usage.get("input")), _parse_count(usage.get("cached"))
+    return _build_usage(given if given is None or cached is None else given + cached, usage.get("output"))
+
+
+def _build_usage(given: JsonValue, made: JsonValue) -> Usage | None:
+    counts = [_parse_count(given), _parse_count(made)]
+    return None if counts == [None, None] else Usage(input_tokens=counts[0], output_tokens=counts[1])
+
+
+def _parse_count(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and in_range(value, MAX_TOKENS) is not None else None
+
+
+def _parse_cost(document: Mapping[str, JsonValue]) -> float | None:
+    cost = in_range(_get_either(document, "cost_usd", "costUsd"), MAX_COST_USD)
+    return None if cost is None else float(cost)
+
+
+def _get_either(raw: Mapping[str, JsonValue], snake: str, camel: str) -> JsonValue:
+    return raw[snake] if snake in raw else raw.get(camel)
+
+
+def _get_short_text(raw: JsonValue, key: str) -> str | None:
+    """A text that is neither empty nor boundless."""
+    value = raw.get(key) if isinstance(raw, dict) else None
+    return value if isinstance(value, str) and 0 < len(value) <= CALL_NAME else None
+
+
+def _get_mapping(raw: Mapping[str, JsonValue], key: str) -> dict[str, JsonValue] | None:
+    value = raw.get(key)
+    return value if isinstance(value, dict) else None
+
+
+def _require_at_most(raw: list[JsonValue], limit: int, what: str) -> None:
+    if len(raw) > limit:
+        raise _build_too_much_error(f"reports {len(raw):,} {what}, more than {limit:,}")
+
+
+def _build_too_much_error(what: str) -> TargetError:
+    return TargetError(f"the answer {what}", fault=TargetFault.MALFORMED)

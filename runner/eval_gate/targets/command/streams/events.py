@@ -1,0 +1,143 @@
+"""Parse printed JSON events, one object per line or one document, and their tool calls."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_COST_USD, MAX_TOKENS, in_range
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size, parse_untrusted_json
+
+Event = dict[str, JsonValue]
+
+_LINE: Final = re.compile(r"[^\s][^\n]*")
+"""A line that is not empty, without the blanks before it. No other line breaks: JSON's texts may hold U+2028."""
+_EVENT_LINE: Final = re.compile(r"^[^\S\n]*[{\[][^\n]*", re.MULTILINE)
+"""A line that may be an event."""
+_MAX_REASON: Final = 10_000
+"""Characters of a program's own reason that are kept, of which fewer are shown."""
+
+
+class ProgramEvents(FrozenStruct):
+    """Events of an output, in order, and the number of lines that are not events."""
+
+    events: tuple[Event, ...]
+    skipped_lines: int = 0
+
+
+def parse_events(content: str) -> ProgramEvents:
+    """All events. Raises TargetError (malformed) for an output beyond all bounds."""
+    text = content.removeprefix("\ufeff").strip()
+    try:
+        whole = _parse_objects(text)  # one document may be written over many lines
+        if whole is not None:
+            return ProgramEvents(whole)
+        # line by line: what is no event may hold a quote that does not end
+        check_json_size(match.group().encode("utf-8", "replace") for match in _EVENT_LINE.finditer(text))
+        found: list[Event] = []
+        foreign = 0
+        for match in _LINE.finditer(text):
+            events = _parse_objects(match.group())
+            found += events or ()
+            foreign += events is None
+    except UntrustedJsonError as error:
+        raise build_malformed_error(f"what the program printed {error}") from error
+    return ProgramEvents(tuple(found), foreign)
+
+
+def _parse_objects(text: str) -> tuple[Event, ...] | None:
+    """The objects in a JSON object or list; None for any other text. Raises ForeignJsonError for one too large."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        value = parse_untrusted_json(text)
+    except UntrustedJsonError as error:
+        if error.too_much:
+            raise
+        return None
+    members = value if isinstance(value, list) else [value]
+    return tuple(member for member in members if isinstance(member, dict))
+
+
+def get_member(event: JsonValue, *keys: str) -> JsonValue:
+    """What stands below these keys; None where one of them is missing."""
+    for key in keys:
+        event = event.get(key) if isinstance(event, dict) else None
+    return event
+
+
+def to_text(value: JsonValue) -> str | None:
+    """A text, or the texts of a list of parts; None for what is neither."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return None
+    texts = [part if isinstance(part, str) else get_member(part, "text") for part in value]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def format_reason(value: JsonValue) -> str:
+    """A program's own reason on one line; empty where it gives none."""
+    return " ".join(value[:_MAX_REASON].split()) if isinstance(value, str) else ""
+
+
+def sum_tokens(*counts: JsonValue) -> int | None:
+    """The sum of the counts that are some; None where none is."""
+    known = [count for count in counts if isinstance(count, int) and in_range(count, MAX_TOKENS) is not None]
+    return min(sum(known), MAX_TOKENS) if known else None
+
+
+def parse_dollars(value: JsonValue) -> float | None:
+    """A cost in US dollars; None for what cannot be one."""
+    cost = in_range(value, MAX_COST_USD)
+    return None if cost is None else float(cost)
+
+
+def refuse_many_calls(number: int) -> None:
+    """Raise TargetError (malformed) for more calls than any agent makes."""
+    if number > ANSWER_CALLS:
+        raise build_malformed_error(f"the program reports {number:,} tool calls, more than {ANSWER_CALLS:,}")
+
+
+def build_malformed_error(what: str) -> TargetError:
+    """An output in which there is no answer."""
+    return TargetError(what, fault=TargetFault.MALFORMED)
+
+
+class StreamCalls:
+    """Tool calls of a stream in the order they began, each with the result of the same id."""
+
+    def __init__(self) -> None:
+        self._calls: list[ToolCall] = []
+        self._places: dict[str, int] = {}
+
+    def begin_call(self, name: JsonValue, params: JsonValue, identity: JsonValue) -> bool:
+        """Add a call; False for one without a name that can be one. Raises TargetError for too many."""
+        if not isinstance(name, str) or not 0 < len(name) <= CALL_NAME:
+            return False
+        known = identity if isinstance(identity, str) and 0 < len(identity) <= CALL_NAME else None
+        if known is not None:
+            self._places[known] = len(self._calls)
+        given: dict[str, JsonValue] = (
+            params if isinstance(params, dict) else {} if params is None else {"input": params}
+        )
+        self._calls.append(ToolCall(name=name, params=given, id=known))
+        refuse_many_calls(len(self._calls))
+        return True
+
+    def end_call(
+        self, identity: JsonValue, result: JsonValue, *, success: bool | None, duration_ms: float | None = None
+    ) -> None:
+        """What the call of this id gave back."""
+        place = self._places.get(identity) if isinstance(identity, str) else None
+        if place is not None:
+            self._calls[place] = replace(self._calls[place], result=result, success=success, duration_ms=duration_ms)
+
+    @property
+    def all(self) -> tuple[ToolCall, ...]:
+        """Every call, with what became of it."""
+        return tuple(self._calls)

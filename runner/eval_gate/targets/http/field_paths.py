@@ -1,0 +1,198 @@
+"""Field paths into JSON: `data.reply`, `messages[-1].content`, `messages[?type=ai].tool_calls[]`.
+
+| step | means |
+|:--|:--|
+| `key`, `.key`, `['a.key']` | a member of a mapping |
+| `[0]`, `[-1]` | a member of a list, also counted from its end |
+| `[]` | every member of a list; what follows is read of each, and all of it is gathered |
+| `[?role=assistant]` | the members that fit; an index right behind it picks one of these |
+
+A condition is `key`, `key=value` or `key!=value`, where `value` may be several with `|` between them and `key` may have
+dots; `key` alone holds for what is there and not null.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final, TypeAlias
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import PATH_CHARACTERS
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.quoting import quote_name
+
+
+class MissingValue(Enum):
+    """Marker for a field path that finds nothing, in contrast to null."""
+
+    MISSING = None
+
+
+MISSING: Final = MissingValue.MISSING
+_STEP_PATTERN: Final = re.compile(
+    r"\.?(?P<key>[^.\[\]]+)"
+    r"|\[(?P<index>-?\d{1,12})\]"
+    r"|\[(?P<each>\*?)\]"
+    r"|\[\?(?P<where>[^\[\]]+)\]"
+    r"|\[(?P<mark>['\"])(?P<quoted>[^'\"\[\]]+)(?P=mark)\]"
+)
+_PATH_EXAMPLES: Final = "a path is written as data.reply, messages[-1].content or messages[?role=assistant].calls[]"
+
+
+class PathCondition(FrozenStruct):
+    """Condition on a list member or an event. With `values` None, the field must exist and not be null."""
+
+    path: FieldPath
+    values: frozenset[str] | None
+    negated: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> PathCondition:
+        """`role=assistant|ai`. Raises ValueError with what is wrong, for a person."""
+        key, equals, value = text.partition("=")
+        if not key.strip("! "):
+            raise ValueError(f"{quote_name(text)} is no condition: it is written as role=assistant or type!=tool")
+        values = frozenset(_strip_quotes(one.strip()) for one in value.removeprefix("=").split("|"))
+        path = FieldPath.parse(key.rstrip().removesuffix("!" if equals else "").strip())
+        return cls(path, values if equals else None, key.rstrip().endswith("!"))
+
+    def __call__(self, value: JsonValue) -> bool:
+        """Whether this value fits."""
+        found = self.path.find_first(value)
+        if self.values is None:
+            return found is not MISSING and found is not None
+        said = found if isinstance(found, str) else None if isinstance(found, MissingValue) else _format_scalar(found)
+        return (said in self.values) is not self.negated
+
+
+class EachMember(FrozenStruct):
+    """Path step that selects every member of a list, or those that meet the condition."""
+
+    condition: PathCondition | None = None
+
+
+Step: TypeAlias = str | int | EachMember
+
+
+class PathMatch(FrozenStruct):
+    """Values found by a gathering path. `has_list` tells whether its list exists, even if empty."""
+
+    values: list[JsonValue]
+    has_list: bool
+    first_missing: int | None = None
+    """The first of the gathered members that has nothing at the rest of the path."""
+
+
+class FieldPath(FrozenStruct):
+    """A parsed field path. `text` is the path as written."""
+
+    text: str
+    steps: tuple[Step, ...]
+    single_key: str | None = None
+    """The only key, where that is all: the usual case, and the quickest."""
+    is_gathering: bool = False
+    """Whether it stands for several values: it selects and does not pick one of what is selected."""
+
+    @classmethod
+    def parse(cls, text: str) -> FieldPath:
+        """Raises ValueError with what is wrong, for a person."""
+        if len(text) > PATH_CHARACTERS:
+            raise ValueError(f"is a path of more than {PATH_CHARACTERS:,} characters")
+        rest = text.strip().removeprefix("$")
+        steps: list[Step] = []
+        at = 0
+        while at < len(rest):
+            found = _STEP_PATTERN.match(rest, at)
+            if found is None or (at > 0 and found["key"] and rest[at] != "."):
+                raise ValueError(f"{quote_name(text)} is no path from {quote_name(rest[at:])} on: {_PATH_EXAMPLES}")
+            steps.append(_parse_step(found))
+            at = found.end()
+        key = steps[0] if len(steps) == 1 else None
+        return cls(text, tuple(steps), key if isinstance(key, str) else None, _is_gathering(steps))
+
+    def to_gathering(self) -> FieldPath:
+        """The same path to every member of the list there, if it does not gather by itself."""
+        return self if self.is_gathering else FieldPath(self.text, (*self.steps, EachMember()), is_gathering=True)
+
+    def find_first(self, document: JsonValue) -> JsonValue | MissingValue:
+        """The value there; MISSING where the path leads nowhere. For a gathering path the first value."""
+        if self.single_key is not None:
+            return document.get(self.single_key, MISSING) if isinstance(document, dict) else MISSING
+        values = self.find_all(document).values
+        return values[0] if values else MISSING
+
+    def find_all(self, document: JsonValue) -> PathMatch:
+        """Every value there, in order, and whether the list they are gathered from is there."""
+        values, listed = [document], False
+        last = max((at for at, step in enumerate(self.steps) if isinstance(step, EachMember)), default=-1)
+        picks = False
+        for step in self.steps[: last + 1]:
+            if isinstance(step, EachMember):
+                lists = [value for value in values if isinstance(value, list)]
+                listed = bool(lists)
+                values = [member for one in lists for member in one if step.condition is None or step.condition(member)]
+            elif picks and isinstance(step, int):
+                values = _pick_index(values, step)
+            else:
+                values = [at for value in values if not isinstance(at := _get_child(value, step), MissingValue)]
+            picks = isinstance(step, EachMember)
+        rest = self.steps[last + 1 :]
+        if picks and rest and isinstance(rest[0], int):
+            values, rest = _pick_index(values, rest[0]), rest[1:]
+        reached = [_walk_steps(value, rest) for value in values]
+        lacking = next((at for at, value in enumerate(reached) if value is MISSING), None)
+        return PathMatch([value for value in reached if not isinstance(value, MissingValue)], listed, lacking)
+
+    def has_value(self, document: JsonValue) -> bool:
+        """Whether there is something, be it null; of a gathering path whether its list is there."""
+        if self.is_gathering:
+            return self.find_all(document).has_list
+        return self.find_first(document) is not MISSING
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _is_gathering(steps: list[Step]) -> bool:
+    followed = zip(steps, [*steps[1:], None], strict=False)
+    return any(isinstance(step, EachMember) and not isinstance(following, int) for step, following in followed)
+
+
+def _pick_index(values: list[JsonValue], at: int) -> list[JsonValue]:
+    return [values[at]] if -len(values) <= at < len(values) else []
+
+
+def _walk_steps(value: JsonValue, steps: tuple[Step, ...]) -> JsonValue | MissingValue:
+    found: JsonValue | MissingValue = value
+    for step in steps:
+        found = found if isinstance(found, MissingValue) else _get_child(found, step)
+    return found
+
+
+def _get_child(value: JsonValue, step: Step) -> JsonValue | MissingValue:
+    if isinstance(step, str):
+        return value.get(step, MISSING) if isinstance(value, dict) else MISSING
+    if isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
+        return value[step]
+    return MISSING
+
+
+def _parse_step(found: re.Match[str]) -> Step:
+    if found["index"] is not None:
+        return int(found["index"])
+    if found["where"] is not None:
+        return EachMember(PathCondition.parse(found["where"]))
+    if found["each"] is not None:
+        return EachMember()
+    return str(found["key"] or found["quoted"])
+
+
+def _strip_quotes(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _format_scalar(value: JsonValue) -> str | None:
+    """`true`, `1`, `null` as JSON writes them; None for what is made of several."""
+    return None if isinstance(value, list | dict) else dump_compact_json(value)

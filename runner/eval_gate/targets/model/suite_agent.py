@@ -1,0 +1,153 @@
+"""Agent of an Agent Evals suite: a model in a conversation, with file tools in its own folder.
+
+Source: Agent Evals, Suite Field Notes; agent-evals behaviour 3.2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from eval_gate.model.agent import SuiteAgent
+from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
+from eval_gate.sandbox.paths import SandboxError
+from eval_gate.sandbox.sandbox import Sandbox
+from eval_gate.sandbox.sandbox_setup import SandboxSetup
+from eval_gate.sandbox.tools import build_tool_spec, run_tool
+from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.deadline import collect_waits, pause_case_clock
+from eval_gate.targets.model.model_client import ModelClient
+from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.target import ModelConversation, ModelTarget
+
+MAX_CALLS: Final = 64
+"""Calls of one turn that are carried out; the others are answered with a refusal."""
+_MAX_NAME: Final = 80
+
+
+class _SuiteFolder(Struct):
+    """A folder, once somebody has needed it, and whose turn it is in it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    sandbox: Sandbox | None = None
+
+
+class SuiteAgentTarget(ModelTarget):
+    """Model target that also runs the agents of suites; other cases run as with any model.
+
+    The cases of a suite share a folder and are asked one at a time, in the order they come: suites write a file in one
+    case and read it in the next. Each trial of a suite has a folder of its own, and all are gone with `aclose`; or all
+    work in one that is somebody's, and stays.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        asker: ModelClient,
+        system_prompt: str | None,
+        tools: Sequence[ToolSpec],
+        *,
+        home: SandboxSetup | None = None,
+    ) -> None:
+        """Folders of agents are made as `home` says, when first needed."""
+        super().__init__(settings, asker, system_prompt, tools)
+        self._home = home or SandboxSetup()
+        self._places: dict[tuple[str, int], _SuiteFolder] = {}
+
+    async def aclose(self) -> None:
+        """Give connections back, and remove all folders."""
+        for place in self._places.values():
+            if place.sandbox is not None:
+                place.sandbox.close()
+        self._places.clear()
+        await super().aclose()
+
+    async def respond(self, request: Request) -> Response:
+        """Turns until one calls nothing. Raises TargetError, also when the agent's turns are used up before."""
+        agent = request.agent
+        if agent is None:
+            return await super().respond(request)
+        started = time.perf_counter()
+        try:
+            with collect_waits() as waits:
+                async with self._hold_folder(request, agent) as sandbox:
+                    talk = await self._lead_suite_agent(request, agent, sandbox)
+                    files = sandbox.collect_entries(request.inspected_paths) if sandbox else None
+        except (SandboxError, OSError) as error:
+            what = error.strerror if isinstance(error, OSError) else str(error)
+            raise TargetError(f"the agent's folder cannot be used: {what}", fault=TargetFault.NOT_ASKED) from error
+        duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
+        return replace(talk.build_response(duration_ms, stub_mode=False), files=files)
+
+    @asynccontextmanager
+    async def _hold_folder(self, request: Request, agent: SuiteAgent) -> AsyncIterator[Sandbox | None]:
+        """The folder of the suite and trial, to be alone in; None where nobody works in it and nobody looks at it."""
+        if not (agent.tools or request.inspected_paths):
+            yield None
+            return
+        place = self._places.setdefault((request.eval_file, request.trial), _SuiteFolder())
+        with pause_case_clock():  # the case before is not this case's latency
+            await place.lock.acquire()
+        try:
+            if place.sandbox is None:
+                place.sandbox = self._home.open_sandbox()
+            yield place.sandbox
+        finally:
+            place.lock.release()
+
+    async def _lead_suite_agent(
+        self, request: Request, agent: SuiteAgent, sandbox: Sandbox | None
+    ) -> ModelConversation:
+        """The conversation, to the turn that calls nothing."""
+        system = [Message(role="system", content=agent.instructions)] if agent.instructions.strip() else []
+        talk = ModelConversation([*system, *request.messages])
+        tools = [build_tool_spec(name) for name in agent.tools]
+        while talk.turns < agent.max_turns:
+            asked = await self._asker.ask(talk.messages, tools, sample=request.trial)
+            talk.add_turn(asked)
+            calls = asked.turn.tool_calls
+            if not calls:
+                return talk
+            done = [await _run_call(call, agent, sandbox) for call in calls[:MAX_CALLS]]
+            _record_outcomes(talk, [*done, *(_refuse_call(call) for call in calls[MAX_CALLS:])])
+        raise TargetError(f"Max turns ({agent.max_turns}) exceeded", fault=TargetFault.REFUSED)
+
+
+class _CallOutcome(FrozenStruct):
+    """A call and what came of it."""
+
+    call: ToolCall
+    output: str
+
+
+async def _run_call(call: ToolCall, agent: SuiteAgent, sandbox: Sandbox | None) -> _CallOutcome:
+    """Do what the model asked for; a refusal is its answer. Raises TargetError for a tool the agent does not have."""
+    await asyncio.sleep(0)  # a case whose time is up ends here, between two tools and never within one
+    name = next((name for name in agent.tools if name == call.name), None)
+    if name is None or sandbox is None:
+        what = f"Tool {call.name[:_MAX_NAME]} not found in agent {agent.name[:_MAX_NAME]}."
+        raise TargetError(what, fault=TargetFault.REFUSED)
+    started = time.perf_counter()
+    try:
+        answer, success = run_tool(name, call.params, sandbox), True
+    except SandboxError as error:
+        answer, success = f"Error: {error}", False
+    took_ms = (time.perf_counter() - started) * 1000
+    return _CallOutcome(replace(call, success=success, duration_ms=round(took_ms, 3)), answer)
+
+
+def _refuse_call(call: ToolCall) -> _CallOutcome:
+    answer = f"Error: no more than {MAX_CALLS} calls in one turn are carried out."
+    return _CallOutcome(replace(call, success=False), answer)
+
+
+def _record_outcomes(talk: ModelConversation, done: Sequence[_CallOutcome]) -> None:
+    """Give the model its answers, and keep what became of the calls."""
+    talk.calls[-len(done) :] = [one.call for one in done]
+    talk.messages += [
+        Message(role="tool", name=one.call.name, content=one.output, tool_call_id=one.call.id) for one in done
+    ]

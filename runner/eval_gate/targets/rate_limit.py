@@ -1,0 +1,134 @@
+"""Rate limit of a target: the share of this machine, lowered when requests are refused.
+
+Machines that share a limit know nothing of each other but what the limit refuses them. Each halves its rate when it is
+refused and adds the same little every second, which leads all of them to equal shares (Chiu and Jain 1989).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from eval_gate.targets.deadline import pause_case_clock
+
+TOO_MANY_REQUESTS: Final = 429
+MIN_RATE: Final = 1 / 60
+"""Tries a second, below which no refusal leads."""
+ASSUMED_RATE: Final = 4.0
+"""Answers a second that are assumed where fewer had come before the first refusal: that one is luck."""
+RATE_STEP: Final = 2.0
+"""Tries a second that every second adds: the same for all, so that unequal shares become equal."""
+MAX_GROWTH: Final = 0.25
+"""Of a rate, at one answer: where answers are seconds apart, a whole step would lead far beyond the limit."""
+HOLD_S: Final = 1.0
+"""Most limits count by the second or longer: what else is refused in the same second says nothing new."""
+MAX_PAUSE_S: Final = 60.0
+RECENT_S: Final = 60.0
+
+
+class RateLimiter:
+    """Rate limiter of one target in this process. Without a limit, inactive until a refusal."""
+
+    def __init__(self, most: float | None = None) -> None:
+        """`most`: tries a second that may begin here; None for any number."""
+        self._most = most
+        self._limit = most
+        self._due = 0.0
+        self._not_before = 0.0
+        self._decreased = float("-inf")
+        self._refusals = 0
+        self._lowest: float | None = None
+        self._waited = False
+        self._second = 0
+        self._answers = [0, 0]
+        self._answered = float("-inf")
+
+    @contextmanager
+    def activate(self) -> Iterator[None]:
+        """Tries that begin inside are of this target."""
+        token = _ACTIVE_LIMITER.set(self)
+        try:
+            yield
+        finally:
+            _ACTIVE_LIMITER.reset(token)
+
+    async def wait_for_turn(self) -> float:
+        """Wait until a try may begin; the time at which it does, by the loop's clock."""
+        clock = asyncio.get_running_loop().time
+        while self._limit is not None:
+            now = clock()
+            start = max(now, self._due, self._not_before)
+            self._due = start + 1 / self._limit
+            if start <= now:
+                break
+            self._waited = True
+            with pause_case_clock():
+                await asyncio.sleep(start - now)
+            if clock() >= self._not_before:  # somebody else may have been refused meanwhile
+                break
+        return clock()
+
+    def note_success(self) -> None:
+        """One try went well: a step more for every second in which the limit held somebody back."""
+        self._answered = now = asyncio.get_running_loop().time()
+        self._count_responses(now)[1] += 1
+        if self._limit is not None and self._waited:
+            grown = self._limit + min(RATE_STEP / self._limit, MAX_GROWTH * self._limit)
+            self._limit = min(grown, self._most or float("inf"))
+            self._waited = False
+
+    def note_refusal(self, began: float, retry_after_s: float | None) -> bool:
+        """A try that began then was too much; whether others were answered lately, so that it is a matter of pace.
+
+        Half as many from now on, at first half of what was answered a second, and none before the time that was asked
+        for. Of one window only the first refusal counts, whatever else was under way in it.
+        """
+        now = asyncio.get_running_loop().time()
+        self._refusals += 1
+        if began >= self._decreased + HOLD_S:
+            before = self._limit if self._limit is not None else max(*self._count_responses(now), ASSUMED_RATE)
+            self._limit = max(before / 2, MIN_RATE)
+            self._lowest = min(self._lowest or self._limit, self._limit)
+            self._decreased = now
+        pause = min(retry_after_s or 0.0, MAX_PAUSE_S)
+        self._not_before = max(self._not_before, now + pause)
+        limit = self._limit or ASSUMED_RATE
+        # machines that were told the same time do not come back at the same moment
+        apart = random.uniform(0, 1 / limit)  # noqa: S311 (spreads load, guards nothing)
+        self._due = max(self._due, self._not_before + apart)
+        return now - self._answered <= RECENT_S
+
+    @property
+    def notice(self) -> str | None:
+        """What became of it, for the result; None when nothing was refused."""
+        if self._lowest is None:
+            return None
+        times = "once" if self._refusals == 1 else f"{self._refusals} times"
+        return f"the rate was limited {times} (429): this shard went down to {self._lowest * 60:,.0f} requests a minute"
+
+    def _count_responses(self, now: float) -> list[int]:
+        """Answers of the second before this one, and of this one."""
+        second = int(now)
+        if second != self._second:
+            self._answers = [self._answers[1] if second == self._second + 1 else 0, 0]
+            self._second = second
+        return self._answers
+
+
+_ACTIVE_LIMITER: ContextVar[RateLimiter | None] = ContextVar("rate", default=None)
+
+
+def get_active_limiter() -> RateLimiter | None:
+    """The pace of the target that is being asked; None where it has none."""
+    return _ACTIVE_LIMITER.get()
+
+
+def build_shard_limiter(per_minute: float | None, shards: int) -> RateLimiter | None:
+    """An even share of a limit that all shards have together. None where there is no limit and nobody to share with."""
+    if per_minute is None:
+        return RateLimiter() if shards > 1 else None
+    return RateLimiter(per_minute / 60 / shards)

@@ -1,0 +1,121 @@
+"""Mask secrets in everything that a target returns: responses, errors and notices.
+
+It is also where tries are told whose pace is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from eval_gate.model.conversation import Response
+from eval_gate.model.setup import TargetIdentity
+from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
+from eval_gate.targets.rate_limit import RateLimiter
+from eval_gate.targets.setup import TargetSetup
+from eval_gate.text.redaction import Redactor
+
+
+def mask_target(
+    target: Target, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
+) -> Target:
+    """The same target behind the door; `rate` is how fast it may be asked, None where nothing limits it.
+
+    `setup` is what its results say of its description; None where there is none.
+    """
+    if isinstance(target, BatchTarget):
+        return MaskedBatchTarget(target, redact, rate, setup)
+    return MaskedTarget(target, redact, rate, setup)
+
+
+class MaskedTarget:
+    """Wrapper of a target that masks all known secrets in everything it returns."""
+
+    def __init__(
+        self, inner: Target, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
+    ) -> None:
+        self.inner = inner
+        self._redact = redact
+        self._rate = rate
+        self._setup = setup
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """What the target is and how it was set up, without secrets."""
+        found = self.inner.identity
+        return self._redact.mask_struct(self._setup.apply_to(found) if self._setup else found)
+
+    @property
+    def program(self) -> str | None:
+        """16 hexadecimal digits for the files of the repository that its command names; None for none."""
+        return self._setup.program if self._setup else None
+
+    @property
+    def workers(self) -> int | None:
+        """How many cases at once the target's description asks for."""
+        return self.inner.workers
+
+    @property
+    def takes_stubs(self) -> bool:
+        """Whether the target can be answered with a case's stubs."""
+        return self.inner.takes_stubs
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the target has to say for the result, without secrets."""
+        paced = self._rate.notice if self._rate else None
+        return (*map(self._redact, self.inner.notices), *([paced] if paced else ()))
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """The target's own limit for one case, in milliseconds."""
+        return self.inner.timeout_ms
+
+    async def respond(self, request: Request) -> Response:
+        """The target's answer. Raises TargetError."""
+        try:
+            if self._rate is None:
+                return self._redact.mask_struct(await self.inner.respond(request))
+            with self._rate.activate():
+                return self._redact.mask_struct(await self.inner.respond(request))
+        except TargetError as error:
+            error.mask_secrets(self._redact.mask_message)
+            raise
+
+    async def check_health(self) -> None:
+        """Ask the target's health check. Raises TargetError."""
+        with self._mask_errors():
+            await self.inner.check_health()
+
+    async def aclose(self) -> None:
+        """Give back what the target holds."""
+        await self.inner.aclose()
+
+    @contextmanager
+    def _mask_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except TargetError as error:
+            error.mask_secrets(self._redact.mask_message)
+            raise
+
+
+class MaskedBatchTarget(MaskedTarget):
+    """Wrapper of a batch target that masks all known secrets in everything it returns."""
+
+    def __init__(
+        self, inner: BatchTarget, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
+    ) -> None:
+        super().__init__(inner, redact, rate, setup)
+        self._batch = inner
+
+    @property
+    def batches(self) -> bool:
+        """Whether the target's description asks for batches."""
+        return self._batch.batches
+
+    async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
+        """The target's answers. Raises TargetError."""
+        with self._mask_errors():
+            found = await self._batch.respond_batch(requests)
+            return {case_id: self._redact.mask_struct(response) for case_id, response in found.items()}

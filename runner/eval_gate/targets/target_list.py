@@ -1,0 +1,422 @@
+"""Lists of targets: inline in the configuration, in a YAML file, or found next to the evals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from eval_gate.config.setting_sources import UNKNOWN_SOURCES, SettingSources
+from eval_gate.errors import GateError, Problem, format_suggestion
+from eval_gate.files.reading import read_limited
+from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct, field
+from eval_gate.targets.kinds import DEFAULT_PROVIDER, TargetKind, find_kind, list_providers, suggest_model
+from eval_gate.targets.missing_requirements import STAND_IN, MissingRequirements
+from eval_gate.targets.settings import (
+    DUPLICATE_SETTING,
+    NormalizedSettings,
+    TargetSettings,
+    apply_style,
+    has_style,
+    list_names_at,
+    normalize_names,
+    to_camel_case,
+)
+from eval_gate.targets.variables import (
+    LITERAL_KEY_PROBLEM,
+    UnsetVariable,
+    VariableResolver,
+    has_reference,
+    is_literal,
+    is_reference,
+)
+from eval_gate.text.quoting import describe_name, quote_name, quote_value
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.secret import Secret
+from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
+from eval_gate.text.sources.validation_errors import describe_value as kind_of_value
+
+FILE_NAMES: Final = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
+DEFAULT_NAME: Final = "default"
+MAX_BYTES: Final = limits.TARGETS_BYTES
+MAX_PROBLEMS: Final = 20
+
+Locate = Callable[[Sequence[str | int]], int | None]
+
+
+class ResolvedTarget(FrozenStruct):
+    """A target with resolved settings. `notices` name the settings that were left out."""
+
+    settings: TargetSettings
+    redact: Redactor
+    notices: tuple[str, ...] = ()
+    entry: Secret[Mapping[str, JsonValue]] = field(default_factory=lambda: Secret({}))
+    """The description as it was written, keys in camelCase."""
+    file: str | None = None
+    """The list that it stands in; None where it was given."""
+    variables: tuple[str, ...] = ()
+    """What was put in for its references."""
+    problem: Callable[[str, str], Problem] | None = None
+    """Says of something wrong with one of its settings, by our name in camelCase, where that is written.
+
+    An empty name is the target as a whole. None where nobody knows.
+    """
+    unset_settings: frozenset[str] = frozenset()
+    """Settings, by our names, that are as if they were absent, because their variables are not set."""
+    is_complete: bool = True
+    """Whether all is known that it is built with; not so where a variable is lacking and was only noted."""
+    remarks: tuple[str, ...] = ()
+    """What its author may not have meant."""
+
+    def locate_problems(self, error: GateError) -> tuple[Problem, ...]:
+        """Where what is wrong with it is written: the settings that the error is about, else the target as a whole.
+
+        Without what says no more than the error itself.
+        """
+        if self.problem is None:
+            return tuple(one for one in error.problems if one.file is not None)
+        about = error.problems or (Problem(error.message),)
+        placed = [one if one.file is not None else self.problem(one.message, one.field or "") for one in about]
+        return tuple(one for one in placed if one.file is not None or one.message != error.message)
+
+    @property
+    def kind(self) -> TargetKind:
+        """The kind of target that it describes."""
+        kind = find_kind(self.settings.provider)
+        assert kind is not None  # its settings have been read
+        return kind
+
+
+def find_targets_file(folder: Path, repository: Path, root: Path) -> Path | None:
+    """The file that describes the targets of evals in `folder`, if there is one (agentv behaviour 4).
+
+    The nearest one on the way up to the root of the repository, else the one of the working directory `root`.
+    """
+    upward = [folder, *folder.parents]
+    inside = upward[: upward.index(repository) + 1] if repository in upward else [folder]
+    for place in (*inside, root):
+        for name in FILE_NAMES:
+            if (place / name).is_file():
+                return place / name
+    return None
+
+
+def read_targets(
+    source: str | Sequence[dict[str, JsonValue]], root: Path, given: SettingSources = UNKNOWN_SOURCES
+) -> TargetList:
+    """The targets of a file or folder below `root`, or of an inline list. Raises GateError naming file and line."""
+    if not isinstance(source, str):
+        inline = given.get_source("targets")
+        return TargetList(tuple(source), None, inline.find_line, inline.file)
+    with given.attribute_errors("targets"):
+        return read_targets_file(*_locate_file(source, root))
+
+
+def read_targets_file(path: Path, shown: str) -> TargetList:
+    """The targets of this file, which people know as `shown`. Raises GateError naming file and line."""
+    return parse_targets(shown, _read_bytes(path, shown))
+
+
+def parse_targets(shown: str, data: bytes) -> TargetList:
+    """The targets of a file's content; `shown` is its name. Raises GateError naming file and line."""
+    from eval_gate.text.sources.yaml import parse_yaml
+
+    document, positions = parse_yaml(data, shown)
+    prefix = ["targets"] if isinstance(document, dict) else []
+    raw = _parse_descriptions(document, shown, positions.find_line)
+    return TargetList(raw, shown, lambda path: positions.find_line([*prefix, *path]))
+
+
+def _locate_file(source: str, root: Path) -> tuple[Path, str]:
+    """The file that is meant by a file or folder, and how it is shown."""
+    path = root / source
+    if path.is_dir():
+        held = next((name for name in FILE_NAMES if (path / name).is_file()), None)
+        if held is None:
+            raise GateError(
+                "no-targets-file",
+                f"there is no targets.yaml in the folder {describe_name(source)}",
+                "name the file with --targets",
+            )
+        return path / held, (Path(source) / held).as_posix()
+    return path, describe_name(source)
+
+
+def _read_bytes(path: Path, shown: str) -> bytes:
+    try:
+        data = read_limited(path, MAX_BYTES)
+    except OSError as error:
+        raise GateError(
+            "no-targets-file", f"{shown} cannot be read: {error.strerror}", "name an existing file with --targets"
+        ) from error
+    if len(data) > MAX_BYTES:
+        raise GateError("no-targets-file", f"{shown} is larger than {MAX_BYTES:,} bytes", "name a list of targets")
+    return data
+
+
+def _parse_descriptions(document: JsonValue, file: str | None, locate: Locate) -> tuple[dict[str, JsonValue], ...]:
+    """The descriptions of a list, or of a mapping with a list `targets`, as they were written."""
+    targets = document.get("targets") if isinstance(document, dict) else document
+    if not isinstance(targets, list) or not all(isinstance(one, dict) for one in targets):
+        raise _build_list_error([Problem("expected a list of targets (mappings)", file=file, line=locate(()))])
+    return tuple(one for one in targets if isinstance(one, dict))
+
+
+class TargetList:
+    """Targets of one list, not yet validated: only the selected one needs its variables."""
+
+    def __init__(
+        self, raw: tuple[dict[str, JsonValue], ...], file: str | None, locate: Locate, inside: str | None = None
+    ) -> None:
+        """`inside` is the configuration in which it stands, where it is no file of its own."""
+        self._raw = raw
+        self.file = file
+        """The file that it is; None where it stands in the configuration."""
+        self._shown = file or inside
+        self._locate = locate
+        self._spelled = tuple(map(normalize_names, raw))
+        self.entries = tuple(one.values for one in self._spelled)
+        """Every description as it was written, keys in camelCase."""
+        self._names = [str(one.get("name", "")) for one in self.entries]
+        twice = sorted(name for name, times in Counter(self._names).items() if times > 1)[:MAX_PROBLEMS]
+        if twice:
+            place = {name: index for index, name in enumerate(self._names)}
+            last = [place[name] for name in twice]
+            raise _build_list_error(
+                [self._build_problem("another target has this name", index, ["name"]) for index in last]
+            )
+
+    def resolve_target(
+        self,
+        name: str | None,
+        environment: Mapping[str, str],
+        *,
+        keyless: bool = False,
+        lacking: MissingRequirements | None = None,
+    ) -> ResolvedTarget:
+        """The named target, else `default`, else the only one, with its variables resolved. Raises GateError.
+
+        `keyless`: nobody will be asked, so that a model's key need not be there. `lacking`: nor need any variable, and
+        those that are not set are noted there.
+        """
+        index = self._get_index(name)
+        kind, provider = self._get_kind(index)
+        described = kind.settings
+        found = normalize_names(self._raw[index], described.other_names)
+        given = {key: value for key, value in found.values.items() if not keyless or key not in described.keys}
+        stand_in = "" if lacking is None else STAND_IN
+        resolver = VariableResolver(environment, partial=described.refers_within_texts, stand_in=stand_in)
+        resolved = {key: resolver(value, (key,)) for key, value in given.items()} | {"provider": provider}
+        left_out = {unset.path[0]: unset for unset in resolver.unset if _is_optional(unset, described)}
+        given = {key: value for key, value in given.items() if key not in left_out}
+        resolved = {key: value for key, value in resolved.items() if key not in left_out}
+        problems = [
+            self._build_problem(f"{key} {DUPLICATE_SETTING}", index, path) for key, path in found.duplicates.items()
+        ]
+        needed = [unset for unset in resolver.unset if unset not in left_out.values()]
+        if lacking is None:
+            problems += [self._build_unset_problem(unset, index, found) for unset in needed]
+        else:
+            for unset in resolver.unset:
+                lacking.add_problem(self._build_unset_problem(unset, index, found))
+        problems += [
+            self._build_problem(LITERAL_KEY_PROBLEM, index, found.written_keys[key])
+            for key in sorted(described.keys)
+            if is_literal(found.values.get(key))
+        ]
+        settings = None
+        try:
+            settings = described.model_validate(resolved)
+        except ValidationError as error:
+            blind = resolver.build_blind_resolver()
+            unseen = {key: blind(value, (key,)) for key, value in given.items()} | {"provider": provider}
+            words = _collect_validator_messages(described, unseen) if resolver.used else None
+            problems += [
+                self._build_validation_problem(
+                    _hide_value_words(detail, words), index, described, found, resolver.redactor
+                )
+                for detail in list_errors(error)
+                if not any(_is_same_path(unset, detail["loc"]) for unset in resolver.unset)
+            ]
+        if problems or (settings is None and lacking is None):
+            raise _build_list_error(problems)
+        redact = resolver.redactor
+        redact.include(self.build_redactor(environment))  # what is asked may know the secrets of the others
+        whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)
+        if settings is None:
+            judge = resolved.get("judgeTarget")
+            settings = described.model_construct(
+                name=self._names[index], provider=provider, judge_target=judge if isinstance(judge, str) else None
+            )
+        notices = tuple(
+            f"target {self._names[index]}: {unset.variable} is not set, so {found.written_keys[str(key)][-1]} is "
+            "left out"
+            for key, unset in left_out.items()
+        )
+        remarks = settings.remarks if whole else ()
+        settings.set_references({key: one for key, one in found.values.items() if has_reference(one)}, listed=True)
+        if "url" in found.written_keys:
+            settings.set_place_source(str(self._build_problem("", index, found.written_keys["url"])))
+        return ResolvedTarget(
+            settings,
+            redact,
+            notices,
+            entry=Secret(self.entries[index]),
+            file=self.file,
+            variables=tuple(resolver.used),
+            problem=lambda message, key: self._build_problem(
+                message, index, self._restore_written_path((key,) if key else (), found)
+            ),
+            unset_settings=frozenset(map(str, left_out)),
+            remarks=tuple(f"target {self._names[index]}: {remark}" for remark in remarks),
+            is_complete=whole or lacking is None,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its targets are called, in order."""
+        return tuple(self._names)
+
+    def build_redactor(self, environment: Mapping[str, str]) -> Redactor:
+        """Masks what the references of all targets stand for, by the same rule for each, whoever is asked."""
+        resolver = VariableResolver(environment, partial=True)
+        for entry in self.entries:
+            kind = find_kind(str(entry.get("provider", DEFAULT_PROVIDER)).strip())
+            values = normalize_names(entry, kind.settings.other_names).values if kind else entry
+            for key, value in values.items():
+                resolver(value, (key,))
+        return resolver.redactor
+
+    def _get_index(self, name: str | None) -> int:
+        if name is not None and name in self._names:
+            return self._names.index(name)
+        if name is None and len(self._names) == 1:
+            return 0
+        if name is None and DEFAULT_NAME in self._names:
+            return self._names.index(DEFAULT_NAME)
+        said = "several targets are described: say which" if name is None else f"there is no target {quote_name(name)}"
+        where = f" in {self.file}" if name is not None and self.file else ""
+        raise GateError(
+            "unknown-target",
+            f"{said}{where}{format_suggestion(name or '', self._names) or suggest_model(name or '')}",
+            f"--target with one of {', '.join(self._names) or 'none, the list is empty'}",
+        )
+
+    def _get_kind(self, index: int) -> tuple[TargetKind, str]:
+        """The kind of a target, and what it calls its provider. Raises GateError for a provider there is not."""
+        word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip()
+        kind = find_kind(word)
+        if kind is None:
+            said = f"the provider {quote_value(word)} is not known{format_suggestion(word, list_providers())}"
+            raise _build_list_error([self._build_problem(said, index, ["provider"])])
+        return kind, kind.other_names.get(word.lower(), word.lower())
+
+    def _build_unset_problem(self, unset: UnsetVariable, index: int, found: NormalizedSettings) -> Problem:
+        return self._build_problem(
+            f"the variable {unset.variable} is not set", index, self._restore_written_path(unset.path, found)
+        )
+
+    def _build_problem(self, message: str, index: int, path: Sequence[str | int]) -> Problem:
+        """What is wrong at this path, as its author wrote it; they need not be told that it is below `settings`."""
+        shown = path[1:] if path[:1] == ("settings",) and len(path) > 1 else path
+        place = ".".join(part for part in (f"targets[{self._names[index] or index}]", format_field_path(shown)) if part)
+        return Problem(message, file=self._shown, line=self._locate([index, *path]), field=place)
+
+    def _build_validation_problem(
+        self,
+        detail: ErrorDetails,
+        index: int,
+        described: type[TargetSettings],
+        found: NormalizedSettings,
+        redact: Redactor,
+    ) -> Problem:
+        path = self._restore_written_path(detail["loc"], found)
+        if detail["type"] != "extra_forbidden":
+            return self._build_problem(
+                redact(describe_error(detail, _describe_reference(found.values, detail["loc"]))), index, path
+            )
+        word, around = str(path[-1]), detail["loc"][:-1]
+        known = [*list_names_at(described, around), *(() if around else described.other_names)]
+        example = word if has_style(word) else self._style_example
+        nearest = format_suggestion(word, [apply_style(name, example) for name in known])
+        return self._build_problem(f"unknown setting{nearest}", index, path)
+
+    def _restore_written_path(self, path: tuple[str | int, ...], found: NormalizedSettings) -> tuple[str | int, ...]:
+        """A path below our names as its author wrote it, or would have."""
+        if not path:
+            return ()
+        name = to_camel_case(str(path[0]))  # what is missing may be named as in Python
+        return (*found.written_keys.get(name, (apply_style(name, self._style_example),)), *path[1:])
+
+    @cached_property
+    def _style_example(self) -> str:
+        """The first key of the list that shows whether its author writes snake_case or camelCase; empty for none."""
+        return next((key for one in self._spelled for (*_, key) in one.written_keys.values() if has_style(key)), "")
+
+
+def _is_optional(unset: UnsetVariable, described: type[TargetSettings]) -> bool:
+    """Whether the setting may be left out: then an unset variable is as if it were absent (agentv behaviour 4)."""
+    if not unset.is_whole_value or len(unset.path) != 1 or unset.path[0] in described.keys:
+        return False
+    fields = {info.alias or key: info for key, info in described.model_fields.items()}
+    field = fields.get(str(unset.path[0]))
+    return field is not None and not field.is_required() and field.default is None
+
+
+def _is_same_path(unset: UnsetVariable, path: Sequence[str | int]) -> bool:
+    """Whether this is the place that the variable was for, in whichever spelling."""
+    return [*map(_to_camel_step, unset.path)] == [*map(_to_camel_step, path)]
+
+
+def _to_camel_step(step: str | int) -> str | int:
+    return to_camel_case(step) if isinstance(step, str) else step
+
+
+def _describe_reference(entry: JsonValue, path: Sequence[str | int]) -> str | None:
+    """What stands at this place where it, or something in it, is a variable's value, for people; None where not.
+
+    A validator may have changed the value before it refused it, so that no secret is found in it any more. Where the
+    value has been given more depth than was written, its place is the part that holds it.
+    """
+    for step in path:
+        if isinstance(entry, list) and isinstance(step, int) and step < len(entry):
+            entry = entry[step]
+        elif isinstance(entry, dict):
+            named = [key for key in entry if _to_camel_step(key) == _to_camel_step(step)]
+            if not named:
+                break
+            entry = entry[named[0]]
+    if not has_reference(entry):
+        return None
+    return f"the value of {str(entry).strip()[:80]}" if is_reference(entry) else kind_of_value(entry)
+
+
+def _collect_validator_messages(described: type[TargetSettings], values: Mapping[str, JsonValue]) -> frozenset[str]:
+    """What validators say of these values in words of their own."""
+    try:
+        described.model_validate(values)
+    except ValidationError as error:
+        return frozenset(describe_error(detail) for detail in list_errors(error) if detail["type"] == "value_error")
+    return frozenset()
+
+
+def _hide_value_words(detail: ErrorDetails, words: frozenset[str] | None) -> ErrorDetails:
+    """The mistake without words that may have parts of a variable's value: all but those that are said without it."""
+    if words is None or detail["type"] != "value_error" or describe_error(detail) in words:
+        return detail
+    return ErrorDetails(**{**detail, "type": "value"})
+
+
+def _build_list_error(problems: Sequence[Problem]) -> GateError:
+    return GateError(
+        "invalid-targets",
+        "the target is not described well",
+        "`eval-gate schema targets` says what is known",
+        problems=problems,
+    )

@@ -1,0 +1,80 @@
+"""Formatting of two values so that different values never look the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
+
+from eval_gate.text.escape import truncate_text
+
+Value = TypeVar("Value")
+_ALL_DIGITS: Final = 17
+"""What tells any two numbers apart that a computer has."""
+_LIMIT_DIGITS: Final = 6
+"""Decimals of a limit that are shown."""
+_MAX_WHOLE_NUMBER: Final = 1e15
+"""Below it whole numbers are shown in all of their digits."""
+_CONTEXT_CHARACTERS: Final = 20
+"""Characters that are shown before the first one in which two texts differ."""
+
+
+def format_distinct_decimals(one: float, other: float, digits: int, scale: float = 1) -> tuple[str, str]:
+    """Both, times `scale`, with so many decimals, and with more where they would look the same and are not."""
+    return _format_distinctly(one, other, _iter_formatters("f", digits, scale))
+
+
+def format_distinct_numbers(one: float, other: float) -> tuple[str, str]:
+    """Both in six digits, whole numbers in all of theirs, and in more where they would look the same and are not."""
+    return _format_distinctly(one, other, _iter_formatters("g", 6))
+
+
+def format_distinct_percents(one: float, other: float) -> tuple[str, str]:
+    """Both as percents with one digit that says something, and with more where they would look the same."""
+    return _format_distinctly(one, other, _iter_formatters("g", 1, 100))
+
+
+def format_value_and_limit(value: float, limit: float, digits: int, scale: float = 1) -> tuple[str, str]:
+    """A value and what it is held against, times `scale`: the limit as it is, the value on the side of it where it is.
+
+    With `digits` decimals where these do.
+    """
+    exact, side = round(limit * scale, _LIMIT_DIGITS), (value > limit) - (value < limit)
+    own = next((n for n in range(digits, _LIMIT_DIGITS) if round(exact, n) == exact), _LIMIT_DIGITS)
+    for n in range(digits, _ALL_DIGITS):
+        near = round(value * scale, n)
+        if (near > exact) - (near < exact) == side:
+            return f"{near:.{n}f}", f"{exact:.{own}f}"
+    return f"{value * scale:.{digits}f}", f"{exact:.{own}f}"
+
+
+def format_distinct_values(one: Value, other: Value, form: Callable[[Value], str], most: int) -> tuple[str, str]:
+    """Both in this form; else as JSON in ASCII, which tells all apart, from shortly before where they differ.
+
+    `most`: characters of each.
+    """
+    shown = form(one), form(other)
+    if shown[0] != shown[1] or one == other:
+        return shown
+    texts = json.dumps(one), json.dumps(other)
+    alike = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), 0)
+    begin = max(alike - _CONTEXT_CHARACTERS, 0)
+    first, second = (f"…{text[begin:]}" if begin else text for text in texts)
+    return truncate_text(first, most), truncate_text(second, most)
+
+
+def _format_distinctly(one: float, other: float, forms: Iterable[Callable[[float], str]]) -> tuple[str, str]:
+    """Both in the first of these forms in which they look different; in the very first where they are the same."""
+    shown = [(form(one), form(other)) for form in forms]
+    return next((pair for pair in shown if pair[0] != pair[1]), shown[0])
+
+
+def _iter_formatters(kind: str, digits: int, scale: float = 1) -> Iterator[Callable[[float], str]]:
+    """Numbers times `scale` with so many digits, and one more each time."""
+    for n in range(digits, _ALL_DIGITS + 1):
+
+        def form(number: float, spec: str = f".{n}{kind}") -> str:
+            whole = kind == "g" and scale == 1 and abs(number) < _MAX_WHOLE_NUMBER and float(number).is_integer()
+            return f"{number:.0f}" if whole else format(number * scale, spec)
+
+        yield form

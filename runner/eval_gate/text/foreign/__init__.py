@@ -1,1 +1,0 @@
-"""What strangers' bytes become text and JSON by, within bounds."""

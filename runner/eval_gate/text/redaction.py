@@ -1,0 +1,381 @@
+"""Redaction: mask known secrets in everything that is shown or stored.
+
+A server or program may say a secret as it is or as its own tools write it: escaped in JSON, percent-encoded, in base64,
+broken into lines or not. Each of these forms is masked. Text that was cut is masked with what may be the beginning or
+the end of a secret at the cut; better still it is masked before it is cut.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from base64 import b64encode
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Final, TypeVar
+from urllib.parse import quote, quote_plus
+
+from msgspec import Struct, structs
+from pydantic import JsonValue
+
+from eval_gate.text.quoting import looks_like_key
+from eval_gate.text.safe_output import INVISIBLE
+from eval_gate.text.secret import MASK
+from eval_gate.text.split_secrets import BareSecret, build_bare_secrets, iter_secret_pieces
+
+MIN_LENGTH: Final = 6
+"""Shorter values are words that occur everywhere: masking them would garble messages and change verdicts."""
+_MIN_LINE: Final = 16
+"""A line of a secret of several lines, such as a private key, is a secret of its own from this length on."""
+_MAX_SEARCHED: Final = 20_000
+"""Characters of a secret that are looked through for keys."""
+_WORD: Final = re.compile(r"[^\s\"'`,;=:?&@/{}()<>|\[\]]{12,}")
+"""What may be a key within a secret."""
+_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_UUID_DIGITS: Final = 32
+_CUT: Final = re.compile(
+    r"…|\.{2,}|&hellip;|&\#(?:8230|x2026);|\\u2026|(?P<hidden>\*{3,}|•{3,}|x{4,}|\\u2022)"
+    r"|[\[(<]\s?(?:truncated|cut|omitted|snip|redacted|hidden|masked)[^\])>\n]{0,40}[\])>]",
+    re.IGNORECASE,
+)
+"""Signs of a text that somebody else cut, or in which a part is `hidden`."""
+_MAX_CUTS: Final = 500
+"""Places where a text was cut that are looked at, from its beginning and from its end."""
+_MIN_AT_CUT: Final = 8
+"""So much of a secret at an ellipsis is masked: less is a word."""
+_MIN_PART: Final = 4
+"""So much of a secret at a cut is masked."""
+_ESCAPED: Final = re.compile(
+    r"\\{1,8}(?:u(?P<unit>[0-9a-f]{4}))?|(?P<bytes>(?:%(?:25){0,4}[0-9a-f]{2})+)"
+    r"|&(?:\#0*(?P<code>[0-9]{1,7})|\#x0*(?P<hex>[0-9a-f]{1,6})|(?P<name>amp|lt|gt|quot|apos));",
+    re.IGNORECASE,
+)
+"""One sign that is written in another way; of a backslash before any other sign only the sign counts.
+
+What is percent-encoded several times, such as `%252F`, is one sign as well.
+"""
+_BYTE: Final = re.compile(r"%(?:25){0,4}([0-9a-f]{2})", re.IGNORECASE)
+_HEX: Final = re.compile(r"[0-9A-Fa-f]{16,}")
+_BREAK: Final = re.compile(
+    rf"(?:\x1b\[[0-9;]{{0,20}}[A-Za-z]|[\s⏎\x00-\x1f\xad{INVISIBLE}]"
+    r"|\\{1,8}(?:[nrt0]|u00[01][0-9a-fA-F])|%(?:0[09ADad]|20))+"
+)
+"""What a secret may be broken by: ends of lines (`base64` prints 76 characters a line), blanks, and unseen signs."""
+_MIN_BROKEN: Final = 12
+"""A secret so long does not stand in a text by chance where its blanks are left out."""
+_ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_NUMBER: Final = re.compile(r"[-+.\deE]+")
+_Model = TypeVar("_Model", bound=Struct)
+
+
+class Redactor:
+    """Masks known secrets in texts; more secrets can be added while it is in use."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: set[str] = set()
+        self._forms: tuple[str, ...] = ()
+        self._raw: tuple[str, ...] = ()
+        self._broken: tuple[str, ...] = ()
+        self._bare: tuple[BareSecret, ...] = ()
+        self.add_secrets(secrets)
+
+    def add_secrets(self, secrets: Iterable[str]) -> None:
+        """Mask these as well from now on."""
+        new = {secret for given in secrets for secret in _iter_parts(given)} - self._secrets
+        if not new:
+            return
+        self._secrets |= new
+        # the longest first, so that a text that holds none is done soonest; which one is found first changes nothing
+        self._forms = tuple(sorted({form for one in self._secrets for form in _iter_forms(one)}, key=len, reverse=True))
+        self._raw = tuple(form for form in self._forms if not _NUMBER.fullmatch(form))
+        self._broken = tuple(sorted({form for one in self._secrets for form in _iter_broken_forms(one)}))
+        self._bare = build_bare_secrets(self._secrets)
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether there is anything to be masked."""
+        return bool(self._secrets)
+
+    def include(self, other: Redactor) -> None:
+        """Mask what another one masks as well."""
+        self.add_secrets(other._secrets)
+
+    def __call__(self, text: str) -> str:
+        """The text with `***` for every secret in it."""
+        found = list(_iter_occurrences(text, self._forms))
+        if self._secrets and _ESCAPED.search(text):
+            found += _UnescapedText(text).find_secrets(sorted(self._secrets))
+        found += iter_secret_pieces(text, self._bare, in_message=False)
+        return _mask_ranges(text, [*found, *self._find_broken(text), *self._find_at_cuts(text)])
+
+    def mask_message(self, text: str) -> str:
+        """The same of a message about something foreign: also without any pieces of a secret that make up all of it."""
+        masked = self(text)
+        return _mask_ranges(masked, iter_secret_pieces(masked, self._bare, in_message=True))
+
+    def mask_bytes(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
+        """The same for bytes that are to be read yet: JSON stays JSON, where a number that is a secret is no text.
+
+        `cut_before` and `cut_after`: something is missing there.
+        """
+        if not self._raw:
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        found = list(_iter_occurrences(text, self._raw))
+        if cut_before:
+            found += [(0, _count_at_start(text, form)) for form in self._raw]
+        if cut_after:
+            found += [(len(text) - _count_at_end(text, form), len(text)) for form in self._raw]
+        shown = _mask_ranges(text, [*found, *self._find_broken(text, cut_before=cut_before, cut_after=cut_after)])
+        return data if shown is text else shown.encode("utf-8", "surrogateescape")
+
+    def _find_at_cuts(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the beginning of a secret stands before an ellipsis, or the end of one behind it: it was cut there."""
+        places = list(_CUT.finditer(text)) if self._forms else []
+        if not places:
+            return
+        forms = [form for form in self._forms if form[:_MIN_PART] in text or form[-_MIN_PART:] in text]
+        for match in (*places[:_MAX_CUTS], *places[_MAX_CUTS:][-_MAX_CUTS:]):
+            at, behind = match.span()
+            least = _MIN_PART if match["hidden"] else _MIN_AT_CUT
+            for form in forms:
+                begin = text.rfind(form[:least], max(at - len(form), 0), at)
+                if begin >= 0 and form.startswith(text[begin:at].rstrip().rstrip("\\")):
+                    yield begin, at
+                end = text.find(form[-least:], behind, behind + len(form))
+                if end >= 0 and form.endswith(text[behind : end + least].lstrip()):
+                    yield behind, end + least
+
+    def _find_broken(
+        self, text: str, *, cut_before: bool = False, cut_after: bool = False
+    ) -> Iterator[tuple[int, int]]:
+        """Where in the text a secret stands that is broken by line ends, blanks or signs that nobody sees."""
+        if not self._broken or not _BREAK.search(text):
+            return
+        whole = _BREAK.sub("", text)
+        if not (cut_before or cut_after or any(form in whole for form in self._broken)):
+            return
+        joined = _UnescapedText(text, _BREAK, lambda found: [("", found.start())])
+        yield from joined.find_forms(self._broken)
+        if cut_before:
+            yield from (joined.map_range(0, _count_at_start(joined.meant, form)) for form in self._broken)
+        if cut_after:
+            end = len(joined.meant)
+            yield from (joined.map_range(end - _count_at_end(joined.meant, form), end) for form in self._broken)
+
+    def mask_json(self, value: JsonValue) -> JsonValue:
+        """The same for every text in a value, keys included."""
+        match value:
+            case str():
+                return self(value)
+            case list():
+                return [self.mask_json(member) for member in value]
+            case dict():
+                return {self(key): self.mask_json(member) for key, member in value.items()}
+            case _:
+                return value
+
+    def mask_struct(self, found: _Model) -> _Model:
+        """The same for every text of a record."""
+        if not self._forms:
+            return found
+        told = {name: self._mask_member(getattr(found, name)) for name in found.__struct_fields__}
+        return structs.replace(found, **told)
+
+    def _mask_member(self, value: object) -> object:
+        match value:
+            case str() if type(value) is str:
+                return self(value)
+            case Struct():
+                return self.mask_struct(value)
+            case tuple():
+                return tuple(self._mask_member(member) for member in value)
+            case list():
+                return [self._mask_member(member) for member in value]
+            case dict():
+                return {self._mask_member(key): self._mask_member(member) for key, member in value.items()}
+            case _:
+                return value
+
+    def __repr__(self) -> str:
+        return f"Redactor({len(self._secrets)} secrets)"
+
+
+EMPTY_REDACTOR: Final = Redactor()
+
+
+def _iter_parts(secret: str) -> Iterator[str]:
+    """The secret, without the blanks that a variable may have around it, its lines, and the keys that stand in it.
+
+    A key may come with a word before it, as in `Bearer …`, or within an address, JSON or a connection string: whoever
+    got it says it alone.
+    """
+    plain = secret.strip()
+    if len(plain) >= MIN_LENGTH:
+        yield plain
+    yield from (line.strip() for line in plain.splitlines()[:1_000] if _MIN_LINE <= len(line.strip()) < len(plain))
+    yield from (word for word in _WORD.findall(plain[:_MAX_SEARCHED]) if looks_like_key(word) or _UUID.fullmatch(word))
+
+
+def _iter_forms(secret: str) -> Iterator[str]:
+    """Every way in which the secret may be written."""
+    yield from _iter_spellings(secret)
+    for ascii_only in (True, False):
+        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        for escaped in (once, once.replace("/", "\\/")):
+            yield escaped
+            yield json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]  # JSON as a text within JSON
+    yield repr(secret)[1:-1]  # as Python's own error messages show it
+    plain = secret.encode("utf-8", "replace")
+    yield from (quote(plain, safe=""), quote(plain), quote_plus(plain))
+    yield html.escape(secret, quote=False)
+    yield html.escape(secret)
+    yield from _iter_base64(plain)
+
+
+def _iter_spellings(secret: str) -> Iterator[str]:
+    """The same key in capitals and in small letters, and hexadecimal digits with the dashes of a UUID and without."""
+    yield secret
+    digits = secret.replace("-", "")
+    hexadecimal = _HEX.fullmatch(digits) is not None
+    for one in {secret, digits} if hexadecimal else {secret} if looks_like_key(secret) else ():
+        yield from (one.lower(), one.upper())
+    if hexadecimal and len(digits) == _UUID_DIGITS:
+        ends = (0, 8, 12, 16, 20, _UUID_DIGITS)
+        dashed = "-".join(digits[begin:end] for begin, end in pairwise(ends))
+        yield from (dashed.lower(), dashed.upper())
+
+
+def _iter_base64(secret: bytes) -> Iterator[str]:
+    """What base64 makes of the secret, wherever in a longer text it stands: the signs that depend on it alone."""
+    for before in range(3):
+        text = b64encode(b"\0" * before + secret).decode()
+        own = text[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
+        if len(own) >= MIN_LENGTH:
+            yield own
+            yield own.replace("+", "-").replace("/", "_")
+
+
+def _iter_broken_forms(secret: str) -> Iterator[str]:
+    """How a text without blanks says a secret that it says in several lines, or in groups of letters."""
+    yield from _iter_base64(secret.encode("utf-8", "replace"))
+    plain = _BREAK.sub("", secret)
+    if len(plain) >= _MIN_BROKEN:
+        yield plain
+
+
+class _UnescapedText:
+    """A text with every sign as it is meant, one escaped like this and one so; and where in the text that stands.
+
+    Backslashes are left out: nobody can tell how many are meant.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        escaped: re.Pattern[str] = _ESCAPED,
+        signs: Callable[[re.Match[str]], list[tuple[str, int]]] | None = None,
+    ) -> None:
+        """`escaped` finds what is written in another way, and `signs` says what it means, sign by sign."""
+        signs = signs or _decode_escape
+        self._meant: list[int] = []
+        """Where stretches begin in `meant`, in order."""
+        self._said: list[int] = []
+        """And where the same stretches begin in the text."""
+        parts: list[str] = []
+        done = length = 0
+        for match in escaped.finditer(text):
+            for sign, begin in ((text[done : match.start()], done), *signs(match)):
+                self._meant.append(length)
+                self._said.append(begin)
+                if sign != "\\":
+                    parts.append(sign)
+                    length += len(sign)
+            done = match.end()
+        self._meant.append(length)
+        self._said.append(done)
+        parts.append(text[done:])
+        self.meant = "".join(parts)
+
+    def find_secrets(self, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
+        """Where in the text these secrets stand. One that reads as an escape itself may be taken for what it means."""
+        meant = {
+            form for one in secrets for form in (one.replace("\\", ""), _unescape_text(one)) if len(form) >= _MIN_PART
+        }
+        return self.find_forms(tuple(meant))
+
+    def find_forms(self, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+        """Where in the text these forms stand."""
+        return (self.map_range(begin, end) for begin, end in _iter_occurrences(self.meant, forms))
+
+    def map_range(self, begin: int, end: int) -> tuple[int, int]:
+        """Where in the text this part of what is meant stands."""
+        return (self._map_index(begin), self._map_index(end - 1, after=True)) if end > begin else (0, 0)
+
+    def _map_index(self, at: int, *, after: bool = False) -> int:
+        """Where a sign begins in the text, or what comes after it."""
+        index = bisect_right(self._meant, at) - 1
+        where = self._said[index] + at - self._meant[index]
+        if not after:
+            return where
+        last = index + 1 < len(self._meant) and self._meant[index + 1] == at + 1
+        return self._said[index + 1] if last else where + 1
+
+
+def _unescape_text(secret: str) -> str:
+    return _UnescapedText(secret).meant if _ESCAPED.search(secret) else secret
+
+
+def _decode_escape(match: re.Match[str]) -> list[tuple[str, int]]:
+    """What an escape means, sign by sign, and where each begins."""
+    if match["unit"]:
+        return [(chr(int(match["unit"], 16)), match.start())]
+    if match["name"]:
+        return [(_ENTITIES[match["name"].lower()], match.start())]
+    if match["code"] or match["hex"]:
+        code = int(match["code"]) if match["code"] else int(match["hex"], 16)
+        return [(chr(code) if code <= sys.maxunicode else "", match.start())]
+    said = match["bytes"] or ""
+    once = len(said) == 3 * said.count("%")
+    begins = range(0, len(said), 3) if once else [one.start() for one in _BYTE.finditer(said)]
+    data = bytes.fromhex(said.replace("%", "") if once else _BYTE.sub(r"\1", said))
+    signs, at = [], 0
+    for sign in data.decode("utf-8", "surrogateescape"):
+        signs.append((sign, match.start() + begins[at]))
+        at += 1 if sign < "\x80" else len(sign.encode("utf-8", "surrogateescape"))
+    return signs
+
+
+def _iter_occurrences(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    for form in forms:
+        at = text.find(form)
+        while at >= 0:
+            yield at, at + len(form)
+            at = text.find(form, at + 1)
+
+
+def _count_at_start(text: str, form: str) -> int:
+    """How much of the end of a form stands at the beginning of the text."""
+    return max((length for length in _possible_lengths(text, form) if text.startswith(form[-length:])), default=0)
+
+
+def _count_at_end(text: str, form: str) -> int:
+    """How much of the beginning of a form stands at the end of the text."""
+    return max((length for length in _possible_lengths(text, form) if text.endswith(form[:length])), default=0)
+
+
+def _possible_lengths(text: str, form: str) -> range:
+    return range(_MIN_PART, min(len(form), len(text) + 1))
+
+
+def _mask_ranges(text: str, found: Iterable[tuple[int, int]]) -> str:
+    """The text with a mask for each stretch, one where several overlap."""
+    parts, done = [], 0
+    for begin, end in sorted(found):
+        if begin >= done and end > begin:
+            parts += [text[done:begin], MASK]
+        done = max(done, end)
+    return "".join((*parts, text[done:])) if parts else text

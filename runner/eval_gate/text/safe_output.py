@@ -1,0 +1,63 @@
+"""Make text safe to print in a CI log: neutralize workflow commands, reveal invisible characters.
+
+A runner takes a line that begins with `::`, after any blanks, for a command, and `##[` wherever it stands in a line. A
+carriage return ends a line, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import StrEnum
+from typing import Final
+
+_COMMAND_START: Final = re.compile(r"(?:^|(?<=\r))([^\S\r\n]*)::", re.MULTILINE)
+_LEGACY_COMMAND: Final = "##["
+INVISIBLE: Final = (
+    r"\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+)
+"""The one list of signs that hide, turn or end what stands beside them, inside of a pattern's `[]`, but for ASCII's."""
+_INVISIBLE_PATTERN: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")
+_INVISIBLE_IN_JSON: Final = re.compile(f"[{INVISIBLE}]")
+_JOINERS: Final = re.compile(r"(?<=[^\x00-\x7f\s])([\u200c\u200d])(?=[^\x00-\x7f\s])")
+"""The joiners where Hindi, Persian and emoji are written with them: between two signs that are not ASCII."""
+
+
+class TextFormat(StrEnum):
+    """Format of a text, which decides how workflow commands in it are neutralized."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKUP = "markup"
+
+
+def neutralize_text(text: str) -> str:
+    """For people: a blank in what would be a command."""
+    return _COMMAND_START.sub(r"\1: :", text.replace(_LEGACY_COMMAND, "# #["))
+
+
+def neutralize_json(text: str) -> str:
+    """JSON, or lines of JSON, that means the same: only a text within it can hold the signs, and has them by number."""
+    return _INVISIBLE_IN_JSON.sub(lambda sign: json.dumps(sign[0])[1:-1], text.replace(_LEGACY_COMMAND, "#\\u0023["))
+
+
+def neutralize_markup(text: str) -> str:
+    """XML or HTML that means the same, by character references."""
+    return _COMMAND_START.sub(r"\1&#58;:", text.replace(_LEGACY_COMMAND, "#&#35;["))
+
+
+def reveal_all_invisible(text: str) -> str:
+    """Controls and signs that turn or hide text, as marks: a picture of NUL, `[U+202E]` for what turns a line."""
+    return _INVISIBLE_PATTERN.sub(_format_mark, text)
+
+
+def reveal_invisible(text: str) -> str:
+    """The text as people may see it: the same, with joiners within words as they are."""
+    return "".join(
+        piece if place % 2 else reveal_all_invisible(piece) for place, piece in enumerate(_JOINERS.split(text))
+    )
+
+
+def _format_mark(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return chr(0x2400 + code) if code < 0x20 else f"[U+{code:04X}]"

@@ -1,0 +1,170 @@
+"""Readable messages for pydantic and msgspec validation errors: expected this, got that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import MsgspecError
+from pydantic_core import ErrorDetails, ValidationError
+
+from eval_gate.errors import format_suggestion
+from eval_gate.model.limits import MISTAKES
+from eval_gate.text.quoting import looks_like_key, quote_number, quote_value
+from eval_gate.text.secret import MASK
+
+MAX_MESSAGE: Final = 200
+"""Characters of msgspec's words, in which a value of a stranger may stand."""
+_STEP: Final = re.compile(r"\.([^.\[`]+)|\[(\d+)\]")
+_TYPE: Final = re.compile(r"`(\w+)`")
+_MISSING_OR_UNKNOWN: Final = re.compile(
+    r"Object (?:(?P<missing>missing required)|contains unknown) field `(?P<name>.{1,200}?)`"
+)
+_LENGTH: Final = re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)")
+_RANGE: Final = re.compile(r"Expected `\w+` ([<>]=? .{1,40})")
+_SHOWN_TYPES: Final = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a mapping",
+    "str": "text",
+}
+_EXPECTED_KINDS: Final = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a number that is finite",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "iterable_type": "a list",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "none_required": "null",
+}
+
+
+def describe_value(value: object) -> str:
+    """What a JSON value is, for people: `text "abc"`, `a list`, `null`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return quote_number(value)
+        case str():
+            return quote_value(value, before="text ")
+        case list() | tuple():
+            return "a list" if value else "an empty list"
+        case dict():
+            return "a mapping"
+        case _:
+            return type(value).__name__
+
+
+def describe_error(  # noqa: C901, PLR0911, PLR0912 (a table of kinds, each one line)
+    detail: ErrorDetails, got: str | None = None
+) -> str:
+    """One problem as `expected …, got …`. `got` is said in the value's place where nobody may see that."""
+    kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
+    near = str(value) if got is None else ""
+    got = got or describe_value(value)
+    if kind in _EXPECTED_KINDS:
+        return f"expected {_EXPECTED_KINDS[kind]}, got {got}"
+    match kind:
+        case "missing":
+            return "is missing"
+        case "extra_forbidden":
+            return "unknown key"
+        case "literal_error" | "enum":
+            expected = str(context["expected"])
+            allowed = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
+            return f"expected {expected}, got {got}{format_suggestion(near, allowed)}"
+        case "string_too_short":
+            return "must not be empty"
+        case "too_short":
+            return f"needs at least {context['min_length']}, got {got}"
+        case "too_long":
+            return f"holds more than {context['max_length']:,}"
+        case "int_parsing_size":
+            return "is a number of too many digits"
+        case "string_unicode":
+            return "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            limit = next(iter(context.values()))
+            relation = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}
+            return f"must be {relation[kind]} {limit}, got {got}"
+        case "string_too_long":
+            return f"is longer than {context['max_length']} characters"
+        case "string_pattern_mismatch":
+            pattern = str(context["pattern"])
+            return "holds control characters" if pattern.startswith("^[^\\x00-\\x1f") else f"must match {pattern}"
+        case "value_error":
+            return str(context["error"])
+        case _:  # pydantic's own words speak of its types, and of inputs: they are for who wrote the shape
+            return f"is not what belongs here, got {got}"
+
+
+def describe_union_errors(details: Sequence[ErrorDetails]) -> str:
+    """What is wrong with one value that may be of several kinds, each of which says that it is not of this one."""
+    kinds = dict.fromkeys(_EXPECTED_KINDS.get(detail["type"], "") for detail in details)
+    if not all(kinds):
+        return next(describe_error(detail) for detail in details if detail["type"] not in _EXPECTED_KINDS)
+    return f"expected {' or '.join(kinds)}, got {describe_value(details[0]['input'])}"
+
+
+def list_errors(error: ValidationError) -> list[ErrorDetails]:
+    """What is wrong, one by one; of very many only how many they are: each costs a thousand bytes to name."""
+    if error.error_count() <= MISTAKES:
+        return error.errors(include_url=False)
+    said = f"{error.error_count():,} mistakes, which are too many to name each: is this the right kind of file?"
+    return [ErrorDetails(type="value_error", loc=(), msg=said, input=None, ctx={"error": said})]
+
+
+def describe_mismatch(error: MsgspecError) -> tuple[tuple[str | int, ...], str]:
+    """Where a document first departs from the shape that is read, and how, in the words of `describe_error`.
+
+    The place ends before a key of a mapping that may have any keys: msgspec does not say which one it was.
+    """
+    said, _, where = str(error).partition(" - at `$")
+    place: list[str | int] = []
+    for key, index in _STEP.findall(where.partition("[...]")[0].removesuffix("`")):
+        place.append(int(index) if index else key)
+    if match := _MISSING_OR_UNKNOWN.fullmatch(said):
+        return (*place, match["name"]), "is missing" if match["missing"] else "unknown key"
+    if match := _LENGTH.fullmatch(said):
+        kind, relation, number = match.groups()
+        if relation == ">=":
+            return tuple(place), "must not be empty" if number == "1" else f"needs at least {number}"
+        return tuple(
+            place
+        ), f"is longer than {number} characters" if kind == "str" else f"holds more than {int(number):,}"
+    if match := _RANGE.fullmatch(said):
+        return tuple(place), f"must be {match[1]}"
+    words = _TYPE.sub(lambda match: _SHOWN_TYPES.get(match[1], match[1]), said)
+    return tuple(place), f"{words[:1].lower()}{words[1:MAX_MESSAGE]}"
+
+
+def format_field_path(steps: Sequence[str | int]) -> str:
+    """The place as people write it, such as `cases[2].expect.toolsCalled`; "" for the document itself.
+
+    A step that looks like a key is `***`.
+    """
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{_mask_step(step)}" for step in steps)
+    return path.removeprefix(".")
+
+
+def _mask_step(step: str) -> str:
+    return MASK if looks_like_key(step) else step

@@ -1,0 +1,212 @@
+"""Parse untrusted JSON within limits of size, depth and range of numbers.
+
+A few bytes of JSON can stand for sixty times their size in memory, for a number that nothing can be computed with, or
+for a depth that ends the process. Whoever reads an answer reads it here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NoReturn
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import ANSWER_VALUES, DEPTH, NUMBER_DIGITS
+from eval_gate.text.untrusted.surrogates import may_hold_surrogates, replace_surrogates
+
+_NON_STRUCTURAL: Final = bytes(set(range(256)) - set(b'[]{},"'))
+_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
+_TIMES: Final = 32
+_WINDOW: Final = 1 << 16
+_HUGE_NUMBER: Final = rb"-?(?:[0-9]{%d}|[0-9.]++[eE]\+?[0-9]{2})" % NUMBER_DIGITS
+_PARTIAL_NUMBER: Final = re.compile(r"\.|[eE][+-]?")
+_HUGE_NUMBER_AT_START: Final = re.compile(_HUGE_NUMBER)
+_HUGE_NUMBER_WITHIN: Final = re.compile(rb"[ \t\r\n,:\[]" + _HUGE_NUMBER)
+"""Behind what numbers stand behind: digests, of which results are full, have the same signs."""
+
+
+class UntrustedJsonError(ValueError):
+    """Untrusted JSON that is refused; the message is a predicate, such as `is not JSON`.
+
+    `too_much`: it may well be JSON, but not of a size that is read. `cut_off`: it ends in the middle. `detail` are the
+    parser's words, if it has any.
+    """
+
+    def __init__(self, said: str, *, too_much: bool, detail: str = "", cut_off: bool = False) -> None:
+        super().__init__(said)
+        self.too_much = too_much
+        self.cut_off = cut_off
+        self.detail = detail
+
+
+def parse_untrusted_json(
+    source: str | bytes,
+    *,
+    values: int = ANSWER_VALUES,
+    depth: int = DEPTH,
+    constant: Callable[[str], JsonValue] | None = None,
+    pairs: Callable[[list[tuple[str, JsonValue]]], JsonValue] | None = None,
+) -> JsonValue:
+    """The value in the text, with U+FFFD for half a surrogate pair.
+
+    `constant` stands for NaN and the infinities, which are no JSON unless it is given. `pairs` makes each object of its
+    members; without it the last of two with one name counts.
+
+    Raises ForeignJsonError for what is no JSON, holds more than so many values, is nested too deeply, or holds a
+    number beyond the range that computers calculate with.
+    """
+    if isinstance(source, bytes) and (source.startswith((b"\xfe\xff", b"\xff\xfe")) or b"\x00" in source[:4]):
+        source = source.decode(json.detect_encoding(source), "replace")  # what is counted below are bytes of UTF-8
+    data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
+    check_json_size(data, values, depth)
+    far, halves = may_hold_huge_number(data), may_hold_surrogates(data)
+    del data
+    try:
+        value: JsonValue
+        if isinstance(source, bytes) and not far and constant is None and pairs is None:
+            value = _decode_strictly(source.decode("utf-8", "surrogatepass").removeprefix("\ufeff"))
+        else:
+            value = json.loads(
+                source,
+                parse_constant=constant or refuse_constant,
+                parse_int=_parse_int if far else None,
+                parse_float=parse_finite_number if far else None,
+                object_pairs_hook=pairs,
+            )
+    except UntrustedJsonError:
+        raise
+    except (ValueError, RecursionError) as error:
+        cut = isinstance(error, json.JSONDecodeError) and is_truncated_json(error.doc, error.pos, error.msg)
+        raise UntrustedJsonError("is not JSON", too_much=False, detail=str(error), cut_off=cut) from None
+    return replace_surrogates(value) if halves else value
+
+
+def is_truncated_json(text: str, at: int, problem: str) -> bool:
+    """Whether nothing is wrong with a text, in which a parser found this problem, but that it ends in the middle."""
+    rest = text[at : at + _TIMES].strip()
+    word = any(one.startswith(rest) for one in ("true", "false", "null", "-Infinity", "NaN"))
+    return word or problem.startswith("Unterminated") or _PARTIAL_NUMBER.fullmatch(rest) is not None
+
+
+def check_json_size(data: bytes | Iterable[bytes], values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:
+    """Raise ForeignJsonError where these bytes of JSON, or of several lines of it, stand for too many values.
+
+    They may come in pieces, none of which ends within a text.
+    """
+    if isinstance(data, bytes):
+        opened = data.count(b"[") + data.count(b"{")
+        if opened <= depth and opened + data.count(b",") <= values:
+            return
+        data = (data,)
+    counted = JsonSizeCounter(values, depth)
+    for piece in data:
+        counted.add_piece(piece)
+
+
+class JsonSizeCounter:
+    """Counter of the values and levels of JSON that arrives in pieces."""
+
+    def __init__(self, values: int, depth: int = DEPTH) -> None:
+        """Allow so many values, and so many lists and mappings within each other."""
+        self._values, self._depth = values, depth
+        self._found = self._level = 0
+
+    def add_piece(self, piece: bytes) -> None:
+        """Count one more piece. Raises ForeignJsonError as soon as there is too much."""
+        for signs in _iter_structural_signs(piece):
+            self._found += signs.count(b"[") + signs.count(b"{") + signs.count(b",")
+            if self._found > self._values:
+                raise UntrustedJsonError(f"holds more than {self._values:,} values", too_much=True)
+            self._level = _compute_level(signs, self._level, self._depth)
+
+
+def _compute_level(signs: bytes, level: int, depth: int) -> int:
+    """How deep it is behind these signs, from this level on. Raises ForeignJsonError where it is too deep on the way.
+
+    What is opened and closed at once is taken out, again and again: after so many times, nothing in what was taken out
+    was deeper than that. Only where this leaves a doubt each sign is looked at, which takes twenty times as long.
+    """
+    left, times = signs.translate(_ONE_KIND, b',"'), 0
+    while times < _TIMES and (less := left.replace(b"[]", b"")) != left:
+        left, times = less, times + 1
+    opened = left.count(b"[")
+    if level + opened + times <= depth:
+        return level + 2 * opened - len(left)
+    for sign in signs:
+        level += _STEPS.get(sign, 0)
+        if level > depth:
+            raise UntrustedJsonError(f"is nested deeper than {depth} levels", too_much=True)
+    return level
+
+
+def _iter_structural_signs(data: bytes) -> Iterator[bytes]:
+    """Brackets, braces and commas that are no part of a text, some at a time: no object is made for each of them."""
+    signs = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NON_STRUCTURAL)
+    within = False
+    for begin in range(0, len(signs), _WINDOW):
+        parts = signs[begin : begin + _WINDOW].split(b'"')
+        yield b"".join(parts[within::2])
+        within ^= len(parts) % 2 == 0
+
+
+def is_json(text: str) -> bool:
+    """Whether it can be read as JSON."""
+    try:
+        parse_untrusted_json(text)
+    except UntrustedJsonError:
+        return False
+    return True
+
+
+def may_hold_non_json(data: bytes) -> bool:
+    """Whether some of it may be what only some parsers take for JSON: NaN, infinities, numbers beyond all range."""
+    return b"NaN" in data or b"Infinity" in data or may_hold_huge_number(data)
+
+
+def may_hold_huge_number(data: bytes) -> bool:
+    """Whether there may be a number beyond all range."""
+    return _HUGE_NUMBER_AT_START.match(data) is not None or _HUGE_NUMBER_WITHIN.search(data) is not None
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > NUMBER_DIGITS:
+        raise UntrustedJsonError(f"holds a number of {len(digits):,} digits", too_much=True)
+    return int(digits)
+
+
+def parse_finite_number(text: str) -> float:
+    """For `parse_float` of whoever reads JSON: `1e400` is no number to calculate with. Raises ForeignJsonError."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise UntrustedJsonError(f"holds the number {text[:20]}, which is beyond all range", too_much=True)
+    return value
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """For `parse_constant` of whoever reads JSON: NaN and the infinities are none. Raises ForeignJsonError."""
+    raise UntrustedJsonError("is not JSON", too_much=False, detail=f"{name} is not a JSON value")
+
+
+def require_single_score(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """An object of a grader: which of two scores it means nobody knows. Raises ForeignJsonError for those."""
+    found = dict(pairs)
+    if len(found) < len(pairs) and sum(name == "score" for name, _ in pairs) > 1:
+        raise UntrustedJsonError("has `score` twice in one object", too_much=False)
+    return found
+
+
+def require_unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """An object of results. Raises ForeignJsonError for two members of one name: nobody knows which one is meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, often in Counter(name for name, _ in pairs).items() if often > 1)
+        raise UntrustedJsonError(f"has `{twice[:40]}` twice in one object", too_much=False)
+    return found
+
+
+_decode_strictly: Final = json.JSONDecoder(parse_constant=refuse_constant).decode
+"""What `json.loads` makes anew for every answer."""

@@ -1,0 +1,173 @@
+"""Files of eval tools that are not supported: recognize them and say how to use them here."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Set
+from itertools import islice
+from typing import Final, NamedTuple
+
+from eval_gate.errors import PAGES
+from eval_gate.model.base import JsonValue
+from eval_gate.text.quoting import quote_name
+
+_FILE_MARK: Final = "FILE"
+_MAX_KEYS: Final = 200
+"""Keys of a document that are looked at, and members of its lists."""
+_MAX_SHOWN: Final = 5
+_MAX_NAME: Final = 40
+_OWN_RESULTS: Final = (
+    f"write one line of JSON for each case (`id`, and `status` or `score`): {PAGES}/tools/own-results.md"
+)
+_CASE_LISTS: Final = ("eval_cases", "cases")
+"""Lists whose members are looked at: ADK's, and that which JSON lines are read as."""
+_JSON_KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
+_YAML_KEY: Final = re.compile(r"^([A-Za-z_][\w.-]{0,59}):(?:\s|$)", re.MULTILINE)
+_YAML_INNER: Final = re.compile(r"^[ ]{0,20}(?:[ ]|- )[ ]{0,4}([A-Za-z_][\w.-]{0,59}):(?:\s|$)", re.MULTILINE)
+
+
+class UnsupportedFile(NamedTuple):
+    """A file of an unsupported tool, and what to do with it."""
+
+    description: str
+    remedy: str
+    is_certain: bool = False
+    """No eval file of a known format has such keys."""
+
+    def describe_alternative(self, file: str) -> str:
+        """The end of a sentence about this file, by its name as people see it."""
+        return f"is {self.description}, which is not read here: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
+
+
+PROMPTFOO: Final = UnsupportedFile(
+    "a promptfoo configuration",
+    "`eval-gate import promptfoo FILE` makes eval files of it; or let promptfoo run it (`-o out.json`), then "
+    "`eval-gate judge out.json`",
+    is_certain=True,
+)
+AGENTV_5: Final = UnsupportedFile(
+    "an eval file of AgentV 5",
+    "let AgentV run it (`agentv eval FILE --output out`), then `eval-gate judge out`",
+    is_certain=True,
+)
+_ADK_REMEDY: Final = (
+    "let ADK's AgentEvaluator run it in a test of pytest (`pytest --junitxml out.xml`), then `eval-gate judge out.xml`"
+)
+ADK: Final = UnsupportedFile("an eval set of ADK", _ADK_REMEDY, is_certain=True)
+BRAINTRUST: Final = UnsupportedFile("an export of Braintrust", _OWN_RESULTS, is_certain=True)
+_AZURE_DATA: Final = UnsupportedFile("data of Azure AI Evaluation", f"run it there; of each row, {_OWN_RESULTS}")
+_BRAINTRUST_SUMMARY: Final = UnsupportedFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}")
+_LANGSMITH: Final = UnsupportedFile("an export of LangSmith", _OWN_RESULTS)
+_FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tuple(
+    (frozenset(marks.split()), known)
+    for marks, known in (
+        ("eval_cases eval_set_id", ADK),
+        ("eval_cases eval_id conversation", ADK),
+        ("query expected_tool_use", ADK),
+        ("eval_set_result_id eval_case_results", UnsupportedFile("a result of ADK", _ADK_REMEDY)),
+        ("prompts providers", PROMPTFOO),
+        ("prompts targets", PROMPTFOO),
+        ("prompts tests", PROMPTFOO),
+        ("providers tests", PROMPTFOO),
+        ("redteam targets", PROMPTFOO),
+        ("rows metrics", UnsupportedFile("a result of Azure AI Evaluation", f"of each row, {_OWN_RESULTS}")),
+        ("query response", _AZURE_DATA),
+        (
+            "query ground_truth",
+            UnsupportedFile("data of Azure AI Evaluation", f"run it there; of each row, {_OWN_RESULTS}"),
+        ),
+        ("experimentName scores", _BRAINTRUST_SUMMARY),
+        ("experiment_name project_name", _BRAINTRUST_SUMMARY),
+        ("span_attributes", BRAINTRUST),
+        ("root_span_id", BRAINTRUST),
+        ("_xact_id", BRAINTRUST),
+        ("input expected scores", UnsupportedFile("a result of Braintrust", _OWN_RESULTS)),
+        ("input expected metadata", UnsupportedFile("data of Braintrust", f"run it there; {_OWN_RESULTS}")),
+        ("reference_example_id", _LANGSMITH),
+        ("reference_outputs", _LANGSMITH),
+        ("evaluation_results example", UnsupportedFile("a result of LangSmith", _OWN_RESULTS)),
+        ("inputs outputs", _LANGSMITH),
+    )
+)
+"""Keys that only files of this tool have together, at the top of a document or in the members of its lists."""
+
+
+def identify_document(document: JsonValue) -> UnsupportedFile | None:
+    """Whose file this document is, where it is one of a tool that is not read; None where nobody knows."""
+    top = _list_keys(document[0] if isinstance(document, list) and document else document)
+    lists = document.items() if isinstance(document, dict) else ()
+    inner = {
+        name: {key for member in islice(members, _MAX_KEYS) for key in _list_keys(member)}
+        for name, members in islice(lists, _MAX_KEYS)
+        if isinstance(members, list)
+    }
+    cases = inner.get("tests", set())
+    return _match_keys(top, top.union(*(inner.get(name, ()) for name in _CASE_LISTS)), cases)
+
+
+def identify_text(text: str) -> UnsupportedFile | None:
+    """The same of the beginning of a file, whatever it is written in."""
+    value = _parse_document(text)
+    if value is not None:
+        return identify_document(value)
+    if text[:1] in {"{", "["}:
+        keys = {match[1] for match in _JSON_KEY.finditer(text)}
+        return _match_keys(keys, keys, keys)
+    columns = {step for name in _split_columns(text) for step in (name, name.partition(".")[0])}
+    top = {match[1] for match in _YAML_KEY.finditer(text)}
+    return _match_keys(columns, columns) or _match_keys(top, top | {match[1] for match in _YAML_INNER.finditer(text)})
+
+
+def describe_content(text: str) -> str:
+    """What the beginning of a file that nobody knows looks like, in words: its keys or columns, or that it has none."""
+    value = _parse_document(text)
+    if isinstance(value, list):
+        return "a list in JSON" + (
+            _format_names("whose members have", value[0] if value and isinstance(value[0], dict) else ())
+        )
+    if isinstance(value, dict) or text.startswith("{"):
+        keys = value if isinstance(value, dict) else (match[1] for match in _JSON_KEY.finditer(text))
+        return "a mapping in JSON" + _format_names("with", keys)
+    if text.startswith("["):
+        return "a list in JSON" + _format_names("whose members have", (match[1] for match in _JSON_KEY.finditer(text)))
+    if "\0" in text:
+        return "a binary file"
+    if len(columns := _split_columns(text)) > 1:
+        return "a table" + _format_names("with the columns", columns)
+    if names := [match[1] for match in _YAML_KEY.finditer(text)]:
+        return "YAML" + _format_names("with", names)
+    return "a text that is neither JSON nor XML nor a table"
+
+
+def _match_keys(top: Set[str], keys: Set[str], cases: Set[str] = frozenset()) -> UnsupportedFile | None:
+    found = next((known for marks, known in _FILES_BY_KEYS if marks <= keys), None)
+    if found is PROMPTFOO and ("name" in top or "id" in cases):  # which promptfoo's own have not
+        return AGENTV_5
+    return found
+
+
+def _list_keys(value: JsonValue) -> set[str]:
+    return set(islice(value, _MAX_KEYS)) if isinstance(value, dict) else set()
+
+
+def _parse_document(text: str) -> JsonValue:
+    """The document, or its first line where each is one; None where that is no JSON."""
+    for part in (text, text.partition("\n")[0]):
+        try:
+            value: JsonValue = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return value if isinstance(value, dict | list) else None
+    return None
+
+
+def _split_columns(text: str) -> list[str]:
+    return [name.strip().strip('"') for name in text.partition("\n")[0][:10_000].split(",")]
+
+
+def _format_names(before: str, names: Iterable[str]) -> str:
+    """` with "a", "b"`, of the first few names; nothing where there is none."""
+    shown = [quote_name(name) for name in islice(dict.fromkeys(names), _MAX_SHOWN) if 0 < len(name) <= _MAX_NAME]
+    return f" {before} {', '.join(shown)}" if shown else ""

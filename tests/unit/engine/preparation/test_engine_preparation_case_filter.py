@@ -1,0 +1,116 @@
+"""Which cases are chosen, and that choosing none is a mistake."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.config.selection import Selection
+from eval_gate.engine.preparation.case_filter import describe_missed_files, select_cases
+from eval_gate.errors import GateError
+from eval_gate.model.agent import SuiteAgent
+from eval_gate.model.case import CaseKey, Tier
+from eval_gate.model.result import Shard
+from eval_gate.struct import replace
+from tests.support.cases import make_case, make_suite
+
+SUITES = (
+    make_suite(make_case("refund/a", tags=("slow",)), make_case("refund/b"), file="one.json"),
+    make_suite(make_case("faq/a", tags=("slow", "x")), file="two.json", tier=Tier.LABELED),
+)
+
+
+@pytest.mark.parametrize(
+    ("selection", "ids"),
+    [
+        (Selection(), ["refund/a", "refund/b", "faq/a"]),
+        (Selection(cases=("refund/*",)), ["refund/a", "refund/b"]),
+        (Selection(cases=("refund/b", "faq/a")), ["refund/b", "faq/a"]),
+        (Selection(tags=("slow",)), ["refund/a", "faq/a"]),
+        (Selection(tiers=("labeled",)), ["faq/a"]),
+        (Selection(cases=("refund/*",), tags=("slow",)), ["refund/a"]),
+    ],
+    ids=str,
+)
+def test_select__globs_tags_tiers__all_have_to_fit(selection, ids) -> None:
+    chosen = select_cases(SUITES, selection)
+    assert [case.id for suite in chosen for case in suite.cases] == ids
+    assert all(suite.cases for suite in chosen)
+
+
+@pytest.mark.parametrize(
+    ("selection", "said"),
+    [
+        (Selection(cases=("refund/c",)), r'nothing matches refund/c \(did you mean "refund/[ab]"\?\)'),
+        (Selection(tags=("fast",)), "no case is left of 3: nothing matches fast"),
+        (Selection(tiers=("goldn",)), r'"goldn" is not known \(did you mean "golden"\?\)'),
+        (Selection(cases=("Refund/*",)), "nothing matches"),
+    ],
+    ids=str,
+)
+def test_select__nothing_left__is_an_error(selection, said) -> None:
+    with pytest.raises(GateError, match=said):
+        select_cases(SUITES, selection)
+
+
+AGENT = SuiteAgent(name="a", model="gpt-5-mini", instructions="", tools=("writeFile",))
+READING = replace(AGENT, tools=("readFile",))
+
+
+def sharing(name: str, size: int):
+    """A suite whose cases work in one folder."""
+    return make_suite(*[make_case(f"{name}-{number}", agent=AGENT) for number in range(size)], file=name)
+
+
+def part_of(suites, index: int, count: int) -> dict[str, int]:
+    """Cases by eval file of one shard; nothing where it has none."""
+    try:
+        chosen = select_cases(suites, Selection(shard=Shard(index=index, count=count)))
+    except GateError:
+        return {}
+    return {suite.file: len(suite.cases) for suite in chosen}
+
+
+@pytest.mark.contract("agent_evals.run.whole_suites")
+def test_shard__suite_whose_cases_share_files__stays_whole_and_parts_stay_even() -> None:
+    suites = [sharing("a", 2), make_suite(*[make_case(f"c{number}") for number in range(5)], file="b"), sharing("c", 3)]
+    assert [part_of(suites, index, 2) for index in (1, 2)] == [{"b": 2, "c": 3}, {"a": 2, "b": 3}]
+    assert [part_of(suites, index, 4) for index in (1, 2, 3, 4)] == [{"c": 3}, {"a": 2, "b": 1}, {"b": 2}, {"b": 2}]
+
+
+@given(sizes=st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=5), count=st.integers(1, 6))
+def test_shards__suites_of_both_kinds__are_every_case_once(sizes, count) -> None:
+    suites = [
+        sharing(f"s{number}", size)
+        if whole
+        else make_suite(*[make_case(f"{number}-{case}") for case in range(size)], file=f"s{number}")
+        for number, (size, whole) in enumerate(sizes)
+    ]
+    parts = [part_of(suites, index, count) for index in range(1, count + 1)]
+    for number, (size, whole) in enumerate(sizes):
+        dealt = [part.get(f"s{number}", 0) for part in parts]
+        assert sum(dealt) == size
+        assert not whole or max(dealt) == size
+    totals = [sum(part.values()) for part in parts]
+    largest = max((size for size, whole in sizes if whole), default=1)
+    assert max(totals) - min(totals) <= max(largest, 1)
+
+
+@pytest.mark.contract("agent_evals.run.whole_suites")
+def test_missed_files__some_cases_of_a_suite_that_shares_files__are_warned_about() -> None:
+    suites = [sharing("a.json", 3), make_suite(make_case("x"), make_case("y"), file="b.json"), sharing("c.json", 1)]
+    chosen = select_cases(suites, Selection(cases=("a.json-1", "x")))
+    (warning,) = describe_missed_files(suites, chosen)
+    assert warning.startswith("a.json: 1 of 3 cases are chosen, and they do not find files")
+    assert describe_missed_files(suites, select_cases(suites, Selection())) == ()
+    assert describe_missed_files(suites, select_cases(suites, Selection(cases=("c.json-0",)))) == ()
+    assert describe_missed_files(suites, select_cases(suites, Selection(cases=("a.json-0", "a.json-1")))) == ()
+
+
+@pytest.mark.contract("agent_evals.run.cases_before")
+def test_select__cases_that_failed__come_with_those_on_whose_files_they_work() -> None:
+    reading = make_suite(make_case("r0", agent=READING), make_case("r1", agent=READING), file="r.json")
+    suites = [sharing("a.json", 3), reading, make_suite(make_case("x"), make_case("y"), file="b.json")]
+    failed = frozenset({CaseKey("a.json", "a.json-1"), CaseKey("r.json", "r1"), CaseKey("b.json", "y")})
+    chosen = select_cases(suites, Selection(keys=failed))
+    assert [case.id for suite in chosen for case in suite.cases] == ["a.json-0", "a.json-1", "r1", "y"]
+    assert describe_missed_files(suites, chosen) == ()

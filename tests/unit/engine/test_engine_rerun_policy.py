@@ -1,0 +1,248 @@
+"""Re-runs of doubtful cases: how many, in which order, and what the record says of them."""
+
+import asyncio
+import json
+import time
+
+import msgspec
+import pytest
+
+from eval_gate.config.settings import ResponseRetention, RunLimits
+from eval_gate.engine.judge_targets import Judges
+from eval_gate.engine.run import Run
+from eval_gate.evaluators.base import JudgeReply
+from eval_gate.model.case import Aggregation, CaseKey
+from eval_gate.model.conversation import Response
+from eval_gate.model.execution import Status
+from eval_gate.model.result import RerunEnd
+from eval_gate.model.specs.evaluator import LlmJudge
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.readiness import report_waiting_to
+from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
+
+
+class Again:
+    """Runs these cases again, so often each."""
+
+    def __init__(self, **times: int) -> None:
+        self._times = times
+        self.asked: list[tuple[str, str]] = []
+
+    new_cases: frozenset[CaseKey] = frozenset()
+
+    def find_rerun_candidates(self, result):
+        self.seen = {case.id: case.status for suite in result.suites for case in suite.cases}
+        return [CaseKey(EVAL_FILE, name) for name in self._times]
+
+    def select_next(self, waiting):
+        return waiting
+
+    def should_rerun(self, key, reruns) -> bool:
+        letters = "".join({"passed": "P", "failed": "F", "error": "E"}[trial.status] for trial in reruns)
+        self.asked.append((key.case_id, letters))
+        return len(reruns) < self._times[key.case_id]
+
+    def get_rerun_end(self, key, reruns) -> RerunEnd:
+        return RerunEnd.DECIDED if len(reruns) >= self._times[key.case_id] else RerunEnd.STOPPED
+
+
+def run(folder, confirming, target=None, **fields):
+    plan = make_plan(make_suite(*[make_case(f"c{n}") for n in range(3)]), target=target or ScriptedTarget(), **fields)
+    return asyncio.run(Run(plan.with_rerun_policy(confirming, 6), folder, Watching()).execute())
+
+
+def cases(result) -> dict:
+    return {case.id: case for suite in result.suites for case in suite.cases}
+
+
+def fails_then_passes(*names: str, failures: int = 1):
+    seen: dict[str, int] = {}
+
+    async def answer(request):
+        seen[request.case_id] = seen.get(request.case_id, 0) + 1
+        broken = request.case_id in names and seen[request.case_id] <= failures
+        return Response(text="no" if broken else "ok")
+
+    return ScriptedTarget(answer)
+
+
+def test_reruns__of_one_case__come_after_all_first_ones_and_are_told_apart(tmp_path) -> None:
+    target, confirming = fails_then_passes("c1"), Again(c1=2)
+    result = run(tmp_path, confirming, target)
+    assert confirming.seen == {"c0": Status.PASSED, "c1": Status.FAILED, "c2": Status.PASSED}
+    assert target.asked == ["c0", "c1", "c2", "c1", "c1"]
+    case = cases(result)["c1"]
+    assert (case.reruns, [trial.status for trial in case.trials]) == (2, ["failed", "passed", "passed"])
+    assert (case.flaky, case.passed, result.confirm) == (True, True, 6)
+    assert cases(result)["c0"].reruns == 0
+
+
+def test_reruns__stop_as_soon_as_nothing_is_to_be_learned(tmp_path) -> None:
+    confirming = Again(c0=0, c2=1)
+    target = ScriptedTarget()
+    run(tmp_path, confirming, target)
+    assert target.asked == ["c0", "c1", "c2", "c2"]
+    assert confirming.asked == [("c0", ""), ("c2", ""), ("c2", "P")]
+
+
+def test_reruns__that_break__are_counted_apart(tmp_path) -> None:
+    async def breaks_later(request):
+        if request.trial:
+            raise TargetError("overloaded", fault=TargetFault.REFUSED)
+        return Response(text="no")
+
+    confirming = Again(c0=2)
+    result = run(tmp_path, confirming, ScriptedTarget(breaks_later))
+    assert confirming.asked[-1] == ("c0", "EE")
+    case = cases(result)["c0"]
+    assert (case.status, case.reruns) == (Status.FAILED, 2)
+
+
+def test_reruns__trials__are_counted_from_behind_them(tmp_path) -> None:
+    result = run(tmp_path, Again(c0=1), limits=RunLimits(trials=3))
+    assert (len(cases(result)["c0"].trials), cases(result)["c0"].reruns) == (4, 1)
+    assert (len(cases(result)["c1"].trials), cases(result)["c1"].reruns) == (3, 0)
+
+
+def test_reruns__used_up_budget__makes_none(tmp_path) -> None:
+    async def dear(request):
+        return Response(text="ok", cost_usd=1.0)
+
+    target = ScriptedTarget(dear)
+    result = run(tmp_path, Again(c0=3), target, limits=RunLimits(max_cost_usd=3.0))
+    assert target.asked == ["c0", "c1", "c2"]
+    assert result.complete
+    assert {name: case.rerun_end for name, case in cases(result).items()} == {"c0": "stopped", "c1": None, "c2": None}
+
+
+def test_reruns__of_several_cases__are_spread_over_their_time(tmp_path) -> None:
+    target = ScriptedTarget()
+    run(tmp_path, Again(c0=2, c1=3, c2=2), target)
+    assert target.asked == ["c0", "c1", "c2", "c0", "c1", "c2", "c0", "c1", "c2", "c1"]
+
+
+@pytest.mark.slow
+def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_others(tmp_path) -> None:
+    times: dict[str, list[float]] = {}
+
+    async def answer(request):
+        times.setdefault(request.case_id, []).append(time.monotonic())
+        return Response(text="ok")
+
+    said, target = [], ScriptedTarget(answer)
+    with report_waiting_to(said.append):
+        run(tmp_path, Again(c0=2, c1=2), target, limits=RunLimits(rerun_spread="0.3s"))
+    for case in ("c0", "c1"):
+        first, again, last = times[case]
+        assert again - first >= 0.3
+        assert last - again >= 0.3
+    # both wait at the same time
+    assert [sorted(target.asked[at : at + 2]) for at in (3, 5)] == [["c0", "c1"], ["c0", "c1"]]
+    assert said[0] == "executions of one case are 0.3s apart: a re-run waits 0.3 s"
+    assert len(said) < 4
+
+
+@pytest.mark.slow
+def test_reruns__spread__what_is_waited_counts_in_a_budget_of_time(tmp_path) -> None:
+    result = run(tmp_path, Again(c0=9), limits=RunLimits(rerun_spread="0.6s", rerun_budget="1s"))
+    case = cases(result)["c0"]
+    assert (case.reruns, case.rerun_end) == (1, "spent")
+
+
+def test_reruns__spread__a_wait_that_would_last_longer_than_the_budget_does_not_begin(tmp_path) -> None:
+    said: list[str] = []
+    with report_waiting_to(said.append):
+        result = run(tmp_path, Again(c0=2), limits=RunLimits(rerun_spread="1h", rerun_budget="10m"))
+    case = cases(result)["c0"]
+    assert (case.reruns, case.rerun_end, said) == (0, "spent", [])
+    spent = "1 suspect is not decided: the rerun-budget of 600 s is spent, by what `rerun-spread` would still wait"
+    assert result.warnings == (spent,)
+
+
+def test_reruns__spread__a_run_that_is_stopped_does_not_wait(tmp_path) -> None:
+    plan = make_plan(
+        make_suite(make_case("c0")), target=ScriptedTarget(), limits=RunLimits(rerun_spread="10m")
+    ).with_rerun_policy(Again(c0=2), 6)
+
+    async def main():
+        made = Run(plan, tmp_path, Watching())
+        asyncio.get_running_loop().call_later(0.2, made.stop, "enough")
+        async with asyncio.timeout(10):
+            return await made.execute()
+
+    result = asyncio.run(main())
+    assert (result.stopped, cases(result)["c0"].rerun_end) == ("enough", "stopped")
+
+
+def test_reruns__spread__a_resumed_run_keeps_the_next_one_apart_too(tmp_path) -> None:
+    run(tmp_path, Again(c0=1))
+    began, times = time.monotonic(), []
+
+    async def answer(request):
+        times.append(time.monotonic())
+        return Response(text="ok")
+
+    run(tmp_path, Again(c0=2), ScriptedTarget(answer), limits=RunLimits(rerun_spread="0.2s"))
+    assert len(times) == 1
+    assert times[0] - began >= 0.2
+
+
+def test_reruns__their_budget_is_spent__the_first_case_is_run_to_its_end_and_the_others_say_why_not(tmp_path) -> None:
+    target = ScriptedTarget()
+    result = run(tmp_path, Again(c0=2, c1=2, c2=1), target, limits=RunLimits(rerun_budget="3"))
+    assert target.asked == ["c0", "c1", "c2", "c0", "c0", "c1"]
+    assert [cases(result)[name].rerun_end for name in ("c0", "c1", "c2")] == ["decided", "spent", "spent"]
+    assert result.warnings == ("2 suspects are not decided: the rerun-budget of 3 re-runs is spent",)
+
+
+def test_reruns__budget_in_dollars__counts_what_re_runs_cost(tmp_path) -> None:
+    async def dear(request):
+        return Response(text="ok", cost_usd=1.0)
+
+    target = ScriptedTarget(dear)
+    result = run(tmp_path, Again(c0=9), target, limits=RunLimits(rerun_budget="$2"))
+    assert target.asked == ["c0", "c1", "c2", "c0", "c0"]
+    assert cases(result)["c0"].rerun_end == "spent"
+
+
+def test_reruns__resumed_run__budget_counts_those_that_were_made_before(tmp_path) -> None:
+    run(tmp_path, Again(c0=2))
+    target = ScriptedTarget()
+    run(tmp_path, Again(c0=9), target, limits=RunLimits(rerun_budget="3"))
+    assert target.asked == ["c0"]
+
+
+def test_reruns__resumed_run__goes_on_where_it_was(tmp_path) -> None:
+    run(tmp_path, Again(c0=1))
+    target = ScriptedTarget()
+    result = run(tmp_path, Again(c0=3), target)
+    assert target.asked == ["c0", "c0"]
+    assert cases(result)["c0"].reruns == 3
+    journal = next(tmp_path.rglob("cases.jsonl")).read_text().splitlines()
+    assert [json.loads(line)["trial"] for line in journal if json.loads(line)["caseId"] == "c0"] == [0, 1, 2, 3]
+
+
+def test_run__responses_are_not_stored__no_prompt_of_a_judge_holds_them(tmp_path) -> None:
+    class Grades:
+        notices = ()
+
+        async def ask(self, system: str, user: str, schema: object = None) -> JudgeReply:
+            return JudgeReply('{"score": 1}')
+
+        async def aclose(self) -> None:
+            """Nothing to give back."""
+
+    async def secret(request):
+        return Response(text="the vault is open")
+
+    case = make_case("c", expect=(LlmJudge(),), aggregation=Aggregation.WEIGHTED_MEAN)
+    plan = make_plan(
+        make_suite(case),
+        target=ScriptedTarget(secret),
+        limits=RunLimits(store=ResponseRetention.NONE),
+        judges=Judges({(EVAL_FILE, None): Grades()}),
+    )
+    result = asyncio.run(Run(plan, tmp_path, Watching()).execute())
+    assert result.summary.passed == 1
+    assert "the vault is open" not in msgspec.json.encode(result).decode()
+    assert "the vault is open" not in next(tmp_path.rglob("cases.jsonl")).read_text()

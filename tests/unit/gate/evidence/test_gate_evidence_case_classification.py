@@ -1,0 +1,419 @@
+"""What becomes of each case."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.gate.evidence.case_classification import CaseFacts, Classification, classify_cases, decide_next_step
+from eval_gate.gate.evidence.flakiness import CaseRun, build_case_record
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.grounds import NO_RECORD, Counts, GroundKind, Grounds
+from eval_gate.model.result import RerunEnd
+from eval_gate.struct import replace
+from tests.support.histories import learned
+
+CLEAN = "P" * 10
+CONFIRMATION = RerunCriteria(100, max_reruns=6)
+SEVERITY = {
+    CaseClass.STILL_PASSING: 0,
+    CaseClass.NEW_PASS: 0,
+    CaseClass.FLAKY: 1,
+    CaseClass.UNSETTLED: 2,
+    CaseClass.STILL_FAILING: 2,
+    CaseClass.ERRORED: 3,
+    CaseClass.REGRESSION: 4,
+}
+
+
+def counts(letters: str) -> Counts:
+    return Counts(passes=letters.count("P"), failures=letters.count("F"))
+
+
+def facts(record: str, first: str, again: str = "", **fields) -> CaseFacts:
+    """A case; `record` newest first. Its plain class is that against the newest run on record."""
+    passed_then, passes = record[:1] == "P", not counts(first).fails
+    if passes:
+        plain = CaseClass.STILL_PASSING if passed_then else CaseClass.NEW_PASS
+    else:
+        plain = CaseClass.REGRESSION if passed_then else CaseClass.STILL_FAILING
+    seen = [CaseRun(f"r{number}", counts(letter)) for number, letter in enumerate(record)]
+    values = {"key": CaseKey("a.json", "c"), "plain_class": plain, "record": build_case_record(seen)}
+    return CaseFacts(**(values | fields), first=counts(first), reruns=counts(again))
+
+
+def class_of(case: CaseFacts, confirmation: RerunCriteria = CONFIRMATION) -> tuple[str, str | None]:
+    settled = classify_cases([case], confirmation).cases[0]
+    return settled.case_class.value, settled.grounds.why.value if settled.grounds else None
+
+
+@pytest.mark.contract("verdict.outcome")
+@pytest.mark.parametrize(
+    ("record", "first", "again", "expected"),
+    [
+        # fails here
+        (CLEAN, "F", "FFF", ("regression", "evidence")),
+        (CLEAN, "F", "PP", ("unsettled", "recovered")),
+        (CLEAN, "F", "PFFFPF", ("unsettled", "recovered")),
+        (CLEAN, "F", "", ("errored", "not-rerun")),
+        (CLEAN, "F", "F", ("errored", "not-rerun")),
+        ("F" * 10, "F", "", ("still_failing", None)),
+        ("PFFFPFFFFF", "F", "", ("still_failing", "known")),
+        ("FPPPPPPPPP", "F", "FFFF", ("still_failing", "main-broke")),
+        ("PFPPPPPPPP", "F", "FFFFF", ("regression", "evidence")),
+        ("FFPPPPPPPP", "F", "", ("still_failing", None)),
+        # passes here
+        (CLEAN, "P", "", ("still_passing", None)),
+        ("FPPPPPPPPP", "P", "", ("still_passing", "known")),
+        ("F" * 10, "P", "", ("new_pass", None)),
+        ("FF", "P", "", ("new_pass", None)),
+        ("FPFFFFFFPF", "P", "PPPPPP", ("new_pass", "evidence")),
+        ("FPFFFFFFPF", "P", "F", ("flaky", "mixed")),
+        ("FPFFFFFFPF", "P", "", ("flaky", "known")),
+        (CLEAN, "PPF", "", ("flaky", "mixed")),
+        # as often passed as failed
+        ("FP", "F", "", ("still_failing", None)),
+        ("PF", "F", "", ("unsettled", "recovered")),
+        ("FP", "P", "", ("new_pass", None)),
+        ("PF", "P", "", ("still_passing", None)),
+    ],
+)
+def test_settle__one_case__becomes_this(record, first, again, expected) -> None:
+    assert class_of(facts(record, first, again)) == expected
+
+
+@pytest.mark.contract("verdict.plain", "verdict.evidence.few-reruns")
+@pytest.mark.parametrize(
+    ("confirm", "again", "expected"),
+    [
+        (0, "", ("regression", "every-run")),
+        (1, "F", ("regression", "every-run")),
+        (1, "P", ("unsettled", "recovered")),
+        (2, "FF", ("regression", "every-run")),
+        (6, "FFF", ("regression", "evidence")),
+    ],
+)
+def test_settle__fewer_reruns__says_that_it_rests_on_less(confirm, again, expected) -> None:
+    assert class_of(facts(CLEAN, "F", again), RerunCriteria(100, max_reruns=confirm)) == expected
+
+
+@pytest.mark.contract("verdict.must-pass")
+@pytest.mark.parametrize(
+    ("record", "again", "expected"),
+    [
+        (CLEAN, "F", ("regression", "must-pass")),
+        ("F" * 10, "F", ("still_failing", "must-pass")),
+        (CLEAN, "PP", ("unsettled", "recovered")),
+        ("F" * 10, "PP", ("still_failing", None)),
+        (CLEAN, "", ("errored", "not-rerun")),
+    ],
+)
+def test_settle__must_pass__is_decided_by_the_second_failure(record, again, expected) -> None:
+    assert class_of(facts(record, "F", again, must_pass=True)) == expected
+
+
+@pytest.mark.contract("verdict.must-pass")
+@pytest.mark.parametrize(("again", "why"), [("F", "must-pass"), ("PP", "recovered"), ("", "not-rerun")])
+def test_settle__must_pass_and_new__keeps_its_class_and_says_what_came_of_it(again, why) -> None:
+    case = facts("", "F", again, must_pass=True, plain_class=CaseClass.ADDED)
+    assert class_of(case) == ("added", why)
+    grounds = classify_cases([case], CONFIRMATION).cases[0].grounds
+    assert grounds is not None
+    assert grounds.chance is None
+
+
+@pytest.mark.contract("verdict.record.changed")
+@pytest.mark.parametrize("plain", sorted(one for one in CaseClass if not one.compared))
+def test_settle__removed_changed_or_not_judged__stays_what_it_is(plain) -> None:
+    judged = facts(CLEAN, "F", "FFFFFF", plain_class=plain)
+    absent = facts(CLEAN, "", plain_class=plain)
+    # all of many, so that the suite would drop too
+    for case in (judged, absent):
+        settlement = classify_cases([case] * 30, CONFIRMATION)
+        assert {one.case_class for one in settlement.cases} == {plain}
+        assert decide_next_step(case, CONFIRMATION) is None
+        assert settlement.suite_finding.cases == 0
+
+
+def test_settle__no_cases__nothing_has_happened() -> None:
+    settlement = classify_cases([], CONFIRMATION)
+    assert settlement.cases == ()
+    assert not settlement.suite_finding.dropped
+
+
+@pytest.mark.contract("verdict.outcome")
+def test_settle__regression__can_be_put_in_words() -> None:
+    grounds = classify_cases([facts("P" * 12, "F", "FFF")], CONFIRMATION).cases[0].grounds
+    assert grounds is not None
+    assert (grounds.why, grounds.here, grounds.record, grounds.reruns) == (
+        GroundKind.EVIDENCE,
+        Counts(failures=4),
+        Counts(passes=12),
+        3,
+    )
+    assert grounds.chance == pytest.approx(8.274e-5, rel=1e-3)
+    assert grounds.one_in == 10_000
+    assert msgspec.json.decode(msgspec.json.encode(grounds).decode(), type=Grounds) == grounds
+
+
+@pytest.mark.parametrize(
+    ("chance", "odds"),
+    [
+        (None, None),
+        (1.0, 1),
+        (0.3, 3),
+        (1 / 72.9, 72),
+        (1 / 149, 100),
+        (1 / 51_234, 50_000),
+        (1e-9, 1_000_000),
+        (0.0, 1_000_000),
+    ],
+)
+def test_one_in__chance__is_rounded_to_what_one_can_believe(chance, odds) -> None:
+    assert Grounds(why=GroundKind.SUITE, here=Counts(), record=Counts(), chance=chance).one_in == odds
+
+
+def suite(failing: int, **fields) -> list[CaseFacts]:
+    """A hundred cases that never failed, so many of which fail here and recover."""
+    cases = [facts(CLEAN, "F", "PP") for _ in range(failing)] + [facts(CLEAN, "P") for _ in range(100 - failing)]
+    return [replace(case, key=CaseKey("a.json", f"c{at}"), **fields) for at, case in enumerate(cases)]
+
+
+@pytest.mark.contract("verdict.suite")
+def test_settle__more_failures_than_the_records_explain__makes_regressions_of_them() -> None:
+    many, few = classify_cases(suite(9), CONFIRMATION), classify_cases(suite(5), CONFIRMATION)
+    assert many.suite_finding.dropped
+    assert [one.case_class.value for one in many.cases[:10]] == ["regression"] * 9 + ["still_passing"]
+    assert {one.grounds.why for one in many.cases if one.grounds} == {GroundKind.SUITE}
+    assert not few.suite_finding.dropped
+    assert few.suite_finding.failures > 9 * few.suite_finding.expected
+    assert {one.case_class.value for one in few.cases} == {"unsettled", "still_passing"}
+
+
+@pytest.mark.contract("verdict.suite")
+def test_settle__dead_cases__make_no_regressions_of_the_others() -> None:
+    dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(20)]
+    settlement = classify_cases([*suite(2), *dead], CONFIRMATION)
+    assert [one.case_class.value for one in settlement.cases[:2]] == ["unsettled"] * 2
+    assert {one.case_class.value for one in settlement.cases[-20:]} == {"regression"}
+    assert not settlement.suite_finding.dropped
+
+
+def test_settle__drop_of_the_suite__needs_no_missing_reruns() -> None:
+    broken = [replace(case, reruns=Counts()) for case in suite(9)]
+    assert classify_cases(broken, CONFIRMATION).cases[0].case_class is CaseClass.REGRESSION
+
+
+@pytest.mark.contract("verdict.suspect")
+@pytest.mark.parametrize(
+    ("case", "step"),
+    [
+        (facts(CLEAN, "F"), RerunStep.AGAIN),
+        (facts(CLEAN, "F", "FFF"), RerunStep.CONFIRMED),
+        (facts(CLEAN, "F", "FPPPPP"), RerunStep.UNSETTLED),
+        (facts(CLEAN, "P"), None),
+        (facts("F", "F"), None),
+        (facts("FPFFFFFFPF", "P"), RerunStep.AGAIN),
+        (facts(CLEAN, "F", plain_class=CaseClass.INCOMPARABLE), None),
+        (facts("", "F", plain_class=CaseClass.ADDED, must_pass=True), RerunStep.AGAIN),
+    ],
+    ids=str,
+)
+def test_next_step__case__says_what_to_do(case, step) -> None:
+    assert decide_next_step(case, CONFIRMATION) is step
+
+
+TAPES = st.tuples(st.text("PF", min_size=1, max_size=12), st.text("PF", min_size=9, max_size=9))
+
+
+def run_through(tapes: list[tuple[str, str]], trials: int, confirm: int, allowed: int = 0) -> Classification:
+    """The whole story: first executions, re-runs as they are asked for, each case from its own tape of results."""
+    cases = [facts(record, tape[:trials], key=CaseKey("a.json", f"c{at}")) for at, (record, tape) in enumerate(tapes)]
+    prior = learned(case.record.counts for case in cases)
+    confirmation = RerunCriteria(len(cases), prior, max_reruns=confirm)
+    for at, (_, tape) in enumerate(tapes):
+        left = tape[trials:]
+        while decide_next_step(cases[at], confirmation) is RerunStep.AGAIN:
+            cases[at] = replace(cases[at], reruns=cases[at].reruns.plus(counts(left[0])))
+            left = left[1:]
+    return classify_cases(cases, confirmation, allowed=allowed)
+
+
+@pytest.mark.slow
+@pytest.mark.contract("verdict.monotone", "verdict.trials")
+@given(
+    st.lists(TAPES, min_size=1, max_size=12), st.sampled_from([1, 3]), st.integers(0, 6), st.integers(0, 3), st.data()
+)
+def test_settle__a_failure_instead_of_a_pass__is_never_milder(tapes, trials, confirm, allowed, data) -> None:
+    at = data.draw(st.integers(0, len(tapes) - 1))
+    place = data.draw(st.integers(0, 8))
+    record, tape = tapes[at]
+    worse = [*tapes[:at], (record, tape[:place] + "F" + tape[place + 1 :]), *tapes[at + 1 :]]
+    before, after = run_through(tapes, trials, confirm, allowed), run_through(worse, trials, confirm, allowed)
+    if not allowed:  # an allowed drop of the suite may end with one of its cases, which then is no part of it any more
+        assert SEVERITY[after.cases[at].change] >= SEVERITY[before.cases[at].change]
+    red = [sum(one.case_class is CaseClass.REGRESSION for one in settlement.cases) for settlement in (before, after)]
+    assert (red[1] > allowed) >= (red[0] > allowed)
+
+
+@pytest.mark.slow
+@pytest.mark.contract("verdict.order")
+@given(st.lists(TAPES, max_size=12), st.randoms(use_true_random=False))
+def test_settle__cases_in_another_order__become_the_same(tapes, random) -> None:
+    order = random.sample(range(len(tapes)), len(tapes))
+    settled = run_through(tapes, 1, 6)
+    shuffled = run_through([tapes[at] for at in order], 1, 6)
+    assert [one.case_class for one in shuffled.cases] == [settled.cases[at].change for at in order]
+    assert shuffled.suite_finding == settled.suite_finding
+
+
+@pytest.mark.slow
+@pytest.mark.contract("verdict.order")
+@given(st.text("PF", min_size=2, max_size=6), st.randoms(use_true_random=False))
+def test_settle__reruns_in_another_order__rest_on_the_same_counts(again, random) -> None:
+    shuffled = "".join(random.sample(again, len(again)))
+    assert class_of(facts(CLEAN, "F", shuffled)) == class_of(facts(CLEAN, "F", again))
+
+
+def crashed(record: str, first: str, again: str = "", **fields) -> CaseFacts:
+    """The same where `C` is an execution without an answer."""
+
+    def seen(letters: str) -> Counts:
+        crashes = letters.count("C")
+        return Counts(passes=letters.count("P"), failures=letters.count("F") + crashes, crashes=crashes)
+
+    made = facts(record.replace("C", "F"), first.replace("C", "F"), again.replace("C", "F"), **fields)
+    known = build_case_record([CaseRun(f"r{number}", seen(letter)) for number, letter in enumerate(record)])
+    return replace(made, record=known, first=seen(first), reruns=seen(again))
+
+
+@pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize(
+    ("record", "first", "again", "expected"),
+    [
+        (CLEAN, "C", "CCC", ("regression", "evidence")),
+        (CLEAN, "C", "CFC", ("regression", "evidence")),
+        (CLEAN, "C", "PP", ("unsettled", "recovered")),
+        ("C" + "P" * 9, "F", "FFFFFF", ("regression", "evidence")),
+        ("CCC" + "P" * 7, "F", "FFFFFF", ("unsettled", "recovered")),
+        ("CF" + "P" * 8, "F", "", ("still_failing", "main-broke")),
+        ("F" * 10, "C", "", ("still_failing", None)),
+        ("PCPPPPPPPP", "C", "CC", ("errored", "not-rerun")),
+    ],
+    ids=[
+        "dead",
+        "crashes and fails",
+        "recovered",
+        "main crashed once",
+        "main crashes",
+        "main broke before it crashed",
+        "fails on main",
+        "crashes now and then on main",
+    ],
+)
+def test_settle__crash__makes_a_suspect_as_a_wrong_answer_does(record, first, again, expected) -> None:
+    assert class_of(crashed(record, first, again)) == expected
+
+
+@pytest.mark.contract("verdict.crash")
+def test_settle__many_crashes_that_recovered__are_no_drop_of_the_suite() -> None:
+    """An outage of minutes breaks many cases at once; what answers when it is asked again has lost nothing."""
+    cases = [crashed(CLEAN, "C", "PP", key=CaseKey("a.json", f"c{at}")) for at in range(20)]
+    settlement = classify_cases([*cases, *suite(0)], CONFIRMATION)
+    assert not settlement.suite_finding.dropped
+    assert {one.case_class.value for one in settlement.cases[:20]} == {"unsettled"}
+
+
+@pytest.mark.contract("verdict.record.broken-branch")
+def test_settle__the_branch_itself_lost_cases__blames_nobody_and_is_no_drop() -> None:
+    lost = [facts("F" + CLEAN, "F", key=CaseKey("b.json", f"c{at}")) for at in range(10)]
+    settlement = classify_cases([*lost, *suite(0)], CONFIRMATION)
+    assert {one.case_class.value for one in settlement.cases[:10]} == {"still_failing"}
+    assert not settlement.suite_finding.dropped
+    assert settlement.cases[0].grounds.broken_since.run_id == "r0"
+
+
+def test_settle__reruns_that_were_decided__are_not_missing_by_other_knowledge() -> None:
+    """Judged again with a record that asks for more, a case is judged by what there is."""
+    case = facts("PPPFPPPPFP", "F", "FF")
+    assert class_of(case) == ("errored", "not-rerun")
+    assert class_of(replace(case, rerun_end=RerunEnd.DECIDED)) == ("regression", "every-run")
+    assert class_of(replace(case, rerun_end=RerunEnd.STOPPED)) == ("errored", "not-rerun")
+
+
+@pytest.mark.contract("verdict.words")
+def test_settle__not_sure__says_how_many_failures_in_a_row_would_have_been() -> None:
+    grounds = classify_cases([facts(CLEAN, "F", "PP")], CONFIRMATION).cases[0].grounds
+    assert class_of(facts(CLEAN, "F", "F" * (grounds.needed - 1))) == ("regression", "evidence")
+    assert class_of(facts(CLEAN, "F", "F" * (grounds.needed - 2)))[0] == "errored"
+
+
+def test_doubt__of_a_case__is_that_of_its_record() -> None:
+    assert facts(CLEAN, "F").suspicion is Suspicion.REGRESSION
+    assert facts(CLEAN, "F", plain_class=CaseClass.INCOMPARABLE).suspicion is None
+
+
+def test_settle__drop_of_the_suite__makes_no_regression_of_a_case_without_a_record() -> None:
+    """It was compared with one result, but there is no record that could say what it usually does."""
+    cases = [facts(CLEAN, "F") for _ in range(8)] + [facts(CLEAN, "P") for _ in range(40)]
+    unknown = replace(facts("P", "F"), record=NO_RECORD, key=CaseKey("a.json", "unknown"))
+    settlement = classify_cases([*cases, unknown], CONFIRMATION)
+    assert settlement.suite_finding.dropped
+    found = settlement.cases[-1]
+    assert found.grounds is not None
+    assert (settlement.cases[0].case_class, settlement.cases[0].grounds.why) == (CaseClass.REGRESSION, GroundKind.SUITE)
+    assert (found.case_class, found.grounds.why) == (CaseClass.ERRORED, GroundKind.NOT_RERUN)
+
+
+@pytest.mark.slow
+def test_settle__allowed_regressions__stand_for_failures_of_the_suite() -> None:
+    assert [
+        classify_cases(suite(9), CONFIRMATION, allowed=allowed).suite_finding.failures for allowed in (0, 1, 9, 20)
+    ] == [9, 8, 0, 0]
+    assert not classify_cases(suite(9), CONFIRMATION, allowed=9).suite_finding.dropped
+
+
+@pytest.mark.slow
+def test_settle__allowed_regressions_that_cases_are_by_themselves__stand_for_nothing_else() -> None:
+    dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(2)]
+    found = [
+        classify_cases([*suite(9), *dead], CONFIRMATION, allowed=allowed).suite_finding.failures
+        for allowed in (1, 2, 3)
+    ]
+    assert found == [9, 9, 8]
+
+
+def test_settle__must_pass_that_the_newest_run_of_the_branch_fails_too__is_no_news_and_blocks() -> None:
+    assert class_of(facts("F" + CLEAN, "F", "F", must_pass=True)) == ("still_failing", "must-pass")
+    assert class_of(facts(CLEAN, "F", "F", must_pass=True)) == ("regression", "must-pass")
+
+
+def test_settle__allowed_regression__stands_for_the_failures_that_stick_out_most() -> None:
+    """Of two that were known to fail now and then, the one that fails all three trials, not the one that fails two."""
+    worse = facts("P" * 14 + "F", "FFF", key=CaseKey("b.json", "worse"))
+    less = facts("P" * 14 + "F", "FFP", key=CaseKey("b.json", "less"))
+    for cases in ([worse, less], [less, worse]):
+        assert classify_cases([*cases, *suite(0)], CONFIRMATION, allowed=1).suite_finding.failures == 2
+
+
+@pytest.mark.parametrize(("record", "first"), [("FPPPPPPPPP", "P"), ("FPPPPPPPPP", "F")])
+def test_settle__nothing_in_doubt__says_no_chance(record, first) -> None:
+    grounds = classify_cases([facts(record, first)], CONFIRMATION).cases[0].grounds
+    assert grounds is not None
+    assert (grounds.chance, grounds.needed) == (None, None)
+
+
+@pytest.mark.contract("verdict.new-pass", "verdict.evidence.few-reruns")
+def test_settle__new_pass_by_few_reruns__says_that_it_rests_on_less() -> None:
+    assert class_of(facts("FPFFFFFFPF", "P", "P"), RerunCriteria(100, max_reruns=1)) == ("new_pass", "every-run")
+
+
+def test_settle__only_run_on_record_failed_as_many_cases_as_fail_here__is_no_drop_of_the_suite() -> None:
+    """Who leaves out what that one run failed chooses the others for having passed it, and every change would drop."""
+    mended = [facts("F", "P", key=CaseKey("a.json", f"m{at}")) for at in range(8)]
+    unlucky = [facts("P", "F", "PPP", key=CaseKey("a.json", f"u{at}")) for at in range(8)]
+    settled = classify_cases([*mended, *unlucky], CONFIRMATION)
+    assert (settled.suite_finding.cases, settled.suite_finding.dropped) == (16, False)
+    assert {one.case_class for one in settled.cases[8:]} == {CaseClass.UNSETTLED}

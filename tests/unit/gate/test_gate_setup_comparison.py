@@ -1,0 +1,310 @@
+"""What differs in how two runs were measured: which rules ask for less, and which cases are checked otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.gate.policy_changes import find_policy_changes
+from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
+from eval_gate.model.execution import CaseDetails
+from eval_gate.model.policy import Measuring, RunPolicy
+from eval_gate.model.result import HELD_BACK, Shard, Yardstick
+from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.yardstick import DifferenceKind
+from eval_gate.struct import replace
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+
+USUAL = RunPolicy(fail_on=("regressions",), error_rate=0.05, score_tolerance=0.1, confirm=6, trials=1)
+LOOSER, STRICTER = DifferenceKind.LOOSENED, DifferenceKind.TIGHTENED
+
+
+def _with(**rules: object) -> RunPolicy:
+    return replace(USUAL, **rules)
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind"),
+    [
+        ({"fail_on": ("never",)}, LOOSER),
+        ({"fail_on": ("failures",)}, STRICTER),
+        ({"fail_on": ("failures", "regressions")}, STRICTER),
+        ({"fail_on": ("regressions", "stale")}, STRICTER),
+        ({"min_pass_rate": 0.9}, STRICTER),
+        ({"max_errors": 1}, LOOSER),
+        ({"pass_score": 0.5}, LOOSER),
+        ({"score_tolerance": 0.5}, LOOSER),
+        ({"max_score_drop": 0.5}, STRICTER),
+        ({"confirm": 0}, STRICTER),
+        ({"confirm": 1}, LOOSER),
+        ({"confirm": 12}, STRICTER),
+        ({"error_rate": 0.01}, LOOSER),
+        ({"error_rate": 0.2}, STRICTER),
+        ({"must_pass": ("a",)}, STRICTER),
+        ({"allowed_regressions": 1}, LOOSER),
+        ({"min_coverage": 0.5}, STRICTER),
+        ({"max_latency_increase": 30.0}, STRICTER),
+        ({"max_cost_increase": 0.0}, STRICTER),
+        ({"max_token_increase": 1.0}, STRICTER),
+        ({"accepted": "other.yaml"}, LOOSER),
+        ({"trials": 3}, DifferenceKind.CHANGED),
+    ],
+)
+def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules, kind) -> None:
+    (found,) = find_policy_changes(USUAL, _with(**rules))
+    (back,) = find_policy_changes(_with(**rules), USUAL)
+    assert found.kind is kind
+    assert back.kind is {LOOSER: STRICTER, STRICTER: LOOSER}.get(kind, kind)
+    assert (back.then, back.now) == (found.now, found.then)
+    assert found.subject == back.subject == next(iter(rules)).replace("_", "-")
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now", "kind"),
+    [
+        ("policy>=0.7", "policy>=0.6", LOOSER),
+        ("policy>=0.7", "policy>=0.8", STRICTER),
+        ("policy>=0.7", "policy>0.7", STRICTER),
+        ("policy>0.7", "policy>=0.7", LOOSER),
+        ("toxicity<=0.1", "toxicity<=0.2", LOOSER),
+        ("toxicity<=0.1", "toxicity<0.1", STRICTER),
+        ("policy>=0.7", "policy<=0.9", LOOSER),
+        ("policy=1", "policy=2", LOOSER),
+        ("policy>=0.7", None, DifferenceKind.CHANGED),
+        (None, "policy>=0.7", DifferenceKind.CHANGED),
+        ("no rule at all", "policy>=0.7", DifferenceKind.CHANGED),
+    ],
+)
+def test_changed_rules__of_a_scorer__asking_for_something_else_is_never_harmless(was, is_now, kind) -> None:
+    before, after = (_with(scores=() if rule is None else (rule, "other>=1")) for rule in (was, is_now))
+    found = [one for one in find_policy_changes(before, after) if "other" not in f"{one.then}{one.now}"]
+    assert [(one.kind, one.subject) for one in found] == [(kind, "score")]
+
+
+def test_changed_rules__one_word_for_another__is_looser() -> None:
+    (found,) = find_policy_changes(_with(fail_on=("regressions", "flaky")), _with(fail_on=("regressions", "stale")))
+    assert found.kind is LOOSER
+
+
+NEVER = {"fail_on": ("never",), "allowed_regressions": 5}
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (None, ("fail_on",), ["allowed-regressions"]),
+        (None, ("allowed_regressions", "fail_on"), []),
+        (("fail_on",), (), ["allowed-regressions"]),
+        (("fail_on", "nobody_knows"), ("allowed_regressions",), []),
+        (None, (), ["allowed-regressions", "fail-on"]),
+        (("allowed_regressions", "fail_on"), None, ["allowed-regressions", "fail-on"]),
+    ],
+)
+def test_changed_rules__typed_at_a_terminal__are_no_change_of_rules_but_in_ci(then, now, told) -> None:
+    found = find_policy_changes(_with(typed=then), _with(typed=now, **NEVER))
+    assert sorted(one.subject for one in found) == told
+
+
+def test_changed_rules__trials_typed__are_said_since_they_are_measured_otherwise() -> None:
+    (found,) = find_policy_changes(USUAL, _with(trials=3, typed=("trials",)))
+    assert (found.kind, found.subject) == (DifferenceKind.CHANGED, "trials")
+
+
+@given(st.sampled_from([0, 3, 6]), st.sampled_from([None, 0.5]), st.sampled_from([("a",), ("a", "b"), ()]))
+def test_changed_rules__equal_policies__differ_in_nothing(confirm, rate, patterns) -> None:
+    same = _with(confirm=confirm, min_pass_rate=rate, must_pass=patterns)
+    assert find_policy_changes(same, same) == ()
+
+
+def test_changed_rules__record_that_does_not_say__differs_in_nothing() -> None:
+    assert find_policy_changes(_with(confirm=None, trials=None, error_rate=None), _with(trials=3)) == ()
+
+
+def _kinds(then, now, policy: RunPolicy = USUAL, **options) -> dict[str, int]:
+    found = find_setup_changes(then, now, policy, **options)
+    return {one.kind.value: one.count for one in found.differences}
+
+
+def _one(make, status: str = "passed", measuring: Measuring | None = None, **fields):
+    stick = {name: fields.pop(name) for name in tuple(fields) if name in Yardstick.__struct_fields__}
+    parts = {"question": "q", "expectation": "e"} | stick
+    case = make_result("a", status, yardstick=Yardstick(**parts), **fields)
+    return make(make_suite_result([case, make_result("b")]), measuring=measuring)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "expected"),
+    [
+        ({}, {}, {}),
+        ({}, {"expectation": "other", "fingerprint": "2"}, {"expectation": 1}),
+        ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 1}, {"fewer_checks": 1}),
+        ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0}, {"emptied": 1}),
+        ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0, "status": "failed"}, {"expectation": 1}),
+        ({}, {"question": "other", "fingerprint": "2"}, {"question": 1}),
+        ({"status": "failed"}, {"question": "other", "fingerprint": "2"}, {}),
+        ({"before": "b", "dependent": True}, {"before": "c", "dependent": True}, {"cases_before": 1}),
+        ({"before": "b", "dependent": True}, {"before": "c"}, {"cases_before": 1}),
+        ({"before": "b"}, {"before": "c"}, {}),
+        ({"before": "b", "dependent": True, "status": "failed"}, {"before": "c", "dependent": True}, {}),
+        ({"status": "failed", "grader": "g"}, {"grader": "h"}, {"grader": 1}),
+        ({"judge": "x"}, {"judge": "y"}, {"judge": 1}),
+        ({"judge": "x"}, {}, {"judge": 1}),
+        ({"judge": "x"}, {"expectation": "other", "fingerprint": "2"}, {"expectation": 1}),
+        ({"seeds": "x"}, {"seeds": "y"}, {"seeds": 1}),
+        ({"snapshot": "x"}, {"snapshot": "y"}, {}),
+        ({}, {"status": "skipped"}, {"skipped": 1}),
+        ({}, {"status": "skipped", "error": HELD_BACK}, {}),
+        ({}, {"fingerprint": "2"}, {"asked": 1}),
+        ({}, {"status": "failed"}, {}),
+        ({}, {"status": "error"}, {}),
+    ],
+)
+def test_differences__one_case__is_another_one_in_this_way(then, now, expected) -> None:
+    assert _kinds(_one(make_baseline_run, **then), _one(make_run, **now)) == expected
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (Measuring(snapshot="curl x"), Measuring(snapshot="curl x"), False),
+        (Measuring(snapshot="curl x"), Measuring(snapshot="curl y"), True),
+        (Measuring(snapshot="s", snapshot_scripts="1"), Measuring(snapshot="s", snapshot_scripts="2"), True),
+        (Measuring(snapshot="a.json"), Measuring(snapshot="a.json", snapshot_fixed=True), True),
+        (None, Measuring(snapshot="curl x"), False),
+    ],
+)
+def test_differences__other_values_of_a_snapshot__only_count_where_somebody_made_them_others(then, now, said) -> None:
+    found = _kinds(_one(make_baseline_run, snapshot="1", measuring=then), _one(make_run, snapshot="2", measuring=now))
+    assert found == ({"snapshot_source": 1} if said else {})
+
+
+def test_differences__another_source_of_the_snapshot__says_what_it_was_and_what_it_is() -> None:
+    then = _one(make_baseline_run, snapshot="1", measuring=Measuring(snapshot="curl x"))
+    (found,) = find_setup_changes(
+        then, _one(make_run, snapshot="2", measuring=Measuring(snapshot="curl y")), USUAL
+    ).differences
+    assert (found.kind, found.then, found.now) == (DifferenceKind.SNAPSHOT_SOURCE, "curl x", "curl y")
+
+
+@pytest.mark.parametrize(
+    ("run", "skipped", "status", "expected"),
+    [
+        (2, 1, "passed", {"fewer_checks": 1}),
+        (0, 3, "passed", {"emptied": 1}),
+        (3, 1, "passed", {}),
+        (2, 0, "passed", {}),
+        (2, 1, "failed", {}),
+    ],
+)
+def test_differences__same_checks_of_which_fewer_could_be_made__is_said_of_a_case_that_passes(
+    run, skipped, status, expected
+) -> None:
+    now = _one(make_run, status, assertions_run=run, assertions_skipped=skipped)
+    assert _kinds(_one(make_baseline_run), now) == expected
+
+
+def test_differences__older_record__only_says_what_its_fingerprints_say() -> None:
+    then = make_baseline_run(make_suite_result([make_result("a", fingerprint="1"), make_result("b", fingerprint=None)]))
+    now = make_run(
+        make_suite_result([make_result("a", fingerprint="2", yardstick=Yardstick(judge="x")), make_result("b")])
+    )
+    assert _kinds(then, now) == {"asked": 1}
+
+
+def test_differences__cases_gone__counts_those_that_passed_and_names_the_first() -> None:
+    then = make_baseline_run(
+        {f"c{number:02}": "failed" if number < 5 else "passed" for number in range(50)} | {"x": "passed"}
+    )
+    found = find_setup_changes(then, make_run({"x": "passed"}), USUAL)
+    (gone,) = found.differences
+    assert (gone.kind, gone.count, len(gone.cases), found.removed, found.changed) == (
+        DifferenceKind.REMOVED,
+        45,
+        MAX_NAMED_CASES,
+        45,
+        0,
+    )
+    assert gone.cases[0].case_id == "c05"
+
+
+@pytest.mark.parametrize("fields", [{"partial": True}, {"shard": Shard(index=1, count=2)}])
+def test_differences__part_of_the_cases__nothing_is_gone(fields) -> None:
+    then = make_baseline_run({"a": "passed", "b": "passed"})
+    assert _kinds(then, make_run({"a": "passed"}, **fields)) == {}
+
+
+def test_differences__changed__counts_each_case_once_and_only_those_that_passed() -> None:
+    then, now = _one(make_baseline_run, judge="x", grader="g"), _one(make_run, judge="y", grader="h", expectation="o")
+    assert find_setup_changes(then, now, USUAL).changed == 1
+    assert find_setup_changes(_one(make_baseline_run, "failed", judge="x"), now, USUAL).changed == 0
+
+
+def test_differences__everything__the_weightiest_comes_first() -> None:
+    then = replace(_one(make_baseline_run, judge="x"), policy=_with(must_pass=("a",)))
+    now = _one(make_run, judge="y")
+    kinds = [one.kind for one in find_setup_changes(then, now, _with(min_pass_rate=0.5)).differences]
+    assert kinds == [DifferenceKind.LOOSENED, DifferenceKind.JUDGE, DifferenceKind.TIGHTENED]
+
+
+def test_differences__target_elsewhere_by_the_same_name__is_named() -> None:
+    there, here = (TargetIdentity(name="desk", provider="http", identity=f"http://{host}/") for host in ("a", "b"))
+    then, now = make_baseline_run({"a": "passed"}, target=there), make_run({"a": "passed"}, target=here)
+    (found,) = find_setup_changes(then, now, USUAL).differences
+    assert (found.kind, found.subject, found.then, found.now) == (
+        DifferenceKind.TARGET,
+        "desk",
+        "http://a/",
+        "http://b/",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, {}),
+        ({"details": CaseDetails(replayed=True)}, {"recorded": 1}),
+        ({"judge": "x"}, {"recorded": 1}),
+        ({"details": CaseDetails(replayed=True), "status": "failed"}, {"recorded": 1}),
+    ],
+    ids=["asked", "replayed", "judged", "fails now"],
+)
+def test_differences__answers_or_judges_that_were_recorded__are_named_where_the_case_passed(fields, said) -> None:
+    then = _one(make_baseline_run, judge=fields.get("judge"))
+    now = _one(make_run, measuring=Measuring(recorded="answers.jsonl"), **fields)
+    assert _kinds(then, now) == said
+    failed = _one(make_baseline_run, status="failed", judge=fields.get("judge"))
+    assert _kinds(failed, now) == {}
+    unrecorded = _one(make_run, measuring=Measuring(), **fields)
+    assert _kinds(then, unrecorded) == {}
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "expected"),
+    [
+        ({"provider": "cli"}, {}, (DifferenceKind.TARGET, "desk", "cli", "http")),
+        ({"model": "m"}, {"model": "n"}, (DifferenceKind.MODEL, "desk", "m", "n")),
+        ({"name": "other"}, {}, (DifferenceKind.TARGET, "", "other", "desk")),
+        ({"name": "other", "identity": "y"}, {}, (DifferenceKind.TARGET, "", "y", "x")),
+    ],
+    ids=["provider", "model", "name", "name and address"],
+)
+def test_differences__another_target__is_told_by_what_differs(there, here, expected) -> None:
+    usual = {"name": "desk", "provider": "http", "identity": "x"}
+    then = make_baseline_run({"a": "passed"}, target=TargetIdentity(**(usual | there)))
+    now = make_run({"a": "passed"}, target=TargetIdentity(**(usual | here)))
+    (found,) = find_setup_changes(then, now, USUAL).differences
+    assert (found.kind, found.subject, found.then, found.now) == expected
+
+
+def test_differences__case_that_had_to_pass__is_freed_where_no_pattern_means_it_any_more() -> None:
+    def tagged(make, *tags: str):
+        return make(make_suite_result([make_result("a", tags=tags), make_result("b")]))
+
+    then = replace(tagged(make_baseline_run, "core"), policy=_with(must_pass=("tag:core", "other")))
+    policy = _with(must_pass=("tag:core", "other"))
+    (freed,) = find_setup_changes(then, tagged(make_run), policy).differences
+    assert (freed.kind, freed.subject, freed.then, freed.count) == (LOOSER, "must-pass", "a", 1)
+    assert find_setup_changes(then, tagged(make_run, "core"), policy).differences == ()
+    by_another = find_setup_changes(then, tagged(make_run), _with(must_pass=("tag:core", "other", "a"))).differences
+    assert [one.kind for one in by_another] == [STRICTER]

@@ -1,0 +1,280 @@
+"""Commands in comments: a small grammar, and a sentence for everything that is meant as one and is none."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.gate.waivers.waive_command import (
+    MAX_CASES,
+    MalformedCommand,
+    WaiveCommand,
+    format_waive_command,
+    parse_commands,
+)
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+TOP = "a command has to be at the very top of its comment and begin with `/eval-gate accept`"
+LINE = "/eval-gate accept refund/partial -- known"
+ONE = WaiveCommand(("refund/partial",), "known")
+
+
+def sentences(body: str) -> list[str]:
+    return [one.message for one in parse_commands(body) if isinstance(one, MalformedCommand)]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("accept a -- known", WaiveCommand(("a",), "known")),
+        ("accept a b/c 'd' -- known", WaiveCommand(("a", "b/c", "'d'"), "known")),
+        ("accept a a -- known", WaiveCommand(("a",), "known")),
+        ("accept refund/* -- known", WaiveCommand(("refund/*",), "known")),
+        ("accept a -- known -- really", WaiveCommand(("a",), "known -- really")),
+        ("accept a --   known  ", WaiveCommand(("a",), "known")),
+        ("\t accept\ta\t--\tknown", WaiveCommand(("a",), "known")),
+        ("accept a until 2026-12-05 -- known", WaiveCommand(("a",), "known", date(2026, 12, 5))),
+        (f"accept a at {SHA.upper()} -- known", WaiveCommand(("a",), "known", None, SHA)),
+        (f"accept a at {SHA} until 2026-12-05 -- x1", WaiveCommand(("a",), "x1", date(2026, 12, 5), SHA)),
+        (f"accept a until 2026-12-05 at {SHA} -- x1", WaiveCommand(("a",), "x1", date(2026, 12, 5), SHA)),
+        (f"accept a at {SHA}{SHA[:24]} -- x1", WaiveCommand(("a",), "x1", None, SHA + SHA[:24])),
+        ('accept "a b" `c "d"` -- known', WaiveCommand(("a b", 'c "d"'), "known")),
+        ('accept "at" "until" "--" -- known', WaiveCommand(("at", "until", "--"), "known")),
+        ("accept --a -- known", WaiveCommand(("--a",), "known")),
+        ('accept a"b -- known', WaiveCommand(('a"b',), "known")),
+        ("accept 日本語/質問 -- 理由", WaiveCommand(("日本語/質問",), "理由")),
+        ('accept "a\u00a0b" -- known', WaiveCommand(("a\u00a0b",), "known")),
+    ],
+)
+def test_commands__well_formed__say_what_they_accept(line, command) -> None:
+    assert parse_commands(f"/eval-gate {line}") == (command,)
+
+
+@pytest.mark.contract("accepting.comment-form", "accepting.names")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "it does not say what to do; write `/eval-gate accept"),
+        (" acept a -- known", '"acept" is not known (did you mean "accept"?); write `/eval-gate accept'),
+        (" reject a -- known", '"reject" is not known; write'),
+        (" accept", "the reason is missing"),
+        (" accept a", "the reason is missing: end the command with `-- <reason>`"),
+        *(
+            (f" accept a {dash} known", f'with two hyphens in place of "{dash}"')
+            for dash in (*"\u2014\u2013\u2212\u2010-", "---")
+        ),
+        (" accept a --", "the reason must say why, in words"),
+        (" accept a -- ... ", "the reason must say why, in words"),
+        (" accept a -- \u200b\u2063", "the reason must say why, in words"),
+        (f" accept a -- {'x' * 501}", "the reason is longer than 500 characters"),
+        (" accept -- known", "it names no case"),
+        (" accept until 2026-12-05 -- known", "it names no case"),
+        (" accept * -- known", 'the case "*" says too little'),
+        (" accept ** refund -- known", 'the case "**" says too little'),
+        (' accept "" -- known', 'the case "" must not be empty'),
+        (f" accept {'x' * 301} -- known", "is longer than 300 characters"),
+        (" accept a until -- known", "`until` is followed by nothing"),
+        (" accept a until soon -- known", '"soon" is not a date like 2026-12-05'),
+        (" accept a until 2026-02-30 -- known", "2026-02-30 is not a day of the calendar"),
+        (" accept a until 2026-12-05 until 2026-12-06 -- known", "`until` is given twice"),
+        (" accept a at 9e8d7c6 -- known", '"9e8d7c6" is not the full name of a commit'),
+        (" accept a at main -- known", '"main" is not the full name of a commit'),
+        (f" accept a at {SHA} at {SHA} -- known", "`at` is given twice"),
+        (f" accept a at {SHA} b -- known", '"b" stands after the options: cases come first'),
+        (' accept "a -- known', "a quotation mark is not closed"),
+        (' accept "a"b -- known', "a quotation mark is not closed, or something follows it"),
+        (" accept a\u00a0b -- known", "it holds U+00A0"),
+        (" accept a\u200b -- known", "it holds U+200B"),
+        (" accept a\u202eb -- known", "it holds U+202E"),
+        (' accept "a\u202eb" -- known', "holds the control character U+202E"),
+        (f" accept {' '.join(f'c{number}' for number in range(51))} -- known", "it names 51 cases: at most 50"),
+        (f" accept a -- {'x' * 5_000}", "the command is longer than 4,000 characters"),
+    ],
+)
+def test_commands__malformed__get_one_sentence(line, said) -> None:
+    (sentence,) = sentences(f"/eval-gate{line}")
+    assert said in sentence
+
+
+@pytest.mark.parametrize(("count", "taken"), [(MAX_CASES, 1), (MAX_CASES + 1, 0)])
+def test_commands__as_many_cases_as_there_may_be__are_taken(count, taken) -> None:
+    names = " ".join(f"case-{number}" for number in range(count))
+    found = parse_commands(f"/eval-gate accept {names} -- known")
+    assert sum(isinstance(one, WaiveCommand) for one in found) == taken
+
+
+def test_commands__several_lines_at_the_top__are_several_commands_and_talk_may_follow() -> None:
+    body = f"\n  \n{LINE}\r\n\r\n/eval-gate accept b -- also\nThanks!\n"
+    assert parse_commands(body) == (ONE, WaiveCommand(("b",), "also"))
+
+
+def test_commands__one_good_and_one_malformed__are_both_there() -> None:
+    found = parse_commands(f"{LINE}\n/eval-gate accept *")
+    assert found[0] == ONE
+    assert isinstance(found[1], MalformedCommand)
+
+
+def test_commands__too_many__the_first_are_read_and_the_rest_is_said() -> None:
+    found = parse_commands("\n".join([LINE] * 21))
+    assert found[:20] == (ONE,) * 20
+    assert sentences("\n".join([LINE] * 21)) == ["21 commands in one comment: only the first 20 are read"]
+
+
+@pytest.mark.contract("accepting.comment-form")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "Looks good.",
+        "I would write /eval-gate accept a -- known, if I might.",
+        "/eval-gatekeeper accept a -- known",
+        "/evaluate",
+        "The eval gate accepts too much.",
+        f"> {LINE}",
+        f"> somebody wrote:\n{LINE}",  # Markdown makes this line part of the quotation
+        f"> - somebody wrote:\n> {LINE}\n{LINE}",
+        f"```\n{LINE}\n```",
+        f"```text\n{LINE}",
+        f"~~~~\n~~~\n{LINE}\n~~~~",
+        f"````\n```\n{LINE}\n````",
+        f"   ```\n{LINE}\n   ```",
+        f"    {LINE}",
+        f"\t{LINE}",
+        f"Say:\n\n    {LINE}\n",
+        f"<!-- {LINE} -->",
+        f"<!--\n{LINE}\n-->",
+        f"Hello <!--\n{LINE}\n--> you",
+        f"`{LINE}`",
+        f"1. {LINE}",
+    ],
+)
+def test_commands__quoted_or_talked_about__is_none(body) -> None:
+    assert parse_commands(body) == ()
+
+
+@pytest.mark.contract("accepting.comment-form")
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"Hi!\n{LINE}",
+        f"Hi!\n\n{LINE}",
+        f" {LINE}",
+        f"- {LINE}",
+        f"**{LINE}**",
+        f"\ufeff{LINE}",
+        f"\u200b{LINE}",
+        f"\u00a0{LINE}",
+        f"```\ncode\n```\n{LINE}",
+        f"> quoted\n\n{LINE}",
+        f"<!-- hidden -->\n{LINE}",
+        LINE.replace("/eval-gate", "/Eval-Gate"),
+        LINE.replace("/eval-gate", "/evalgate"),
+        LINE.replace("/eval-gate", "eval-gate"),
+        LINE.replace("/eval-gate", "@eval-gate"),
+        LINE.replace("/eval-gate", "@eval-gate:"),
+        LINE.replace("/eval-gate", "\uff0feval\uff0dgate"),
+        "/eval-gate\u00a0accept a -- known",
+        "Hi!\n/eval-gate reject",
+    ],
+)
+def test_commands__meant_as_one_but_not_at_the_top__is_none_and_gets_a_sentence(body) -> None:
+    assert parse_commands(body) == (MalformedCommand(TOP),)
+
+
+@pytest.mark.parametrize(("before", "found"), [(189, 1), (190, 1), (191, 0)])
+def test_commands__meant_as_one_after_many_hidden_signs__is_noticed_among_the_first_200(before, found) -> None:
+    body = "Hi!\n" + "\u200b" * before + "/eval-gate"
+    assert parse_commands(body) == (MalformedCommand(TOP),) * found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "`" * 65_000,
+        ">" * 65_000,
+        "/eval-gate " * 6_000,
+        '/eval-gate accept "' + '" "' * 1_000,
+        "\n" * 65_000 + LINE,
+        "/eval-gate accept\n" * 4_000,
+        "<!--" * 16_000,
+        "/" * 65_000,
+        ("```\n" + LINE + "\n") * 2_000,
+        "\u200b" * 65_000,
+        "/eval-gate accept a -- \ud83d",
+    ],
+)
+def test_commands__hostile_body__is_read_and_gives_few_things(body) -> None:
+    assert len(parse_commands(body)) <= 22
+
+
+PIECES = [
+    "/eval-gate",
+    "accept",
+    "a",
+    "refund/*",
+    "*",
+    '"',
+    "`",
+    "--",
+    "until",
+    "at",
+    "2026-12-05",
+    SHA,
+    "\n",
+    "> ",
+    "```",
+]
+WORDS = st.sampled_from(PIECES)
+
+
+@given(st.lists(WORDS | st.text(max_size=5), max_size=20).map(" ".join))
+def test_commands__any_text__only_what_begins_at_the_top_accepts_anything(body) -> None:
+    found = parse_commands(body)
+    if any(isinstance(one, WaiveCommand) for one in found):
+        assert body.replace("\r", "\n").lstrip(" \t\n").startswith("/eval-gate")
+    for one in found:
+        if isinstance(one, WaiveCommand):
+            assert one.cases
+            assert "*" not in one.cases
+            assert one.reason
+        else:
+            assert one.message
+
+
+@given(st.lists(WORDS | st.text(max_size=5), max_size=20).map(" ".join), st.sampled_from(["> ", "    ", "`", "x"]))
+def test_commands__any_text_quoted__accepts_nothing(body, mark) -> None:
+    quoted = "".join(mark + line for line in body.splitlines(keepends=True))
+    assert not any(isinstance(one, WaiveCommand) for one in parse_commands(quoted.replace("\r", "")))
+
+
+# --- offered for copying ----------------------------------------------------------------------------------------------
+
+NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Cf", "Zl", "Zp"]), min_size=1, max_size=12) | WORDS
+
+
+@given(
+    st.lists(NAMES, min_size=1, max_size=4, unique=True),
+    st.sampled_from(["known", "see #481 -- and more", "why?"]),
+    st.sampled_from([None, SHA]),
+    st.sampled_from([None, date(2026, 12, 5)]),
+)
+def test_command_line__any_cases__reads_as_what_it_says_or_cannot_be_written(cases, reason, commit, until) -> None:
+    try:
+        line = format_waive_command(cases, reason, commit=commit, until=until)
+    except ValueError:
+        return
+    assert parse_commands(line) == (WaiveCommand(tuple(cases), reason, until, commit),)
+
+
+@pytest.mark.parametrize("case", ["refund/partial", "a b", "at", "until", "--", 'say "hi"', "what`s up", "日本語"])
+def test_command_line__case_of_this_name__can_be_written(case) -> None:
+    assert parse_commands(format_waive_command([case], "known")) == (WaiveCommand((case,), "known"),)
+
+
+@pytest.mark.parametrize(("case", "reason"), [("a", ""), ("*", "known"), ("a", "two\nlines"), ('"`', "x1"), ("", "x1")])
+def test_command_line__what_no_command_can_say__is_refused(case, reason) -> None:
+    with pytest.raises(ValueError, match="cannot be named"):
+        format_waive_command([case], reason)

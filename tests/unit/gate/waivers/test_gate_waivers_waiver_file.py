@@ -1,0 +1,236 @@
+"""The file of accepted failures: what it may say, and every way in which it may be wrong."""
+
+from __future__ import annotations
+
+import os
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.errors import GateError
+from eval_gate.gate.waivers.waiver_file import MAX_FILE_BYTES, mark_added_waivers, parse_waivers, read_waivers
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, Waiver, WaiverKind
+from eval_gate.struct import replace
+
+TODAY = date(2026, 11, 21)
+PATH = ".eval-gate/accepted.yaml"
+GOOD = """\
+accepted:
+  - case: refund/partial-order
+    reason: "the new tool answers later, #481"
+    until: 2026-12-05
+quarantine:
+  - case: faq/opening-*
+    suite: evals/faq*.yaml
+    reason: |
+      the judge disagrees with itself
+      about Sundays
+    until: "2026-12-01"
+    by: Kim
+"""
+SHORT = "{case: a, reason: r, until: 2026-12-05}"
+
+
+def parse(text: str | bytes) -> tuple[Waiver, ...]:
+    return parse_waivers(text.encode() if isinstance(text, str) else text, TODAY, shown_as=PATH)
+
+
+def problems(text: str | bytes) -> list[str]:
+    with pytest.raises(GateError) as caught:
+        parse(text)
+    assert caught.value.exit_code == 2
+    return [str(problem).removeprefix(f"{PATH}:") for problem in caught.value.problems]
+
+
+def entry(**fields: str) -> str:
+    """A file of one accepted case with these fields in place of good ones; an empty one is left out."""
+    values = {"case": "a", "reason": "known", "until": "2026-12-05"} | fields
+    lines = [f"{name}: {value}" for name, value in values.items() if value]
+    return "accepted:\n  - " + "\n    ".join(lines) + "\n"
+
+
+@pytest.mark.contract("accepting.file")
+def test_parse__both_lists__give_waivers_with_their_lines() -> None:
+    accepted, aside = parse(GOOD)
+    assert accepted == Waiver(
+        kind=WaiverKind.ACCEPTED,
+        case="refund/partial-order",
+        reason="the new tool answers later, #481",
+        until=date(2026, 12, 5),
+        origin=FileOrigin(file=PATH, line=2),
+    )
+    assert (aside.kind, aside.suite, aside.by, aside.until) == (
+        WaiverKind.QUARANTINE,
+        "evals/faq*.yaml",
+        "Kim",
+        date(2026, 12, 1),
+    )
+    assert aside.reason == "the judge disagrees with itself\nabout Sundays"
+    assert aside.origin == FileOrigin(file=PATH, line=6)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "accepted:\n", "accepted: []\nquarantine:\n", "{}"])
+def test_parse__nothing_in_it__is_nothing(text) -> None:
+    assert parse(text) == ()
+
+
+@pytest.mark.contract("accepting.file", "accepting.names", "accepting.expires")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a", "1: expected a mapping with `accepted` and `quarantine`, got a list"),
+        ("acepted: []", '1: acepted: unknown key (did you mean "accepted"?)'),
+        ("accepted: a", '1: accepted: expected a list, got text "a"'),
+        ("accepted:\n  a: b", "1: accepted: expected a list, got a mapping"),
+        ("accepted:\n  - a", '2: accepted[0]: expected a mapping with case, reason, until, got text "a"'),
+        ("accepted:\n  - null", "2: accepted[0]: expected a mapping with case, reason, until, got null"),
+        (entry(untl="2026-12-05"), '5: accepted[0].untl: unknown key (did you mean "until"?)'),
+        (entry(case=""), "2: accepted[0].case: is missing"),
+        (entry(reason=""), "2: accepted[0].reason: is missing"),
+        (entry(until=""), "2: accepted[0].until: is missing"),
+        (entry(case="7"), "2: accepted[0].case: expected text, got the number 7: put it in quotes"),
+        (entry(case="true"), "2: accepted[0].case: expected text, got true: put it in quotes"),
+        (entry(case="null"), "2: accepted[0].case: expected text, got null"),
+        (entry(case="[a]"), "2: accepted[0].case: expected text, got a list"),
+        (entry(case="'  '"), "2: accepted[0].case: must not be empty"),
+        (
+            entry(case="'*'"),
+            "2: accepted[0].case: says too little: a glob needs at least 3 letters or digits beside its wildcards",
+        ),
+        (entry(case='"a\\u202eb"'), "2: accepted[0].case: holds the control character U+202E"),
+        (entry(case="x" * 301), "2: accepted[0].case: is longer than 300 characters"),
+        (entry(suite="'\t'"), "5: accepted[0].suite: must not be empty"),
+        (entry(suite="x" * 301), "5: accepted[0].suite: is longer than 300 characters"),
+        (entry(by='"\\0"'), "5: accepted[0].by: holds the control character U+0000"),
+        (entry(reason="later, #481"), "3: accepted[0].reason: #481 is a comment to YAML: put the text in quotes"),
+        (entry(reason="'...'"), "3: accepted[0].reason: must say why, in words"),
+        (entry(reason='"\\u200b\\u00a0"'), "3: accepted[0].reason: must say why, in words"),
+        (entry(reason="x" * 501), "3: accepted[0].reason: is longer than 500 characters"),
+        (entry(until="2026-02-30"), "4: accepted[0].until: 2026-02-30 is not a day of the calendar"),
+        (entry(until="2026-13-01"), "4: accepted[0].until: 2026-13-01 is not a day of the calendar"),
+        (entry(until="0000-00-00"), "4: accepted[0].until: 0000-00-00 is not a day of the calendar"),
+        (entry(until="20261205"), "4: accepted[0].until: expected text, got the number 20261205: put it in quotes"),
+        (entry(until="2026-12-5"), '4: accepted[0].until: "2026-12-5" is not a date like 2026-12-05'),
+        (entry(until="2026-W50-1"), '4: accepted[0].until: "2026-W50-1" is not a date like 2026-12-05'),
+        (entry(until="2026-12-05T10:00Z"), '4: accepted[0].until: "2026-12-05T10:00Z" is not a date like 2026-12-05'),
+        (entry(until="٢٠٢٦-١٢-٠٥"), '4: accepted[0].until: "٢٠٢٦-١٢-٠٥" is not a date like 2026-12-05'),
+        (entry(until="never"), '4: accepted[0].until: "never" is not a date like 2026-12-05'),
+        (entry(until="2027-02-20"), "4: accepted[0].until: 2027-02-20 is 91 days ahead: at most 90"),
+        (entry(until="9999-12-31"), "4: accepted[0].until: 9999-12-31 is 2,912,118 days ahead: at most 90"),
+        (f"{entry()}  - {SHORT}", '5: accepted[1].case: "a" stands already in line 2'),
+    ],
+)  # fmt: skip
+def test_parse__wrong__is_said_with_its_line(text, said) -> None:
+    assert problems(text) == [said]
+
+
+@pytest.mark.contract("accepting.expires")
+@pytest.mark.parametrize("until", ["0001-01-01", "2026-11-20", "2026-11-21", "2027-02-19"])
+def test_parse__past_or_within_90_days__is_taken(until) -> None:
+    (one,) = parse(entry(until=until))
+    assert one.until.isoformat() == until
+
+
+@pytest.mark.contract("accepting.file")
+def test_parse__several_wrong__are_all_said_at_once() -> None:
+    text = "accepted:\n  - case: '**'\n    until: soon\n  - nothing\nquarantine: 7\nother: []\n"
+    assert [said.partition(":")[0] for said in sorted(problems(text))] == ["2", "2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\na: 2",
+        "accepted: &a [*a]",
+        "accepted: !!python/object:os.system []",
+        "accepted: [",
+        b"\xff\xfe\x00",
+        "--- a\n--- b",
+    ],
+)
+def test_parse__not_the_yaml_that_is_read__is_refused(text) -> None:
+    with pytest.raises(GateError) as caught:
+        parse(text)
+    assert caught.value.code == "invalid-yaml"
+
+
+def test_parse__same_name_in_the_other_list_or_for_another_suite__is_another_entry() -> None:
+    text = f"accepted:\n- {SHORT}\n- {{case: a, suite: s, reason: r, until: 2026-12-05}}\nquarantine:\n- {SHORT}\n"
+    assert len(parse(text)) == 3
+
+
+def test_parse__too_many_or_too_large__is_refused() -> None:
+    rows = "".join(f"- {{case: c{number}, reason: r, until: 2026-12-05}}\n" for number in range(501))
+    assert problems(f"accepted:\n{rows}") == ["1: accepted: 501 entries: at most 500 in one list"]
+    assert problems(b"#" * (MAX_FILE_BYTES + 1)) == [" is larger than 200,000 bytes"]
+
+
+@given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: f"accepted: {text}".encode("utf-8", "replace")))
+def test_parse__any_bytes__are_waivers_or_a_sentence(data) -> None:
+    try:
+        found = parse(data)
+    except GateError as error:
+        assert error.problems
+    else:
+        assert all(one.until <= TODAY + timedelta(days=90) for one in found)
+
+
+# --- on disk ----------------------------------------------------------------------------------------------------------
+
+
+def test_read__file__is_named_as_it_was_asked_for(tmp_path) -> None:
+    (tmp_path / "f.yaml").write_text(GOOD, encoding="utf-8")
+    found = read_waivers(tmp_path / "f.yaml", TODAY, shown_as=PATH)
+    assert [one.origin.file for one in found if isinstance(one.origin, FileOrigin)] == [PATH, PATH]
+
+
+def test_read__no_file__is_nothing(tmp_path) -> None:
+    assert read_waivers(tmp_path / "none" / "f.yaml", TODAY, shown_as=PATH) == ()
+
+
+def test_read__what_is_no_file__is_refused_and_not_waited_for(tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name in ("pipe", "dangling", "device", "."):
+        with pytest.raises(GateError) as caught:
+            read_waivers(tmp_path / name, TODAY, shown_as=PATH)
+        assert caught.value.code == "no-configuration"
+
+
+def test_read__more_than_the_limit__is_refused(tmp_path) -> None:
+    (tmp_path / "f.yaml").write_bytes(b"#" * (MAX_FILE_BYTES + 9))
+    with pytest.raises(GateError):
+        read_waivers(tmp_path / "f.yaml", TODAY, shown_as=PATH)
+
+
+# --- what is new ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("base", "here", "new"),
+    [
+        (entry(), entry(), False),
+        (entry(reason="another"), entry(), False),
+        (entry(until="2026-12-06"), entry(), False),
+        (entry(until="2026-12-04"), entry(), True),
+        (entry(until="2026-11-01"), entry(), True),
+        (entry(case="b"), entry(), True),
+        (entry(suite="s"), entry(), True),
+        (entry(), entry(suite="s"), True),
+        (entry().replace("accepted", "quarantine"), entry(), True),
+        ("", entry(), True),
+    ],
+)
+def test_marked_new__entry_of_the_base__is_the_same_promise_at_least_as_long(base, here, new) -> None:
+    (one,) = mark_added_waivers(parse(here), parse(base))
+    assert one.new is new
+
+
+def test_marked_new__comment__stays_as_it_is() -> None:
+    origin = CommentOrigin(author="ada", url="https://github.com/", written="2026-11-20T10:00:00Z")
+    one = replace(parse(entry())[0], origin=origin)
+    assert mark_added_waivers([one], []) == (one,)

@@ -1,0 +1,74 @@
+"""Of most cases of a large run nothing is to be said, and none of those is looked at for a list."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.config.policy import Policy
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view import rows
+from eval_gate.reports.view.case_lists import CaseLists
+from eval_gate.reports.view.report_view import build_view
+from tests.support.verdicts import (
+    REGRESSIONS,
+    STEADY,
+    make_executed,
+    make_judged,
+    make_waiver,
+    make_waivers,
+    rules_of,
+)
+
+EXECUTED = st.sampled_from(["P", "F", "PF", "FPP", "FFF", "C", "T", "U", "O", "CPP"])
+RECORD = st.sampled_from([STEADY, "P", "F", "FFFFFFFF", "PFPFPFPFPF", "FPPPPPPPPP", "C", "CPPP", ".PPP"])
+IDS = [f"case {number}" for number in range(8)]
+LISTS = [name for name in vars(CaseLists) if name not in {"run", "verdict", "context", "cases", "notable", "rows"}]
+
+
+def executed(drawn, scores):
+    """Cases by name, some of them graded."""
+    return [
+        make_executed(name, letters, graded=True, score=scores[name])
+        if name in scores
+        else make_executed(name, letters)
+        for name, letters in drawn.items()
+    ]
+
+
+def told(run):
+    """The keys of every list, in its order, and what blocks."""
+    view = build_view(run, ReportContext())
+    found = {}
+    for name in LISTS:
+        if name.startswith("_") or not isinstance(listed := getattr(view, name), tuple):
+            continue
+        found[name] = [getattr(one, "key", one) for one in listed if not hasattr(one, "rows")]
+    return found, view.blockers, view.more_counts, view.failed_counts
+
+
+@given(
+    st.dictionaries(st.sampled_from(IDS), EXECUTED, min_size=1),
+    st.none() | st.dictionaries(st.sampled_from(IDS), RECORD, min_size=1),
+    st.dictionaries(st.sampled_from(IDS), st.sampled_from([1.0, 0.9, 0.5])),
+    st.sampled_from(["accepted", "quarantine"]),
+    st.sampled_from(
+        [REGRESSIONS, Policy(rules_of("failures", "flaky")), Policy(pass_score=0.8, max_score_drop=0.01), Policy()]
+    ),
+)
+def test_lists__without_the_rows_of_cases_that_pass_as_before__hold_the_same(
+    here, records, scores, kind, policy
+) -> None:
+    waivers = make_waivers(make_waiver("case 1", kind))
+    run = make_judged(executed(here, scores), records, policy=policy, waivers=waivers)
+    found = told(run)
+    assert len(found[0]) > 15
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "_is_notable", lambda case, change: True)
+        assert told(run) == found
+
+
+def test_noted__cases_that_pass_as_before__are_none_of_them() -> None:
+    run = make_judged({"a": "P", "b": "F", "c": "P"}, {"a": STEADY, "b": STEADY, "c": STEADY})
+    assert [row.id for row in build_view(run, ReportContext()).notable] == ["b"]
+    alone = make_judged({"a": "P", "b": "F"})
+    assert [row.id for row in build_view(alone, ReportContext()).notable] == ["b"]

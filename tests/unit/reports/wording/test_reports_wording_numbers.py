@@ -1,0 +1,74 @@
+"""Numbers and causes in words."""
+
+import pytest
+
+from eval_gate.model.comparison import BaselineFacts, Tally
+from eval_gate.model.result import Summary
+from eval_gate.reports.view.groups import group_causes
+from eval_gate.reports.wording.numbers import (
+    format_age,
+    format_count,
+    format_percent,
+    format_points,
+    format_signed,
+    format_tally,
+)
+from eval_gate.reports.wording.spending import describe_spending
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (format_count(1, "case"), "1 case"),
+        (format_count(2, "new pass", "new passes"), "2 new passes"),
+        (format_percent(None), "–"),
+        (format_percent(0.925), "92.5 %"),
+        (format_points(0.942, 0.925), "−1.7 pp"),
+        (format_points(0.5, 0.5), "0.0 pp"),
+        (format_points(0.5, 0.75), "+25.0 pp"),
+        (format_signed(-1), "−1"),
+        (format_signed(0), "0"),
+        (format_tally(Tally(k=2, n=3, score=0.6)), "2/3"),
+        (format_tally(Tally(k=0, n=1, score=0)), "fail"),
+        (format_tally(None), None),
+        (format_age(0.2), "5 hours old"),
+        (format_age(1), "1 day old"),
+        (format_age(None), None),
+    ],
+)
+def test_words__number__reads_like_this(text, said) -> None:
+    assert text == said
+
+
+def test_group_causes__measured_numbers__do_not_split_a_cause() -> None:
+    failures = [("a", "maxLatencyMs: expected at most 100 ms, took 120 ms"), ("b", "toolsCalled: x"), ("c", None)]
+    failures.append(("d", "maxLatencyMs: expected at most 100 ms, took 250 ms"))
+    causes = group_causes(failures)
+    assert (causes[0].count, causes[0].examples) == (2, ("a", "d"))
+    assert causes[0].text == "maxLatencyMs: expected at most N ms, took N ms"
+    assert {cause.text for cause in causes[1:]} == {"toolsCalled: x", "no reason was given"}
+
+
+def test_group_causes__the_same_words__are_shown_as_they_are() -> None:
+    (cause,) = group_causes(
+        [("a", "timeout: no response within 60000 ms"), ("b", "timeout: no response within 60000 ms")]
+    )
+    assert cause.text == "timeout: no response within 60000 ms"
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "said"),
+    [
+        (
+            {"estimated_cost_usd": 0.84, "wall_ms": 1500.0},
+            {"estimated_cost_usd": 0.8},
+            "$0.84 (+5 %) · 0 ms of answers · 1.5 s by the clock",
+        ),
+        ({"estimated_cost_usd": 0.0042}, {"estimated_cost_usd": 0.8, "total_cases": 9}, "$0.0042 · 0 ms of answers"),
+        ({"input_tokens": 1200}, None, "0 ms of answers · 1,200 tokens in, 0 out"),
+        ({"total_duration_ms": 214_000.0}, {"total_duration_ms": 225_000.0}, "214 s of answers (−5 %)"),
+    ],
+)
+def test_spending__known_numbers__with_change_only_between_equals(now, then, said) -> None:
+    baseline = BaselineFacts(run_id="r", timestamp="t", source="s", **then) if then is not None else None
+    assert describe_spending(Summary(**now), baseline) == said

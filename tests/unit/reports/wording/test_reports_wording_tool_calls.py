@@ -1,0 +1,70 @@
+"""What differs in the tool calls of both sides, in half sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval_gate.model.execution import CaseDetails, KeptCall
+from eval_gate.reports.wording.tool_calls import MAX_CHANGES, describe_call_changes
+from tests.support.sides import make_details
+
+LOOKUP = ("lookup", {"id": "A17"})
+
+
+@pytest.mark.parametrize(
+    ("then", "here", "said"),
+    [
+        ([("refund", {})], [("escalate", {})], ("called `escalate` in place of `refund`",)),
+        ([LOOKUP], [("lookup", {"id": "A71"})], ('`lookup`: `id` `"A17"` → `"A71"`',)),
+        ([LOOKUP], [("lookup", {"id": "A17", "all": True})], ("`lookup`: `all` nothing → `true`",)),
+        ([LOOKUP], [LOOKUP], ()),
+        ([LOOKUP, ("refund", {})], [LOOKUP], ("did not call `refund`",)),
+        ([LOOKUP], [LOOKUP, LOOKUP, LOOKUP], ("called `lookup` 2 times once more",)),
+        ([LOOKUP], [LOOKUP, ("mail", {})], ("called `mail` as well",)),
+        ([LOOKUP], [], ("did not call `lookup`",)),
+        (
+            [("f", {"order": {"items": [{"id": 1}]}})],
+            [("f", {"order": {"items": [{"id": 2}]}})],
+            ("`f`: `order.items[0].id` `1` → `2`",),
+        ),
+        (
+            [("f", {"a": 1, "b": 1, "c": 1, "d": 1})],
+            [("f", {"a": 2, "b": 2, "c": 2, "d": 2})],
+            ("`f`: `a` `1` → `2`, `b` `1` → `2` and 2 more",),
+        ),
+    ],
+)
+def test_calls__both_sides__say_what_differs(then, here, said) -> None:
+    assert describe_call_changes(make_details(None, then), make_details(None, here)) == said
+
+
+def test_calls__only_names_are_kept__names_are_compared() -> None:
+    then, here = CaseDetails(tools_called=("lookup", "refund")), CaseDetails(tools_called=("lookup", "escalate"))
+    assert describe_call_changes(then, here) == ("called `escalate` in place of `refund`",)
+    assert describe_call_changes(then, make_details(None, [("lookup", {"a": 1}), ("refund", {})])) == ()
+
+
+def test_calls__arguments_were_cut__are_not_said_to_be_the_same_nor_taken_apart() -> None:
+    cut = [CaseDetails(tool_calls=(KeptCall(name="f", arguments=text, cut=("arguments",)),)) for text in ("{a", "{b")]
+    assert describe_call_changes(*cut) == ("`f`: other arguments",)
+
+
+def test_calls__very_many_differences__are_counted() -> None:
+    then = make_details(None, [(f"f{number}", {"a": 1}) for number in range(40)])
+    here = make_details(None, [(f"f{number}", {"a": 2}) for number in range(40)])
+    said = describe_call_changes(then, here)
+    assert (len(said), said[-1]) == (MAX_CHANGES + 1, "36 more differences in the calls")
+
+
+def test_calls__hostile_names_and_values__stay_between_their_backticks() -> None:
+    deep: object = "x"
+    for _ in range(100):
+        deep = {"`|@team\n": deep}
+    then, here = (
+        make_details(None, [("`a`\n@team", {"k": "`" * 500})]),
+        make_details(None, [("`a`\n@team", {"k": deep})]),
+    )
+    (said,) = describe_call_changes(then, here)
+    assert said.count("`") == 10
+    assert "\n" not in said
+    assert len(said) < 300
