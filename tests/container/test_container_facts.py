@@ -130,12 +130,12 @@ def test_image__has_the_programs_that_init_takes_for_granted(python) -> None:
 _FIND_TEMPLATES = """
 import jinja2
 from eval_gate.reports.template_compilation import compile_templates
-from eval_gate.reports.template_engine import KEPT
+from eval_gate.reports.template_engine import CACHE_FOLDER
 
 def never(*_, **__):
     raise SystemExit("a template is compiled when it is needed")
 
 jinja2.Environment._generate = never
 compile_templates()
-print(len(list(KEPT.glob("template-*"))))
+print(len(list(CACHE_FOLDER.glob("template-*"))))
 """
